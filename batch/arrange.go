@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The methods of this file put the elements of a value in another order, some of
-// them several times. All but Roll, PadMode and Diff are views.
+// The methods of this file reorder or repeat the elements of a value. All but Roll, PadMode and
+// Diff are views.
 
 // MoveAxis returns x with the axis from moved to place to of the result. The other axes
 // keep their order. Places below 0 count from the end.
@@ -125,7 +125,7 @@ func (b *Batch) repeat(name string, x Value, axis, n int, whole bool) Value {
 	return b.Reshape(x, s...)
 }
 
-// extent returns the number of elements of a shape that a value has.
+// extent returns the number of elements of a valid shape.
 func extent(s op.Shape) int {
 	n, _ := s.Size()
 	return n
@@ -169,7 +169,7 @@ func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 		j, err = x.axis(axis2)
 	}
 	if err == nil && i == j {
-		err = fmt.Errorf("a plane of axis %d alone: name two axes of %v: %w", i, x.Shape(), device.ErrShape)
+		err = fmt.Errorf("both axes of the plane are axis %d: expected two different axes of %v: %w", i, x.Shape(), device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("rot90: %w", err))
@@ -185,9 +185,9 @@ func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 	return x
 }
 
-// Diff returns the differences between neighbours along an axis: each element minus the one
-// before it. It does so n times. Each time the axis loses an element, until none are left.
-// An axis below 0 counts from the end.
+// Diff returns the differences of adjacent elements along an axis: each element minus the previous
+// one. It repeats this n times. Each time the axis loses an element, until none is left. An axis
+// below 0 counts from the end.
 //
 // A number n below 0 is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Diff(x Value, axis, n int) Value {
@@ -263,7 +263,7 @@ func (b *Batch) PadMode(x Value, axis, before, after int, mode PadMode) Value {
 	return b.Concat(i, parts...)
 }
 
-// takes checks how many elements are put around an axis of n.
+// takes checks the numbers of elements that are added around an axis of n.
 func (m PadMode) takes(n, before, after int) error {
 	most := math.MaxInt32
 	switch {
@@ -275,7 +275,7 @@ func (m PadMode) takes(n, before, after int) error {
 		return fmt.Errorf("unknown mode %d: %w", m, device.ErrUnsupported)
 	}
 	if before < 0 || after < 0 || before > most || after > most {
-		return fmt.Errorf("%d elements before and %d after %d, which has 0 to %d for it: %w", before, after, n, most, device.ErrShape)
+		return fmt.Errorf("%d elements before and %d after an axis of %d: expected 0 to %d: %w", before, after, n, most, device.ErrShape)
 	}
 	return nil
 }

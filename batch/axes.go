@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// reduce records a reduction along axes: they are moved behind the others, which
-// moves no element, and become the rows that it reduces.
+// reduce records a reduction along axes. It permutes these axes to the end, as a view, and merges
+// them to the rows that it reduces.
 func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Value) Value {
 	if len(along) == 0 || b.err != nil {
 		return b.apply(o, a, in...)
@@ -27,7 +27,7 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 	rows := make([]Value, len(in))
 	for i, x := range in {
 		if !x.Shape().Equal(s) {
-			return b.apply(o, a, in...) // which says so
+			return b.apply(o, a, in...) // which reports the error
 		}
 		rows[i] = b.rows(x, axes, others)
 	}
@@ -80,8 +80,8 @@ func (b *Batch) softmaxAcross(o *op.Operation, axes op.Along, x Value) Value {
 	return b.Sub(y, b.Log(b.Sum(e, axes)))
 }
 
-// asRows returns x with its axes as rows for a row operation, and what gives a result of
-// the operation the axes of x.
+// asRows returns x with the axes as rows for a row operation, and a function that restores the axes
+// of x in a result.
 func (b *Batch) asRows(o *op.Operation, along []op.Along, x Value) (rows Value, back func(y Value) Value) {
 	same := func(y Value) Value { return y }
 	if len(along) == 0 || b.err != nil {
@@ -109,7 +109,7 @@ func (b *Batch) asRows(o *op.Operation, along []op.Along, x Value) (rows Value, 
 	}
 }
 
-// rows returns x with some axes as one row behind the others.
+// rows returns x with some axes merged to a last axis.
 func (b *Batch) rows(x Value, axes, others []int) Value {
 	s := x.Shape()
 	if s == nil {

@@ -19,9 +19,9 @@
 //	plan, err := b.Compile(ctx, y)
 //	err = plan.Run(ctx, batch.BindInput(x, data), batch.BindOutput(y, result))
 //
-// Recording computes nothing and returns no errors. The batch keeps the first mistake, with
-// the file and line of the call, and Execute or Compile returns it: [op.ErrShape] if shapes
-// do not match, [op.ErrUnsupported] for element types that an operation does not take,
+// Recording computes nothing and returns no errors. The batch keeps the first mistake, with the
+// file and line of the call, and Execute or Compile returns it: [op.ErrShape] if shapes do not
+// match, [op.ErrUnsupported] for element types that an operation does not support,
 // [device.ErrForeign] for a value of another batch.
 package batch
 
@@ -48,20 +48,20 @@ type Batch struct {
 	g    graph.Graph
 	refs []engine.Ref
 	bufs map[*engine.Buffer]int32
-	// used marks the values that something consumes, by node.
+	// used marks the nodes whose values an operation or store consumes.
 	used []bool
 	kept []graph.ID
 	dsts []dest
 	memo memo
-	gen  uint32 // counts recordings, so that values of an old one are known
+	gen  uint32 // counts recordings, to recognise values of old ones
 	err  error
 
 	ran     bool
-	pending *device.Pending // of ExecuteAsync
+	pending *device.Pending // result of ExecuteAsync
 	results map[graph.ID][]byte
 }
 
-// dest is a result that goes straight into the user's memory, by ReadInto.
+// dest is a result that ReadInto writes directly to the user's memory.
 type dest struct {
 	id  graph.ID
 	dst []byte
@@ -156,8 +156,8 @@ func caller() string {
 	}
 }
 
-// unusable reports whether nothing more can be recorded: after a mistake, or in a batch that New
-// did not make for a device from Open.
+// unusable reports whether the batch cannot record: after an error, or if it was not made by New
+// with an open device.
 func (b *Batch) unusable() bool {
 	if b.err == nil && b.eng == nil {
 		b.fail(fmt.Errorf("the batch was not made by New with an open device: %w", device.ErrNoDevice))
@@ -168,7 +168,7 @@ func (b *Batch) unusable() bool {
 // own reports whether v is a value of this recording.
 func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 
-// foreign is the error of a value that is not of this recording.
+// foreign returns the error for a value that is not part of this recording.
 func (b *Batch) foreign(v Value) error {
 	switch {
 	case v.b == nil:
@@ -179,8 +179,8 @@ func (b *Batch) foreign(v Value) error {
 	return fmt.Errorf("the value was recorded before Reset: %w", device.ErrForeign)
 }
 
-// Shape returns the extents of the value, nil for the zero Value or one that
-// is no longer valid. It is not to be changed.
+// Shape returns the extents of the value. It is nil for the zero Value and for an invalid one. Do
+// not change it.
 func (v Value) Shape() op.Shape {
 	if v.b == nil || !v.b.own(v) {
 		return nil
@@ -188,8 +188,8 @@ func (v Value) Shape() op.Shape {
 	return v.b.g.Nodes[v.id].Shape
 }
 
-// Type returns the element type of the value, op.InvalidType for the zero
-// Value or one that is no longer valid.
+// Type returns the element type of the value. It is op.InvalidType for the zero Value and for an
+// invalid one.
 func (v Value) Type() op.DType {
 	if v.b == nil || !v.b.own(v) {
 		return op.InvalidType
@@ -214,10 +214,9 @@ func (b *Batch) add(n graph.Node) Value {
 	return Value{b, b.g.Add(n), b.gen}
 }
 
-// Upload records an operand in host memory. Without a shape it has one
-// extent, the length. The slice is read when the batch runs, not now: it must
-// stay as it is until Execute has ended. The function [Upload] takes slices of
-// other element types.
+// Upload records an operand in host memory. Without a shape it has one extent, the length. The
+// slice is read when the batch runs, so do not change it until Execute has ended. The function
+// [Upload] takes slices of other element types.
 func (b *Batch) Upload(data []float32, shape ...int) Value {
 	return b.upload(op.F32, engine.Bytes(data), len(data), shape)
 }
@@ -292,8 +291,8 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 	return s, err
 }
 
-// checked returns a copy of a caller's shape, if the device takes so many
-// extents. It is not nil: rules take a nil shape for an absent operand.
+// checked returns a copy of a caller's shape, or an error if the device does not support the number
+// of extents. The copy is not nil, because a nil shape means an absent operand.
 func (b *Batch) checked(shape []int) (op.Shape, error) {
 	if most := b.eng.Limits().MaxRank; len(shape) > most {
 		return nil, fmt.Errorf("%d extents: at most %d are supported: %w", len(shape), most, device.ErrLimit)
@@ -331,8 +330,8 @@ func (b *Batch) Const(v float32, shape ...int) Value {
 	return c
 }
 
-// maxConst bounds the elements of a constant, which becomes part of the plan: a larger
-// one is a scalar that spreads.
+// maxConst is the maximum number of elements of a constant, which becomes part of the plan. Larger
+// constants are scalars that broadcast.
 const maxConst = 1 << 20
 
 // Use records an operand that is a buffer on the device. Its contents are those at this point of
@@ -368,9 +367,9 @@ func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
 	return ref, nil
 }
 
-// Store records that v is written into buf from element off on, in row-major
-// order. Stores happen in the order in which they are recorded, and always.
-// Devices of WebGPU store elements of two bytes at an even off alone.
+// Store records that v is written into buf from element off on, in row-major order. Stores happen
+// in the order in which they are recorded, and always. WebGPU devices support elements of two bytes
+// only for an even off.
 func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
 	if b.unusable() {
 		return
@@ -459,7 +458,7 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 		return b.failOp(o, err, copyOf(in))
 	}
 	n := graph.Node{Kind: graph.Compute, Op: o, Attrs: a, NIn: uint8(len(in))}
-	plain := o.Plain() // and all operands float32 of one shape
+	plain := o.Plain() // remains true if all operands are float32 of one shape
 	for i, v := range in {
 		if !b.own(v) {
 			if fewest, _ := o.Arity(); v.b == nil && i >= fewest {
@@ -487,7 +486,7 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 	return b.add(n)
 }
 
-// given returns the operands of a shaped operation without the absent ones at the end.
+// given returns the operands of a shaped operation without absent ones at the end.
 func given(o *op.Operation, in []Value) []Value {
 	if o.Class() == op.Shaped {
 		for fewest, _ := o.Arity(); len(in) > fewest && in[len(in)-1] == (Value{}); {
@@ -497,12 +496,12 @@ func given(o *op.Operation, in []Value) []Value {
 	return in
 }
 
-// copyOf keeps the operands of calls that succeed on the stack.
+// copyOf copies the operands for an error, so that the operands of successful calls stay on the stack.
 func copyOf(in []Value) []Value { return append([]Value(nil), in...) }
 
-// Map records an elementwise operation, built in or of the user's own, with its default
-// parameters. An operation with a parameter that has no default, such as the factor of
-// scale, is [op.ErrUnsupported]: call its own method instead.
+// Map records an elementwise operation, a built-in or a user's one, with its default parameters. An
+// operation with a parameter that has no default, such as the factor of scale, is
+// [op.ErrUnsupported]: call its own method instead.
 func (b *Batch) Map(o *op.Operation, in ...Value) Value {
 	if o == nil || o.Class() != op.Elementwise {
 		return b.failOp(o, fmt.Errorf("not an elementwise operation: %w", device.ErrUnsupported), copyOf(in))

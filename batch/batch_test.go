@@ -80,7 +80,7 @@ func TestFirstMistakeSticksWithItsPlace(t *testing.T) {
 	x := b.Upload(make([]float32, 6), 2, 3)
 	y := b.Upload(make([]float32, 8), 2, 4)
 	_, _, line, _ := runtime.Caller(0)
-	b.Relu(b.Add(x, y)) // the line that the error names
+	b.Relu(b.Add(x, y)) // the line in the error
 	err := b.Execute(context.Background())
 	if !errors.Is(err, device.ErrShape) || !strings.Contains(err.Error(), fmt.Sprintf("batch_test.go:%d", line+1)) {
 		t.Errorf("got %v", err)
@@ -107,7 +107,7 @@ func TestPlanReplaysWithOtherOperands(t *testing.T) {
 	}
 	equal(t, out, 0.6, 0, 0.8)
 	equal(t, sum, 25)
-	// In place: the result goes where the operand comes from.
+	// In place: the result is written to the memory of the operand.
 	if err := p.Run(ctx, batch.BindInput(x, in), batch.BindOutput(y, in)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,11 +180,11 @@ func TestNothingIsRecordedAfterExecute(t *testing.T) {
 		t.Errorf("after Execute: %v, %v", x.Shape(), b.Err())
 	}
 	if out, err := batch.Read[float32](ctx, b, y); err != nil || out[1] != 0 {
-		t.Errorf("results after a stray call: %v, %v", out, err)
+		t.Errorf("results after an unrelated call: %v, %v", out, err)
 	}
 }
 
-// TestMovingFactor: a factor that is an operand of one element does not make plans.
+// TestMovingFactor checks that changing a factor that is an operand of one element compiles no new plans.
 func TestMovingFactor(t *testing.T) {
 	dev := openCPU(t)
 	x, factor := []float32{1, 2, -3}, make([]float32, 1)

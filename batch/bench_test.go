@@ -112,8 +112,8 @@ func BenchmarkCompile100(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendStep appends keys and values to the caches of 32 layers, at a place that
-// is bound when it runs: one plan for all places, and no allocations.
+// BenchmarkAppendStep appends keys and values to the caches of 32 layers, at an index that each run
+// binds. One plan serves all indices, and runs do not allocate.
 func BenchmarkAppendStep(b *testing.B) {
 	ctx := context.Background()
 	dev, err := device.Open(ctx, device.Require(device.CPU), device.WithThreads(1))
@@ -121,7 +121,7 @@ func BenchmarkAppendStep(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	const layers, heads, tokens, dim = 32, 4, 64, 32 // caches of 2 MB together, so that the time of the host dominates
+	const layers, heads, tokens, dim = 32, 4, 64, 32 // the caches have 2 MB together, so that the time of the host dominates
 	rec := batch.New(dev)
 	row := make([]float32, heads*dim)
 	x, at := rec.Upload(row, heads, 1, dim), batch.Upload(rec, []int32{0})

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestBitcast compares with math.Float32bits, there and back, alone and fused with
-// what computes the operand and what reads the result.
+// TestBitcast compares bitcasts in both directions with math.Float32bits, alone and fused with the
+// operations before and after.
 func TestBitcast(t *testing.T) {
 	dev := openCPU(t)
 	x := []float32{0, float32(math.Copysign(0, -1)), 1, -1.5, math.MaxFloat32, float32(math.Inf(-1)), 0x1p-126, 3}
@@ -48,7 +48,7 @@ func TestBitcast(t *testing.T) {
 	}
 }
 
-// TestBitcastRefuses: other types than f32, i32 and u32 are mistakes.
+// TestBitcastRefuses checks that types other than f32, i32 and u32 give errors.
 func TestBitcastRefuses(t *testing.T) {
 	dev := openCPU(t)
 	for _, to := range []op.DType{op.InvalidType, op.F16, op.BF16, op.Bool, op.Q4_0, op.DType(200)} {

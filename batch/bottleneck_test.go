@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// TestBounds: a limit is said to bound a step only where it is near it.
+// TestBounds checks that a limit is reported as the bound of a step only if the step is close to it.
 func TestBounds(t *testing.T) {
 	p := &Profile{Bandwidth: 1e9, Flops: 1e10}
 	for _, c := range []struct {
-		bytes int64 // of what would take 1000000 in the time
+		bytes int64 // of a limit of 1000000 bytes in the time of the step
 		flops float64
 		bound Bound
 		says  string

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestBroadcastShapes adds two arrays of random shapes that spread over each other, and multiplies the sum by a third: of
-// integers, so that results are exact, as i32 and f32.
+// TestBroadcastShapes adds two arrays of random shapes that broadcast, and multiplies the sum by a
+// third one. The elements are integers, as i32 and as f32, so that results are exact.
 func TestBroadcastShapes(t *testing.T) {
 	r := testutil.Rand(t)
 	dev := open()
@@ -91,7 +91,8 @@ func TestBroadcastShapes(t *testing.T) {
 	}
 }
 
-// TestStackLast stacks arrays along a new last axis, as many as kernels take and more, and reads each from the result.
+// TestStackLast stacks arrays along a new last axis, up to the number that kernels support and
+// more, and reads each from the result.
 func TestStackLast(t *testing.T) {
 	r := testutil.Rand(t)
 	dev := open()

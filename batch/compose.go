@@ -10,10 +10,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// This file holds what methods that are composed of operations share: the check of
-// operands, the error, and tables that follow from shapes.
+// This file has the helpers of methods that are composed of operations: checks of operands, errors,
+// and tables that depend on shapes.
 
-// refuse notes why a composed method of the given name cannot be recorded.
+// refuse records the error of the composed method with the given name.
 func (b *Batch) refuse(name string, in []Value, format string, args ...any) Value {
 	if b.unusable() {
 		return Value{}
@@ -25,7 +25,8 @@ func (b *Batch) refuse(name string, in []Value, format string, args ...any) Valu
 	return b.fail(e)
 }
 
-// takes reports whether operands of a composed method are values of this recording.
+// takes reports whether the operands of a composed method are values of this recording. If not, it
+// records the error.
 func (b *Batch) takes(name string, in ...Value) bool {
 	if b.unusable() {
 		return false
@@ -39,7 +40,7 @@ func (b *Batch) takes(name string, in ...Value) bool {
 	return true
 }
 
-// given reports whether an optional operand is there.
+// given reports whether an optional operand is present.
 func (v Value) given() bool { return v != Value{} }
 
 // scalar returns v as an element of type t.
@@ -82,7 +83,7 @@ func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 func (b *Batch) take(x Value, axis int, ids []int) Value {
 	s := x.Shape()
 	if s == nil || axis >= len(s) {
-		return x // a mistake that has been noted
+		return x // the error is already recorded
 	}
 	outer, n, inner := product(s[:axis]), s[axis], product(s[axis+1:])
 	out := slices.Clone(s)
@@ -104,8 +105,8 @@ func product(extents []int) int {
 	return n
 }
 
-// bounded reports whether a value may have the extents, where 0 counts as 1: tables
-// that are made for the value then fit into memory too.
+// bounded reports whether a value may have the extents. It counts an extent of 0 as 1, so that
+// tables for the value fit into memory too.
 func bounded(extents []int) bool {
 	s := slices.Clone(extents)
 	for i := range s {
@@ -124,12 +125,12 @@ func span(from, to int) []int {
 	return list
 }
 
-// channels returns numbers, one a channel, so that they spread over x [n c ...], or
-// notes that there are others than channels.
+// channels reshapes numbers, one for each channel, so that they broadcast to x [n c ...]. It
+// records an error if their number is not that of the channels.
 func (b *Batch) channels(name string, x, v Value) Value {
 	s := x.Shape()
 	if !v.Shape().Equal(op.Shape{s[1]}) {
-		return b.refuse(name, []Value{x, v}, "operand of shape %v, not one number for each of %d channels: %w", v.Shape(), s[1], device.ErrShape)
+		return b.refuse(name, []Value{x, v}, "operand of shape %v: expected one number for each of %d channels: %w", v.Shape(), s[1], device.ErrShape)
 	}
 	return b.Reshape(v, append([]int{s[1]}, slices.Repeat([]int{1}, len(s)-2)...)...)
 }

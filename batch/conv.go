@@ -29,7 +29,7 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 	}
 	s, t := x.Shape(), w.Shape()
 	if len(s) != len(t) || len(s) < 3 || len(s) > 5 || o.Groups < 1 || s[1]%o.Groups != 0 || t[0]%o.Groups != 0 {
-		b.refuse(name, in, "operand %v, windows %v, %d groups: both have the same one, two or three spatial axes, channels are a multiple of the groups: %w", s, t, o.Groups, device.ErrShape)
+		b.refuse(name, in, "operand %v, windows %v, %d groups: expected the same one, two or three spatial axes in both, and a multiple of groups channels: %w", s, t, o.Groups, device.ErrShape)
 		return o, nil
 	}
 	return o, b.windows(name, x, windowing{t[2:], o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false})
@@ -90,12 +90,11 @@ func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 	return b.Permute(y, 0, 2, 1, 3, 4)
 }
 
-// ConvTranspose returns the transposed convolution of x [n c ...] with the windows w [c
-// o/groups ...], plus bias [o]. It multiplies each element of x by the window, and adds the
-// products at the places that a [Batch.Conv] of the result, with the same options, would
-// read for that element. A spatial axis of d elements gets stride·(d-1) + dilation·(k-1) +
-// 1 + OutPad elements less the padding, and stride·d with Same. The result is [n o ...].
-// None means no bias.
+// ConvTranspose returns the transposed convolution of x [n c ...] with the windows w [c o/groups
+// ...], plus bias [o]. It multiplies each element of x by the window, and adds the products to the
+// elements that a [Batch.Conv] of the result, with the same options, would read for that element. A
+// spatial axis of d elements gets stride·(d-1) + dilation·(k-1) + 1 + OutPad elements less the
+// padding, and stride·d with Same. The result is [n o ...]. None means no bias.
 //
 //	twice := b.ConvTranspose(x, w, batch.None, op.ConvOpts{Stride: []int{2}}) // with windows of 2
 //
@@ -120,7 +119,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	}
 	s, t := x.Shape(), w.Shape()
 	if len(s) != len(t) || len(s) < 3 || len(s) > 5 || s[1] != t[0] || groups < 1 || s[1]%groups != 0 {
-		return b.refuse(name, in, "operand %v, windows %v, %d groups: both have the same channels and the same one, two or three spatial axes, channels are a multiple of the groups: %w", s, t, groups, device.ErrShape)
+		return b.refuse(name, in, "operand %v, windows %v, %d groups: expected the same channels and the same one, two or three spatial axes in both, and a multiple of groups channels: %w", s, t, groups, device.ErrShape)
 	}
 	list, why := transposed(s[2:], t[2:], &o)
 	if why == "" && !bounded(append([]int{s[0], groups, t[1]}, sizes(list)...)) {
@@ -139,7 +138,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	return y
 }
 
-// sizes returns the extents of the axes over which windows move.
+// sizes returns the extents of the axes along which windows move.
 func sizes(list []window) []int {
 	var s []int
 	for _, w := range list {
@@ -194,14 +193,14 @@ func (b *Batch) overlapAdd(x Value, list []window) Value {
 	if b.err == nil && extent(x.Shape()) == 0 {
 		return b.Reshape(x, slices.Concat(x.Shape()[:2], sizes(list))...)
 	}
-	axis := len(list) + 1 // of the places, without the first axis of k
+	axis := len(list) + 1 // axis of the positions, after the first axis of k was removed
 	for i := range list {
 		w := &list[i]
 		if b.err != nil {
 			return Value{}
 		}
-		stride := min(w.stride, w.before+w.n) // what begins behind the end does not count
-		each := (w.before+w.n-1)/stride + 1   // places of each phase
+		stride := min(w.stride, w.before+w.n) // windows that begin after the end do not contribute
+		each := (w.before+w.n-1)/stride + 1   // number of positions of each phase
 		phases := make(map[int]Value)
 		for k := range w.size {
 			phase, shift := k*w.dilation%stride, k*w.dilation/stride
@@ -222,8 +221,8 @@ func (b *Batch) overlapAdd(x Value, list []window) Value {
 	return x
 }
 
-// interleave returns an axis with the elements of the given values in turn. A value that is not
-// given counts as zeros; the first must be given.
+// interleave returns an axis with the elements of the given values in turn. A missing value counts
+// as zeros; the first must be present.
 func (b *Batch) interleave(axis, values int, given map[int]Value) Value {
 	if values == 1 || b.err != nil {
 		return given[0]

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The methods of this file make arrays of numbers that follow from their places. An
-// array of zeros, or of another number, is [Batch.Const].
+// The methods of this file make arrays whose elements are functions of their indices. For an array
+// of zeros or of another constant, use [Batch.Const].
 
 // Eye returns a matrix of f32 with ones where the column is row + offset, and zeros
 // elsewhere.
@@ -141,11 +141,11 @@ func (b *Batch) Meshgrid(xs ...Value) []Value {
 	return grid
 }
 
-// diagonals returns for a matrix how far the column of each element is beyond its
-// row, and the offset to compare with, both of i32.
+// diagonals returns, for each element of a matrix, column minus row, and the offset to compare it
+// with, both of i32.
 func (b *Batch) diagonals(rows, cols, offset int) (d, k Value) {
 	d = b.Sub(b.Reshape(b.index(cols), 1, cols), b.Reshape(b.index(rows), rows, 1))
-	// An offset beyond the matrix is as good as one at its end.
+	// An offset beyond the matrix has the same effect as one at its end.
 	return d, b.whole(min(max(offset, -rows), cols))
 }
 
@@ -157,7 +157,7 @@ func (b *Batch) index(n int) Value {
 	return b.Cast(b.Iota(b.word(0), n), op.I32)
 }
 
-// ones returns so many extents of 1.
+// ones returns n extents of 1.
 func ones(n int) []int {
 	s := make([]int, n)
 	for i := range s {
@@ -166,8 +166,7 @@ func ones(n int) []int {
 	return s
 }
 
-// needs returns the error of a value that is not of this recording, or that has
-// fewer extents than so many.
+// needs returns an error if x is not part of this recording or has fewer than rank extents.
 func (b *Batch) needs(x Value, rank int) error {
 	switch {
 	case b.unusable():

@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Einsum returns the sum of products that a spec of NumPy's einsum describes. The letters
-// of each operand name its axes, and the letters behind -> name the axes of the result.
-// Einsum multiplies the operands and sums over the letters that the result lacks. Without
-// ->, the result has the letters that occur once, in alphabetical order.
+// Einsum returns the sum of products that a spec of NumPy's einsum describes. The letters of each
+// operand name its axes, and the letters after -> name the axes of the result. Einsum multiplies
+// the operands and sums over the letters that the result lacks. Without ->, the result has the
+// letters that occur once, in alphabetical order.
 //
 //	b.Einsum("ij,jk->ik", x, y)            // a product of matrices
 //	b.Einsum("bqhd,bkhd->bhqk", q, k)      // the scores of attention
@@ -70,7 +70,7 @@ type label uint8
 
 const (
 	letters  = 52
-	noLabels = letters + op.MaxRank // the labels of a spec are less
+	noLabels = letters + op.MaxRank // the labels of a spec are less than this
 )
 
 // A term is a value and the labels of its axes.
@@ -97,7 +97,8 @@ func labelSet(ls []label) (set uint64) {
 	return set
 }
 
-// alone takes diagonals of a term, and sums over the labels that no other term and no result has.
+// alone takes the diagonals of a term, and sums over the labels that occur in no other term and not
+// in the result.
 func (e *einsum) alone(t *term) {
 	b := e.b
 	for i := 0; i < len(t.labels); i++ {
@@ -128,19 +129,19 @@ func (e *einsum) alone(t *term) {
 	}
 }
 
-// A contraction is the labels of two terms by what becomes of them.
+// A contraction classifies the labels of two terms: batch, summed, rows and columns.
 type contraction struct {
 	batch, sum, rows, cols []label
 }
 
-// pair returns the product of two terms, summed over the labels that both have and
-// that are not to be kept.
+// pair returns the product of two terms, summed over the common labels that are not in keep.
 func (e *einsum) pair(x, y term, keep uint64) term {
 	b := e.b
 	if b.err != nil {
 		return term{}
 	}
-	// The rows of the product come before its columns: in the order of the result.
+	// The rows of the product precede its columns, so choose the operands such that this is the
+	// order of the result.
 	if first := func(t, o term) int {
 		return slices.IndexFunc(e.out, func(l label) bool { return slices.Contains(t.labels, l) && !slices.Contains(o.labels, l) })
 	}; first(y, x) >= 0 && first(y, x) < first(x, y) {
@@ -180,8 +181,8 @@ func (e *einsum) pair(x, y term, keep uint64) term {
 	return term{b.Reshape(b.MatMul(left, right, None), e.shape(made)...), made}
 }
 
-// order puts the summed labels in the order of the operand that has more elements,
-// so that they are more likely one axis of it.
+// order sorts the summed labels in the order of the larger operand, so that they can more often be
+// merged to one axis without a copy.
 func (e *einsum) order(c *contraction, y term) {
 	if e.size(c.cols) > e.size(c.rows) {
 		slices.SortFunc(c.sum, func(a, b label) int { return slices.Index(y.labels, a) - slices.Index(y.labels, b) })
@@ -234,7 +235,7 @@ func (e *einsum) shape(labels []label) []int {
 
 func (e *einsum) size(labels []label) int { return extent(e.shape(labels)) }
 
-// misplaced returns an ErrShape that names a place of the spec.
+// misplaced returns an ErrShape with a position in the spec.
 func misplaced(at int, format string, args ...any) error {
 	return fmt.Errorf("at %d: %w", at, fmt.Errorf(format+": %w", append(args, device.ErrShape)...))
 }

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// mostPlanned is the number of operands up to which the best order is searched.
+// mostPlanned is the maximum number of operands for which the best order is searched.
 const mostPlanned = 10
 
-// contracted multiplies the terms that share labels, and returns the remaining terms, which have no
-// label in common, the smallest first.
+// contracted multiplies the terms that share labels. It returns the remaining terms, which have no
+// common labels, the smallest first.
 func (e *einsum) contracted() []term {
 	if len(e.terms) < 3 {
 		return e.terms
@@ -54,9 +54,9 @@ func (e *einsum) volume(set uint64) float64 {
 	return v
 }
 
-// A costing is the cheapest way to multiply some terms: the terms of one side.
+// A costing is the cheapest way to multiply a set of terms; it has the terms of one side of the last product.
 type costing struct {
-	labels      uint64 // of the product
+	labels      uint64 // labels of the product
 	work, space float64
 	side        int
 	ok          bool
@@ -66,7 +66,7 @@ type costing struct {
 // over connected sets; among equal orders it prefers the smallest temporaries.
 func (e *einsum) best(ts []term) term {
 	all := 1<<len(ts) - 1
-	inside := make([]uint64, all+1) // labels of a set of terms
+	inside := make([]uint64, all+1) // labels that occur in each set of terms
 	for set := 1; set <= all; set++ {
 		low := bits.TrailingZeros(uint(set))
 		inside[set] = inside[set&(set-1)] | labelSet(ts[low].labels)

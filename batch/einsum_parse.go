@@ -8,11 +8,11 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// A part is the labels of one operand of a spec, or of its result, as written.
+// A part is an operand or the result in a spec, with its labels.
 type part struct {
-	at       int     // of its first byte in the spec
+	at       int     // position of its first byte in the spec
 	labels   []label // spelled inserts the labels of the ellipsis
-	places   []int   // of the labels in the spec
+	places   []int   // positions of the labels in the spec
 	ellipsis int     // index of the label after it, or -1
 }
 
@@ -39,7 +39,7 @@ func (e *einsum) parse(xs []Value) error {
 		at += len(text) + 1
 	}
 	if len(parts) != len(xs) {
-		return fmt.Errorf("it has %d operands, the call %d: %w", len(parts), len(xs), device.ErrShape)
+		return fmt.Errorf("the spec has %d operands, the call has %d: %w", len(parts), len(xs), device.ErrShape)
 	}
 	for i, p := range parts {
 		t := term{xs[i], p.spelled(len(xs[i].Shape()) - len(p.labels))}
@@ -58,7 +58,7 @@ func (e *einsum) parse(xs []Value) error {
 	return e.explicit(result, len(ins)+len("->"), wide)
 }
 
-// read reads the labels of a part that begins at a place of the spec.
+// read reads the labels of a part that begins at position at of the spec.
 func read(text string, at int) (part, error) {
 	p := part{at: at, ellipsis: -1}
 	for i := 0; i < len(text); i++ {
@@ -96,7 +96,7 @@ func ellipsis(n int) []label {
 	return ls
 }
 
-// measure finds the extents of labels, and drops axes of one element that spread.
+// measure determines the extents of labels, and drops axes of one element that broadcast.
 func (e *einsum) measure(parts []part) error {
 	for l := range e.extents {
 		e.extents[l] = -1
@@ -126,7 +126,7 @@ func (e *einsum) measure(parts []part) error {
 	return nil
 }
 
-// implied makes the labels of a result that the spec does not name.
+// implied sets the labels of the result of a spec without ->.
 func (e *einsum) implied(wide int) {
 	e.out = ellipsis(wide)
 	for l := range label(letters) {

@@ -28,8 +28,8 @@ func TestSumOfEmptyRowsOfABroadcast(t *testing.T) {
 	}
 }
 
-// TestLaunchFillsAScalar: an array of Out without extents is a scalar, an operand
-// like any other.
+// TestLaunchFillsAScalar checks that an array of Out without extents is a scalar that operations
+// accept.
 func TestLaunchFillsAScalar(t *testing.T) {
 	dev := openCPU(t)
 	k, err := dev.Kernel(t.Context(), kernel.New("seven", func(b *kernel.Builder, _ *struct{}) {

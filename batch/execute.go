@@ -12,10 +12,10 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// Execute runs the recording in one submission and waits. Every value that
-// no operation consumes comes back, and those of Keep and ReadInto. With outs, only
-// these values and those of Keep and ReadInto come back, and values that none of them
-// needs are not computed. [Read] returns the results.
+// Execute runs the recording in one submission and waits. The results are all values that no
+// operation consumes, and the values of Keep and ReadInto. With outs, the results are only these
+// values and those of Keep and ReadInto; values that none of them needs are not computed. [Read]
+// returns the results.
 //
 // A batch is executed once; Reset it to record again.
 //
@@ -47,8 +47,7 @@ func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *device.Pending
 	return b.pending
 }
 
-// pending returns the [device.Pending] of a completion whose errors explain completes; nil
-// leaves them as they are.
+// pending returns the [device.Pending] of a completion. explain, if not nil, completes its errors.
 func pending(c *driver.Completion, explain func(error) error) *device.Pending {
 	return devicehook.NewPending(c, explain).(*device.Pending)
 }
@@ -71,7 +70,7 @@ func (b *Batch) explain(err error) error {
 	return explain(err, b.what())
 }
 
-// prepare finds the outputs, plans, and finds memory for the results.
+// prepare determines the outputs, compiles the plan, and allocates memory for the results.
 func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]byte, error) {
 	if b.unusable() {
 		return nil, nil, b.err
@@ -160,7 +159,7 @@ func (b *Batch) memory(id graph.ID) ([]byte, error) {
 	return engine.Bytes(f)[:bytes], nil
 }
 
-// finish notes where the results are.
+// finish stores the memory of the results.
 func (b *Batch) finish(dst [][]byte) {
 	b.results = make(map[graph.ID][]byte, len(dst))
 	for i, id := range b.g.Outputs {
@@ -168,9 +167,9 @@ func (b *Batch) finish(dst [][]byte) {
 	}
 }
 
-// Read returns the elements of v, which came back with Execute, as a slice of T. The slice
-// is the caller's; reading v again returns the same one. After ExecuteAsync it waits for the
-// end of the execution or for ctx.
+// Read returns the elements of v, a result of Execute, as a slice of T. The slice is the caller's;
+// reading v again returns the same one. After ExecuteAsync it waits for the end of the execution or
+// for ctx.
 //
 //	y, err := batch.Read[float32](ctx, b, v)
 //
@@ -181,7 +180,7 @@ func (b *Batch) finish(dst [][]byte) {
 //   - [device.ErrUnsupported] if slices of T do not hold the element type of v.
 func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 	if b.err != nil && (!b.ran || v.b == nil) {
-		return nil, b.err // v may be invalid because of the mistake
+		return nil, b.err // v may be invalid because of the error
 	}
 	if !b.own(v) {
 		return nil, b.foreign(v)
@@ -205,7 +204,7 @@ func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 	return y, nil
 }
 
-// notKept is the [device.ErrNotExecuted] of a value of a batch that was executed.
+// notKept is the [device.ErrNotExecuted] for a value of an executed batch that is not a result.
 type notKept struct{}
 
 func (notKept) Error() string {

@@ -145,8 +145,8 @@ func (b *Batch) fourier(name string, x Value, opts []op.FFTOpts, f func(t *trans
 	return t.x
 }
 
-// along transforms x along one axis. It has one or two parts of each number before, and two or one
-// after; the first keep elements of the result are kept.
+// along transforms x along one axis. parts is the number of parts (1 real, 2 complex) of a number
+// before the transform, and result that after it. It keeps the first keep elements of the result.
 func (t *transform) along(axis, parts, result, keep int, sign float64) {
 	b, s := t.b, t.x.Shape()
 	if b.err != nil {
@@ -215,8 +215,9 @@ func (b *Batch) dft(x Value, d dft) Value {
 	return b.Slice(b.Reshape(y, m, d.result, keep*n1), 2, 0, d.keep, 1)
 }
 
-// root returns what a part of an element adds to a part of a result, where parts are 0 for real and 1 for
-// imaginary ones: an entry of the matrix of a product with exp(sign·2πi·k/n).
+// root returns the factor with which part from of an element contributes to part to of a result,
+// where part 0 is real and part 1 imaginary. It is an entry of the matrix of the product with
+// exp(sign·2πi·k/n).
 func (d *dft) root(from, to, k, n int) float64 {
 	w := unit(d.sign, k, n)
 	switch {
@@ -228,8 +229,8 @@ func (d *dft) root(from, to, k, n int) float64 {
 	return -imag(w)
 }
 
-// splitDFT returns a divisor of n that is at most maxDFT, near the root that makes all factors of n
-// alike; 0 if a prime factor is greater.
+// splitDFT returns a divisor of n that is at most maxDFT and makes the factors of n about equally
+// large. It returns 0 if a prime factor exceeds maxDFT.
 func splitDFT(n int) int {
 	rest := n
 	for p := 2; p <= maxDFT && rest > 1; p++ {
@@ -283,8 +284,8 @@ func (b *Batch) cmul(x Value, axis int, s op.Shape, f func(i int) complex128) Va
 	return b.Add(b.Mul(x, cos), b.Mul(b.Flip(x, axis), sin))
 }
 
-// bluestein records a transform of any n as a circular convolution, by transforms of a power of two:
-// j·k = (j² + k² - (k-j)²)/2.
+// bluestein records a transform of any n as a circular convolution, which it computes with
+// transforms of a power of two: j·k = (j² + k² - (k-j)²)/2.
 func (b *Batch) bluestein(x Value, d dft) Value {
 	size := 1
 	for size < d.n+d.keep-1 {

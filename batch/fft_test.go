@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestLongFFT compares some elements of long transforms with their definition in float64: of three and
-// four factors, and of a length with a great prime.
+// TestLongFFT compares some elements of long transforms with their definition in float64: of three
+// and four factors, and of a length with a large prime factor.
 func TestLongFFT(t *testing.T) {
 	rng := testutil.Rand(t)
 	dev := openCPU(t)
@@ -43,7 +43,7 @@ func TestLongFFT(t *testing.T) {
 			for j := range n {
 				want += complex(float64(x[2*j]), float64(x[2*j+1])) * roots[j*k%n]
 			}
-			// An element of the result has the size of the root of 2n.
+			// An element of the result has a magnitude of about the root of 2n.
 			got := complex(float64(y[2*k]), float64(y[2*k+1]))
 			if e := cmplx.Abs(got-want) / math.Sqrt(2*float64(n)); !(e <= 1e-5) {
 				t.Errorf("element %d of %d: got %v, want %v", k, n, got, want)
@@ -52,7 +52,7 @@ func TestLongFFT(t *testing.T) {
 	}
 }
 
-// TestFFTMistakes has operands that have no transform be errors.
+// TestFFTMistakes checks that invalid operands give errors.
 func TestFFTMistakes(t *testing.T) {
 	dev := openCPU(t)
 	for name, c := range map[string]struct {
@@ -83,8 +83,8 @@ func TestFFTMistakes(t *testing.T) {
 	}
 }
 
-// TestFFTSteps has a transform of many rows move its elements twice, in transpositions, and copy no matrix of roots
-// for each row.
+// TestFFTSteps checks that a transform of many rows moves its elements only twice, in
+// transpositions, and does not copy a matrix of roots for each row.
 func TestFFTSteps(t *testing.T) {
 	b := batch.New(openCPU(t))
 	plan, err := b.Compile(t.Context(), b.FFT(b.Upload(make([]float32, 100*1024*2), 100, 1024, 2)))

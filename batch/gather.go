@@ -84,26 +84,25 @@ func oneAxis(x Value, none int, along []op.Along) (int, error) {
 	return axes[0], nil
 }
 
-// outside is an id that no axis has.
+// outside is an id that is invalid for every axis.
 const outside = math.MinInt32
 
-// counted returns the numbers from 0 to before n, times a step, along one of so many
-// axes.
+// counted returns the numbers 0 to n-1, times step, along one axis of rank axes.
 func (b *Batch) counted(n, step, axis, rank int) Value {
 	s := slices.Repeat([]int{1}, rank)
 	s[axis] = n
 	return b.Reshape(b.Mul(b.index(n), b.whole(step)), s...)
 }
 
-// inside returns ids of an axis of n elements, negative ones counted from the end, and
-// which of them it has.
+// inside returns ids of an axis of n elements, with negative ids resolved, and whether each is
+// valid.
 func (b *Batch) inside(ids Value, n int) (at, is Value) {
 	zero, end := b.whole(0), b.whole(n)
 	at = b.Where(b.Less(ids, zero), b.Add(ids, end), ids)
 	return at, b.And(b.GreaterEqual(at, zero), b.Less(at, end))
 }
 
-// placesAlong returns for each index where in x, counted through, it points along an
+// placesAlong returns for each index the flat index in x of the element that it selects along an
 // axis.
 func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 	s, t := x.Shape(), ids.Shape()
@@ -124,7 +123,7 @@ func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 				at = b.Add(at, b.within(s, t, i))
 			}
 		case t[i] > s[i]:
-			return Value{}, fmt.Errorf("ids of shape %v along axis %d of %v: more than there are along axis %d: %w", t, axis, s, i, device.ErrShape)
+			return Value{}, fmt.Errorf("ids of shape %v along axis %d of %v: more elements along axis %d: %w", t, axis, s, i, device.ErrShape)
 		}
 		inner *= s[i]
 	}
@@ -135,7 +134,7 @@ func (b *Batch) placesAlong(x, ids Value, axis int) (Value, error) {
 	return b.Where(is, at, b.whole(outside)), nil
 }
 
-// within returns for the axes of t behind one where their elements are in s.
+// within returns the flat indices in s of the elements of t, counting only the axes after the given one.
 func (b *Batch) within(s, t op.Shape, axis int) Value {
 	var sum Value
 	for i, step := len(s)-1, 1; i > axis; i-- {
@@ -149,8 +148,7 @@ func (b *Batch) within(s, t op.Shape, axis int) Value {
 	return sum
 }
 
-// placesND returns x as rows, and for each place that the last axis of ids names the
-// number of its row.
+// placesND returns x as rows, and the row number for each list of indices in the last axis of ids.
 func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
 	s, t := x.Shape(), ids.Shape()
 	if len(t) == 0 {
@@ -158,7 +156,7 @@ func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
 	}
 	depth := t[len(t)-1]
 	if depth > len(s) {
-		return Value{}, Value{}, fmt.Errorf("places of %d indices in %v: %w", depth, s, device.ErrShape)
+		return Value{}, Value{}, fmt.Errorf("%d indices for each element of %v: %w", depth, s, device.ErrShape)
 	}
 	shape := slices.Concat([]int{extent(s[:depth])}, s[depth:])
 	if rows = b.Reshape(x, shape...); depth == 0 {

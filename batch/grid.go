@@ -7,15 +7,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// sampler is what GridSample knows of one call.
+// sampler has the parameters of one call of GridSample.
 type sampler struct {
 	b      *Batch
 	o      op.GridSampleOpts
-	kernel *op.Operation // weights by distance
-	reach  int           // beyond what distance they are 0
+	kernel *op.Operation // computes weights from distances
+	reach  int           // distance from which on weights are 0
 }
 
-// tap is one element of an axis for each place of a grid, and its weight.
+// tap has one element of an axis for each position of a grid, and its weight.
 type tap struct{ id, weight Value }
 
 // GridSample samples images x [n c ...] with d = 1, 2 or 3 spatial axes at the places of
@@ -37,7 +37,7 @@ func (b *Batch) GridSample(x, grid Value, opts ...op.GridSampleOpts) Value {
 	}
 	s, t, d := x.Shape(), grid.Shape(), len(x.Shape())-2
 	if d < 1 || d > 3 || len(t) != d+2 || t[0] != s[0] || t[d+1] != d || slices.Contains(s, 0) {
-		return b.refuse(name, in, "images %v, grid %v, which is [%s] and images have elements: %w", s, t, "n ... d", device.ErrShape)
+		return b.refuse(name, in, "images %v, grid %v: expected a grid [%s] and images with elements: %w", s, t, "n ... d", device.ErrShape)
 	}
 	if o.Mode > op.Cubic || o.Outside > op.OutsideReflect {
 		return b.refuse(name, in, "no such mode: %w", device.ErrUnsupported)
@@ -54,8 +54,8 @@ func (b *Batch) GridSample(x, grid Value, opts ...op.GridSampleOpts) Value {
 	return b.Permute(y, append([]int{0, d + 1}, span(1, d+1)...)...)
 }
 
-// gridSum returns, by rows of channels, at each place the sum of the products of taps on
-// all axes.
+// gridSum returns for each position the sum of the elements at all combinations of taps, multiplied
+// by their weights. Rows of table are the channels of a pixel.
 func (b *Batch) gridSum(table Value, taps [][]tap, spatial []int, images Value) Value {
 	var sum Value
 	var visit func(axis int, at, weight Value)
@@ -99,7 +99,7 @@ func newSampler(b *Batch, o op.GridSampleOpts) *sampler {
 	}), 2}
 }
 
-// taps returns the elements of an axis of n around places from -1 to 1.
+// taps returns the elements of an axis of n around positions from -1 to 1.
 func (g *sampler) taps(grid Value, n int) []tap {
 	b := g.b
 	first, last := float32(-0.5), float32(n)-0.5
@@ -126,7 +126,7 @@ func (g *sampler) taps(grid Value, n int) []tap {
 	return list
 }
 
-// within returns places inside the image unchanged, and moves the others to the edge or mirrors them.
+// within returns positions inside the image unchanged, and clamps or mirrors the others.
 func (g *sampler) within(x Value, n int, first, last float32) Value {
 	b := g.b
 	switch g.o.Outside {

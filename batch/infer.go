@@ -8,9 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// inferred is a result of the rules of operations. Models apply the same
-// operation to the same shapes again and again, and a recorder is used again
-// and again, so a few results are kept: asking the rules allocates.
+// inferred is a cached result of an operation's rules. Models apply the same operations to the same
+// shapes repeatedly, and calling the rules allocates.
 type inferred struct {
 	op     *op.Operation
 	attrs  op.Attrs
@@ -24,8 +23,7 @@ type inferred struct {
 // memo is a direct-mapped cache of inferred results.
 type memo [64]inferred
 
-// infer finds the type and shape of the first result of n by the operation's
-// rules.
+// infer sets the type and shape of the first result of n according to the operation's rules.
 func (b *Batch) infer(n *graph.Node) error {
 	var types [op.MaxInputs]op.DType
 	var shapes [op.MaxInputs]op.Shape
@@ -76,10 +74,10 @@ func (b *Batch) rules(o *op.Operation, a op.Attrs, n uint8, types [op.MaxInputs]
 	return t, s, err
 }
 
-// second records the second result of the operation that v is the first of.
+// second records the second result of the operation whose first result is v.
 func (b *Batch) second(v Value) Value { return b.result(v, 1) }
 
-// result records result k, from 1 on, of the operation that v is the first of.
+// result records result k (1 or more) of the operation whose first result is v.
 func (b *Batch) result(v Value, k int) Value {
 	if b.err != nil {
 		return Value{}

@@ -43,8 +43,8 @@ func InOut(v Value) Arg { return Arg{use: argInOut, v: v} }
 
 // Launch records a kernel over a grid of workgroups. params is the parameter struct of the kernel
 // or a pointer to it, or nil for a kernel without parameters; Launch reads it at once. The results
-// are the arrays of Out and InOut, in order. After a mistake in the batch, Launch returns as many
-// zero values.
+// are the arrays of Out and InOut, in order. After an error in the batch, Launch returns zero
+// values.
 //
 // See [device.Kernel.Run] for the errors that Execute and Compile return.
 func (b *Batch) Launch(k *device.Kernel, grid kernel.Size, params any, args ...Arg) []Value {

@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestExpandedOperands: operations that read layouts read values that are one element,
-// or one row, many times.
+// TestExpandedOperands tests operations that read layouts with operands that repeat one element or
+// one row.
 func TestExpandedOperands(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {
@@ -46,7 +46,7 @@ func TestExpandedOperands(t *testing.T) {
 	}
 }
 
-// TestBroadcastRuns: operands whose runs lie in memory, in programs of one operation and of more.
+// TestBroadcastRuns tests operands with runs in memory, in programs of one operation and of several.
 func TestBroadcastRuns(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {

@@ -37,7 +37,7 @@ func (b *Batch) system(o *op.Operation, attrs op.Attrs, a, y Value) Value {
 	}
 	s, t := a.Shape(), y.Shape()
 	if len(s) < 2 || len(t) < 2 {
-		return b.apply(o, attrs, a, y) // with the reason
+		return b.apply(o, attrs, a, y) // records the error
 	}
 	a, y, err := b.alike(a, y)
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *Batch) system(o *op.Operation, attrs op.Attrs, a, y Value) Value {
 	return x
 }
 
-// alike returns matrices with the leading extents of both.
+// alike broadcasts the leading extents of two matrices.
 func (b *Batch) alike(x, y Value) (Value, Value, error) {
 	s, t := x.Shape(), y.Shape()
 	n, m := len(s)-2, len(t)-2
@@ -131,13 +131,13 @@ func (b *Batch) SlogDet(a Value) (sign, log Value) {
 }
 
 // Lstsq returns the X that minimises ‖A·X - B‖, for matrices a [... m n] of full rank and
-// right-hand sides y [... m k] or [m], by QR. If m < n, it returns the solution of the
-// least norm. Leading extents broadcast. A matrix of lower rank gives infinities, NaN or
-// large numbers; b.MatMul(b.Pinv(a), y) solves these too.
+// right-hand sides y [... m k] or [m], by QR. If m < n, it returns the solution with the smallest
+// norm. Leading extents broadcast. A matrix of lower rank gives infinities, NaN or large numbers;
+// b.MatMul(b.Pinv(a), y) solves these too.
 func (b *Batch) Lstsq(a, y Value) Value {
 	s := a.Shape()
 	if b.unusable() || len(s) < 2 {
-		return b.apply(op.QR, op.Attrs{}, a) // which says so
+		return b.apply(op.QR, op.Attrs{}, a) // which records the error
 	}
 	column := len(y.Shape()) == 1
 	if column {
@@ -186,7 +186,7 @@ func (b *Batch) MatrixRank(a Value) Value {
 	return b.Cast(b.Sum(b.Cast(counts, op.F32), op.Axes(-1)), op.I32)
 }
 
-// significant says which singular values s of a count.
+// significant returns which singular values s of a are not treated as 0.
 func (b *Batch) significant(a, s Value) Value {
 	if b.unusable() {
 		return Value{}
@@ -234,7 +234,7 @@ func (b *Batch) square(a Value) (n int, ok bool) {
 	if s := a.Shape(); b.own(a) && len(s) >= 2 && s[len(s)-1] == s[len(s)-2] {
 		return s[len(s)-1], true
 	}
-	b.apply(op.Cholesky, op.Attrs{}, a) // with the reason
+	b.apply(op.Cholesky, op.Attrs{}, a) // records the error
 	return 0, false
 }
 
@@ -255,7 +255,7 @@ func (b *Batch) eliminated(a Value) (diagonal, parity Value) {
 	return diagonal, b.AddScalar(b.Scale(odd, -2), 1)
 }
 
-// multiplied returns the products of rows [... n], of halves and halves of these.
+// multiplied returns the products of rows [... n]. It multiplies the halves of rows repeatedly.
 func (b *Batch) multiplied(x Value) Value {
 	for b.err == nil {
 		s := x.Shape()

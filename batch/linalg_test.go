@@ -120,7 +120,7 @@ func TestLinearAlgebra(t *testing.T) {
 	}
 }
 
-// TestLinearAlgebraMistakes: wrong shapes and types are errors, not panics.
+// TestLinearAlgebraMistakes checks that wrong shapes and types give errors and do not panic.
 func TestLinearAlgebraMistakes(t *testing.T) {
 	dev, err := device.Open(ctx, device.Require(device.CPU))
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// losing checks the operands, which have one shape unless labels are among them, and the
-// options of a loss.
+// losing checks the operands and the options of a loss.
 func (b *Batch) losing(name string, opts []op.LossOpts, in ...Value) (o op.LossOpts, ok bool) {
 	if !b.takes(name, in...) {
 		return o, false
@@ -28,13 +27,13 @@ func (b *Batch) losing(name string, opts []op.LossOpts, in ...Value) (o op.LossO
 func (b *Batch) pair(name string, opts []op.LossOpts, x, y Value) (op.LossOpts, bool) {
 	o, ok := b.losing(name, opts, x, y)
 	if ok && !x.Shape().Equal(y.Shape()) {
-		b.refuse(name, []Value{x, y}, "operands of %v and %v, not of one shape: %w", x.Shape(), y.Shape(), device.ErrShape)
+		b.refuse(name, []Value{x, y}, "operands of shapes %v and %v: expected the same shape: %w", x.Shape(), y.Shape(), device.ErrShape)
 		return o, false
 	}
 	return o, ok
 }
 
-// lost reduces the losses of elements.
+// lost reduces the losses of the elements according to the options.
 func (b *Batch) lost(o op.LossOpts, loss Value) Value {
 	switch o.Reduce {
 	case op.ReduceSum:
@@ -162,7 +161,7 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 	}
 	at := labels
 	if ignored.given() {
-		at = b.Where(ignored, b.whole(0), labels) // any label will do where the loss is 0
+		at = b.Where(ignored, b.whole(0), labels) // any valid label, because the loss is 0
 	}
 	loss := b.Neg(b.pickLabels(logp, at))
 	each := b.scalar(t, 1)
@@ -194,7 +193,7 @@ func (b *Batch) labelled(name string, logp, labels, weight Value) bool {
 	case labels.Type() != op.I32:
 		b.refuse(name, in, "labels of type %v: expected i32: %w", labels.Type(), device.ErrUnsupported)
 	case len(s) < 2 || !t.Equal(append(op.Shape{s[0]}, s[2:]...)):
-		b.refuse(name, in, "labels %v of %v, whose second axis is that of classes: %w", t, s, device.ErrShape)
+		b.refuse(name, in, "labels of shape %v for %v: expected its shape without the second axis, the classes: %w", t, s, device.ErrShape)
 	case product(s) > math.MaxInt32 || s[1] < 1:
 		b.refuse(name, in, "%d classes of %v: %w", s[1], s, device.ErrShape)
 	case weight.given() && !weight.Shape().Equal(op.Shape{s[1]}):

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// TestOneBindingForEachValue: of two bindings to one value one would be ignored, and
-// of two results in one slice one would be lost.
+// TestOneBindingForEachValue checks that two bindings to one value, and two results in one slice,
+// give errors.
 func TestOneBindingForEachValue(t *testing.T) {
 	ctx := t.Context()
 	dev := openCPU(t)
@@ -40,7 +40,7 @@ func TestOneBindingForEachValue(t *testing.T) {
 			t.Errorf("%s, async: %v, want ErrOverlap", name, err)
 		}
 	}
-	// An operand may be where a result goes.
+	// An operand may share memory with a result.
 	if err := p.Run(ctx, batch.BindInput(x, one), batch.BindOutput(y, one), batch.BindOutput(z, two)); err != nil || one[0] != -3 || one[1] != -4 {
 		t.Errorf("in place: %v, %v", one, err)
 	}

@@ -71,7 +71,7 @@ func product(s []int) int {
 	return n
 }
 
-// BenchmarkNetworksLoop is what loops over elements take, on one core.
+// BenchmarkNetworksLoop measures loops over elements on one core, for comparison.
 func BenchmarkNetworksLoop(b *testing.B) {
 	x := make([]float32, 3*480*640)
 	for i := range x {

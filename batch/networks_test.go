@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestNetworkMistakes: no mistake panics, and each says what kind it is of.
+// TestNetworkMistakes checks that wrong calls do not panic, and give errors of the right kind.
 func TestNetworkMistakes(t *testing.T) {
 	dev := openCPU(t)
 	type recording = func(b *batch.Batch, x batch.Value) // x is [2 4 6 6]
@@ -92,7 +92,7 @@ func TestNetworkMistakes(t *testing.T) {
 	}
 }
 
-// TestResizeFarOutside: places far beyond an axis are its ends and take no memory.
+// TestResizeFarOutside checks that positions far beyond an axis are clamped to its ends and need no memory.
 func TestResizeFarOutside(t *testing.T) {
 	b := batch.New(openCPU(t))
 	x := b.Upload([]float32{1, 2, 3, 4}, 4)

@@ -7,14 +7,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// channelled checks the operand x [n c ...] of a method and its optional ones, which have
-// one number for each channel and are returned so that they spread over x.
+// channelled checks the operand x [n c ...] of a method and its optional operands, which have one
+// number for each channel. It returns the optional operands reshaped to broadcast to x.
 func (b *Batch) channelled(name string, x Value, each ...Value) []Value {
 	if !b.takes(name, x) {
 		return nil
 	}
 	if len(x.Shape()) < 2 {
-		b.refuse(name, []Value{x}, "operand %v without an axis of channels, the second: %w", x.Shape(), device.ErrShape)
+		b.refuse(name, []Value{x}, "operand %v has no second axis, the channels: %w", x.Shape(), device.ErrShape)
 		return nil
 	}
 	list := make([]Value, len(each))

@@ -10,8 +10,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestOptionalOperandsTellOperationsApart: an operation with an optional operand and
-// the same without it are two values, although the operand is the first of the batch.
+// TestOptionalOperandsTellOperationsApart checks that an operation with an optional operand and the
+// same operation without it are different values, even if the operand is the first node of the
+// batch.
 func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 	dev := openCPU(t)
 	twos := func(n int) []float32 { return slices.Repeat([]float32{2}, n) }
@@ -58,7 +59,7 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 				return b.LayerNorm(x, gamma, batch.None), b.LayerNorm(x, batch.None, batch.None)
 			}},
 	} {
-		// Alone, each in a batch of its own, and together in either order.
+		// Each in a separate batch, and both together in either order.
 		alone := func(k int) []float32 {
 			b := batch.New(dev)
 			with, without := c.both(b, c.first(b))
@@ -66,7 +67,7 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 		}
 		want := [2][]float32{alone(0), alone(1)}
 		if slices.Equal(want[0], want[1]) {
-			t.Fatalf("%s: the optional operand makes no difference", name)
+			t.Fatalf("%s: the optional operand has no effect", name)
 		}
 		b := batch.New(dev)
 		first := c.first(b)

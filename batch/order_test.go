@@ -32,8 +32,8 @@ func TestALaterStoreWins(t *testing.T) {
 	equal(t, got, -1, -2)
 }
 
-// TestUpdateInPlaceWaitsForReaders: a kernel's result that is stored where its operand
-// came from does not replace the operand while something else reads that.
+// TestUpdateInPlaceWaitsForReaders checks that a kernel's result that is stored to the buffer of
+// its operand does not replace the operand before all other readers have read it.
 func TestUpdateInPlaceWaitsForReaders(t *testing.T) {
 	ctx := t.Context()
 	dev := openCPU(t)
@@ -62,7 +62,7 @@ func TestUpdateInPlaceWaitsForReaders(t *testing.T) {
 	equal(t, got, 2, 4)
 }
 
-// TestTopKOfTemporaries: both results of one operation may be consumed in the batch.
+// TestTopKOfTemporaries checks that the batch can consume both results of one operation.
 func TestTopKOfTemporaries(t *testing.T) {
 	b := batch.New(openCPU(t))
 	values, places := b.TopK(b.Upload([]float32{3, 9, 5, 7}, 1, 4), 2)

@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestPeerMethods has every method that op.Peers names exist.
+// TestPeerMethods checks that every method in op.Peers exists.
 func TestPeerMethods(t *testing.T) {
 	b := reflect.TypeFor[*batch.Batch]()
 	for _, p := range op.Peers() {

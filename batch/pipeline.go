@@ -42,9 +42,8 @@ type Pipeline[In, Out device.Element] struct {
 type PipelineOpts struct {
 	// Row has the extents of one row; empty for a row of one element.
 	Row []int
-	// Rows is the number of rows of each chunk but the last, 0 for one that is
-	// chosen by measurement. Where each chunk has one result, as a sum, a
-	// number makes the results the same in every run.
+	// Rows is the number of rows of each chunk but the last, or 0 to choose it by measurement. If
+	// each chunk has one result, for example a sum, set it to get the same results in every run.
 	Rows int
 	// Memory bounds the bytes of the chunks under way, operands and results together, in host
 	// memory; a device with its own memory holds the same amount and its temporaries. 0 means 256
@@ -55,19 +54,17 @@ type PipelineOpts struct {
 // defaultMemory is the budget of a Pipeline without Memory.
 const defaultMemory = 256 << 20
 
-// NewPipeline returns a pipeline that computes f. f records the work on one chunk:
-// x has the extents [rows, opts.Row...], and the value that f returns comes back to
-// the host for each chunk. If f computes each row by itself, as relu, softmax or a
-// product with weights do, the results one after the other are the result of the
-// whole stream. If it reduces the rows, as a sum does, there is one result a chunk,
-// and the caller combines them. A value that is carried from chunk to chunk lies in a
-// [device.Buffer] that f reads with Use and writes with Store: the chunks take effect
-// in order. f that returns the zero Value has no results; each chunk then gives an
+// NewPipeline returns a pipeline that computes f. f records the work on one chunk: x has the
+// extents [rows, opts.Row...], and the value that f returns comes back to the host for each chunk.
+// If f computes each row independently, like relu, softmax or a product with weights, the
+// concatenated results are the result of the whole stream. If it reduces the rows, like a sum,
+// there is one result for each chunk, and the caller combines them. To carry a value from chunk to
+// chunk, keep it in a [device.Buffer] that f reads with Use and writes with Store: the chunks take
+// effect in order. If f returns the zero Value, there are no results; each chunk then gives an
 // empty slice.
 //
-// f is called for each number of rows that occurs, and by NewPipeline: it
-// must record the same operations each time, for any number of rows from 1 on (for
-// opts.Rows and less, if that is set).
+// NewPipeline calls f, and so do runs, for each number of rows that occurs. f must record the same
+// operations each time, for any number of rows from 1 on (up to opts.Rows, if it is set).
 //
 // # Errors
 //   - the first mistake of f, with file and line.
@@ -98,10 +95,9 @@ func NewPipeline[In, Out device.Element](dev *device.Device, f func(b *Batch, x 
 	return &Pipeline[In, Out]{p}, nil
 }
 
-// Run computes over the rows that src yields, in slices of any length: many small
-// ones are gathered into chunks, long ones are cut. A slice is copied before src
-// is asked for the next one. An error that src yields ends the stream after the
-// results of the rows before it.
+// Run computes over the rows that src yields, in slices of any length: many small ones are gathered
+// into chunks, long ones are cut. Run copies each slice before it requests the next one. An error
+// that src yields ends the stream after the results of the rows before it.
 //
 // Run returns the results of one chunk after the other. A slice of results is valid until the next
 // iteration. src runs in its own goroutine, ahead of the results. When the loop over the results
@@ -181,7 +177,7 @@ type flow struct {
 	opts    PipelineOpts
 	in, out op.DType
 	size    int                                   // bytes of an element of the operand
-	record  func(b *Batch, rows int) (x, y Value) // by one goroutine at a time
+	record  func(b *Batch, rows int) (x, y Value) // called by one goroutine at a time
 	holds   func(op.DType) bool                   // whether slices of Out hold a type
 
 	row int // bytes of a row
@@ -189,7 +185,7 @@ type flow struct {
 	fixed, perRow int64
 
 	mu     sync.Mutex
-	plans  map[int]*chunkPlan // by rows
+	plans  map[int]*chunkPlan // plans by number of rows
 	best   choice             // the measurements of a run
 	closed bool
 }
@@ -201,8 +197,8 @@ type chunkPlan struct {
 	out  int // bytes of the result
 }
 
-// check records f for one row and for two, or for the rows that the options set,
-// from which the size of the results of any chunk follows.
+// check records f for one row and for two rows (or for opts.Rows rows) and derives the size of the
+// results of any chunk.
 func (p *flow) check() error {
 	if p.opts.Memory == 0 {
 		p.opts.Memory = defaultMemory
@@ -212,7 +208,7 @@ func (p *flow) check() error {
 	case err != nil:
 		return err
 	case p.opts.Memory < 0 || p.opts.Rows < 0:
-		return fmt.Errorf("%d rows in %d bytes of memory: give numbers from 0 on: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
+		return fmt.Errorf("Rows is %d and Memory is %d: expected 0 or more: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
 	case n == 0:
 		return fmt.Errorf("rows %v without elements: %w", op.Shape(p.opts.Row), device.ErrShape)
 	case n > math.MaxInt32/p.size:
@@ -243,7 +239,7 @@ func (p *flow) outBytes(rows int) (int64, error) {
 	return p.result(b, y)
 }
 
-// result returns the bytes of what f returned.
+// result returns the size in bytes of the value that f returned.
 func (p *flow) result(b *Batch, y Value) (int64, error) {
 	switch {
 	case b.Err() != nil:
@@ -253,7 +249,7 @@ func (p *flow) result(b *Batch, y Value) (int64, error) {
 	case !b.own(y):
 		return 0, b.foreign(y)
 	case !p.holds(y.Type()):
-		return 0, fmt.Errorf("the function returns %v, the pipeline gives slices of %v: %w", y.Type(), p.out, device.ErrUnsupported)
+		return 0, fmt.Errorf("the function returns %v, but slices of the pipeline hold %v: %w", y.Type(), p.out, device.ErrUnsupported)
 	}
 	n, err := y.Shape().Size()
 	return int64(n) * int64(y.Type().Size()), err
@@ -288,7 +284,7 @@ func (p *flow) plan(ctx context.Context, rows int) (*chunkPlan, error) {
 		return nil, err
 	}
 	if len(p.plans) >= keptPlans {
-		// A run may still use it: the garbage collector closes it.
+		// A run may still use the plan, so the garbage collector closes it.
 		for old := range p.plans {
 			if old != p.best.rows {
 				delete(p.plans, old)
@@ -320,7 +316,7 @@ func (c *chunkPlan) submit(ctx context.Context, p *flow, in, out []byte) *device
 	return c.plan.RunAsync(ctx, bind...)
 }
 
-// tooLarge reports whether smaller chunks may do what failed with err.
+// tooLarge reports whether smaller chunks may succeed after the error err.
 func tooLarge(err error) bool {
 	return errors.Is(err, device.ErrOutOfMemory) || errors.Is(err, device.ErrLimit)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// running is one run of a pipeline. Three goroutines work on it: one reads into
-// chunks, one submits them to the device, and the caller's takes the results. A
-// chunk goes round: free, filled, in flight, with the caller, free.
+// running is one run of a pipeline. Three goroutines work on it: one reads into chunks, one submits
+// them to the device, and the caller's takes the results. A chunk has the states free, filled, in
+// flight, with the caller, and then free again.
 type running struct {
 	p    *flow
 	ctx  context.Context // ends when the caller leaves
@@ -23,8 +23,8 @@ type running struct {
 
 	free, filled, flight chan *chunk
 
-	cur *chunk // being filled
-	// depth counts the chunks that there are; the caller's goroutine owns it.
+	cur *chunk // the chunk that is being filled
+	// depth is the number of chunks; the caller's goroutine owns it.
 	depth int
 
 	// err and panicked are the reason for an early end of the stream; done is closed when they are
@@ -43,7 +43,7 @@ type chunk struct {
 	pend         *device.Pending
 }
 
-// results returns the results of a run over what read delivers.
+// results returns the results of a run over the stream that read delivers.
 func results[Out device.Element](p *flow, ctx context.Context, read func(*running) error) iter.Seq2[[]Out, error] {
 	return func(yield func([]Out, error) bool) {
 		if p == nil {
@@ -57,9 +57,9 @@ func results[Out device.Element](p *flow, ctx context.Context, read func(*runnin
 	}
 }
 
-// run computes over what read delivers and calls yield for each chunk, until it returns false. When
-// it returns, it uses nothing of the device or of the caller, except a read that a cancelled
-// context left running.
+// run computes over the stream that read delivers and calls yield for each chunk, until yield
+// returns false. After it returns, nothing uses the device or the caller's memory, except a read
+// that still runs after the context was cancelled.
 func (p *flow) run(ctx context.Context, read func(*running) error, yield func(out []byte) bool) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	r := &running{p: p, ctx: inner, size: p.sizing(), done: make(chan struct{}),
@@ -68,7 +68,7 @@ func (p *flow) run(ctx context.Context, read func(*running) error, yield func(ou
 	r.deepen(c.depth)
 	go r.read(read)
 	go r.submit()
-	left := true // the caller's loop, by break or by a panic
+	left := true // the caller left the loop, by break or by a panic
 	defer func() {
 		cancel()
 		if fault := r.end(ctx); err == nil && !left {
@@ -112,14 +112,14 @@ func (r *running) end(ctx context.Context) error {
 	return r.err
 }
 
-// deepen adds chunks until there are n.
+// deepen allocates chunks until there are n.
 func (r *running) deepen(n int) {
 	for ; r.depth < n; r.depth++ {
 		r.free <- &chunk{}
 	}
 }
 
-// recycle gives a chunk back, or drops it where there are more than wanted.
+// recycle returns a chunk to the free ones, or drops it if there are more than wanted.
 func (r *running) recycle(c *chunk) {
 	want, _ := r.size.next()
 	if r.depth > want.depth {
@@ -175,8 +175,8 @@ func (r *running) submit() {
 	}
 }
 
-// take makes a free chunk the one to be filled, with a plan that the device can run. It
-// returns false if the stream is to end.
+// take makes a free chunk the current one, with a plan that the device can run. It returns false if
+// the stream must end.
 func (r *running) take() bool {
 	if r.cur != nil {
 		return true
@@ -203,7 +203,7 @@ func (r *running) take() bool {
 	}
 }
 
-// space returns where the next bytes of the stream go, nil if it is to end.
+// space returns the memory for the next bytes of the stream, or nil if the stream must end.
 func (r *running) space() []byte {
 	if !r.take() {
 		return nil
@@ -229,8 +229,8 @@ func room(mem []byte, n int) ([]byte, error) {
 	return engine.Bytes(f)[:n], nil
 }
 
-// advance says that n more bytes are in the chunk, which is passed on when it is
-// full. It returns false if the stream is to end.
+// advance records that n more bytes are in the chunk, and passes the chunk on when it is full. It
+// returns false if the stream must end.
 func (r *running) advance(n int) bool {
 	c := r.cur
 	if c.got += n; c.got < c.rows*r.p.row {
@@ -239,7 +239,7 @@ func (r *running) advance(n int) bool {
 	return r.pass(c.mem[:c.got])
 }
 
-// pass hands the current chunk with the operand in to the device.
+// pass passes the current chunk to the device, with the operand in.
 func (r *running) pass(in []byte) bool {
 	c := r.cur
 	var err error
@@ -253,8 +253,7 @@ func (r *running) pass(in []byte) bool {
 	return r.ctx.Err() == nil
 }
 
-// finish passes on the rows of a last chunk that is not full, and keeps the error of
-// the source.
+// finish passes on the rows of an incomplete last chunk, and keeps the error of the source.
 func (r *running) finish(err error) {
 	c := r.cur
 	if c == nil {
@@ -279,7 +278,7 @@ func (r *running) finish(err error) {
 	}
 }
 
-// write copies the next bytes of the stream. It returns false if that is to end.
+// write copies the next bytes of the stream. It returns false if the stream must end.
 func (r *running) write(data []byte) bool {
 	for len(data) > 0 {
 		to := r.space()
@@ -332,7 +331,7 @@ func (r *running) lend(data []byte) {
 	for len(data) > 0 && r.take() {
 		n := r.cur.rows * r.p.row
 		if len(data) < n {
-			r.write(data) // the last rows, or a part of one
+			r.write(data) // the last rows, or a part of a row
 			return
 		}
 		if !r.pass(data[:n:n]) {

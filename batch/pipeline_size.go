@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// choice is how a pipeline works: rows of a chunk, and chunks under way.
+// choice is the schedule of a pipeline: the number of rows in a chunk, and the number of chunks in flight.
 type choice struct{ rows, depth int }
 
 const (
-	// fewest chunks are under way: one is read while another is computed.
+	// fewest is the minimum number of chunks in flight: one is read while another is computed.
 	fewest = 2
-	// usual chunks are under way where the budget allows: a third is with the
-	// caller. deeper is tried when the rows are chosen.
+	// usual is the number of chunks in flight if the budget allows it: a third one is with the
+	// caller. deeper is tried after the rows are chosen.
 	usual, deeper = 3, 6
 
-	// The sizes on trial, in bytes of operands: from about the second-level cache of a core, as
-	// smaller chunks spend their time on handing over, to what hides a round trip to any device.
+	// The sizes to try, in bytes of operands. The smallest is about the second-level cache of a
+	// core, because smaller chunks have too much overhead. The largest hides a round trip to any
+	// device.
 	firstChunk, growth, lastChunk = 512 << 10, 4, 32 << 20
 
-	// A trial measures trialChunks chunks and no less than trialTime, which is longer than the
-	// slices of time that other programs get.
+	// A trial measures at least trialChunks chunks and trialTime, which is longer than the time
+	// slices of other programs.
 	trialChunks, trialTime = 6, 10 * time.Millisecond
-	// A size is better if it is faster by the factor better; after two sizes that are not, no
-	// larger one is tried.
+	// A size is better if it is faster by the factor better. After misses sizes that are not
+	// better, no larger one is tried.
 	better, misses = 1.05, 2
 )
 
@@ -32,8 +33,8 @@ const (
 // of the trial that are still running then are not measured.
 type sizing struct {
 	mu      sync.Mutex
-	trials  []choice            // yet to come, the first one is on trial
-	number  int                 // of the trial
+	trials  []choice            // remaining trials; the first one is running
+	number  int                 // number of the running trial
 	deeper  func(rows int) bool // whether the budget allows deeper
 	settled bool
 
@@ -42,7 +43,7 @@ type sizing struct {
 	best         choice
 	rate         float64
 	missed       int
-	deep         bool // the depth is on trial
+	deep         bool // the running trial is for the depth
 }
 
 // sizes returns the choices for chunks of a pipeline, smallest first.
@@ -69,12 +70,12 @@ func (p *flow) cost(rows int) int64 {
 	return int64(rows)*(int64(p.row)+p.perRow) + p.fixed
 }
 
-// depth returns how many chunks the budget allows, up to want.
+// depth returns the number of chunks that the budget allows, up to want.
 func (p *flow) depth(rows, want int) int {
 	return int(min(max(p.opts.Memory/max(p.cost(rows), 1), fewest), int64(want)))
 }
 
-// sizing returns what chooses for one run.
+// sizing returns the sizing of one run.
 func (p *flow) sizing() *sizing {
 	p.mu.Lock()
 	best := p.best
@@ -86,7 +87,7 @@ func (p *flow) sizing() *sizing {
 	return &sizing{trials: list, best: list[0], deeper: func(rows int) bool { return p.depth(rows, deeper) == deeper }}
 }
 
-// next returns how the next chunk is to be made, and the number of its trial.
+// next returns the choice for the next chunk, and the number of its trial.
 func (s *sizing) next() (c choice, trial int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +97,8 @@ func (s *sizing) next() (c choice, trial int) {
 	return s.trials[0], s.number
 }
 
-// refuse says that the device cannot run the chunks of a trial, and reports
-// whether another choice is left.
+// refuse records that the device cannot run the chunks of a trial, and reports whether another
+// choice remains.
 func (s *sizing) refuse(trial int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,15 +112,14 @@ func (s *sizing) refuse(trial int) bool {
 	return true
 }
 
-// done counts a chunk that came back at a time, and reports whether the choice
-// is settled by it.
+// done records that a chunk was completed at time now, and reports whether this settles the choice.
 func (s *sizing) done(trial, rows int, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.settled || trial != s.number {
 		return false
 	}
-	if s.chunks++; s.chunks == 1 { // has waited for its plan
+	if s.chunks++; s.chunks == 1 { // the first chunk included compilation
 		s.start, s.rows = now, 0
 		return false
 	}

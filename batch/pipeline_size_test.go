@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The choice follows the rates of an imagined device. Each chunk takes a
-// fixed time and one for each row.
+// The choice is tested with the rates of simulated devices. Each chunk takes a fixed time and one
+// for each row.
 func TestSizing(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate   func(rows, depth int) float64 // rows a second

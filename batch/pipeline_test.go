@@ -89,7 +89,7 @@ func pieces(rng *rand.Rand, data []float32, longest int) iter.Seq2[[]float32, er
 	}
 }
 
-// noGoroutines fails the test if more goroutines stay than there were.
+// noGoroutines fails the test if goroutines leak.
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	t.Cleanup(testutil.Goroutines(t))
@@ -138,7 +138,7 @@ func TestPipelineSum(t *testing.T) {
 		want += float64(v)
 	}
 	p := pipeline[float32, float32](t, dev, sumOfRelu, batch.PipelineOpts{})
-	for range 3 { // the later ones with the size that the first chose
+	for range 3 { // the later runs use the size that the first one chose
 		got := 0.0
 		for sum, err := range p.RunSlice(context.Background(), x) {
 			if err != nil || len(sum) != 1 {
@@ -152,7 +152,7 @@ func TestPipelineSum(t *testing.T) {
 	}
 }
 
-// A value that lies in a buffer is carried from chunk to chunk.
+// A value in a buffer is carried from chunk to chunk.
 func TestPipelineCarry(t *testing.T) {
 	dev := openCPU(t)
 	ctx := context.Background()
@@ -292,7 +292,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 3, f.err }
 
-// forever yields the same slice until it is stopped, and notes that.
+// forever yields the same slice until it is stopped, and records the stop.
 func forever(x []float32, stopped *bool) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
 		for yield(x, nil) {
@@ -329,7 +329,7 @@ func TestPipelineStops(t *testing.T) {
 			t.Errorf("a cancelled context: %v", err)
 		}
 	}
-	// A source that hangs does not keep a cancelled run.
+	// A source that hangs does not block a cancelled run.
 	r, w := io.Pipe()
 	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
@@ -341,7 +341,7 @@ func TestPipelineStops(t *testing.T) {
 	w.Close()
 }
 
-// Panics of the source and of the loop reach the caller, and nothing stays behind.
+// Panics of the source and of the loop reach the caller, and no goroutine leaks.
 func TestPipelinePanics(t *testing.T) {
 	dev := openCPU(t)
 	noGoroutines(t)
@@ -418,8 +418,8 @@ func TestPipelineMistakes(t *testing.T) {
 	}
 }
 
-// BenchmarkPipeline streams a file of 1 GiB from the page cache through relu and sum,
-// and reads it with nothing else to do, in turn.
+// BenchmarkPipeline alternately streams a file of 1 GiB from the page cache through relu and sum,
+// and only reads it.
 func BenchmarkPipeline(b *testing.B) {
 	const size = 1 << 30
 	name := filepath.Join(b.TempDir(), "data")

@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The methods of this file work at a place that is a value, one i32 that is bound
-// when the batch runs: a plan that is kept serves every place.
+// The methods of this file take an index that is a value: one i32 that is bound when the batch
+// runs. So one plan serves every index.
 //
 //	pos := batch.Upload(b, []int32{0})
 //	b.StoreAt(cache, 0, pos, row)

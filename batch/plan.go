@@ -12,15 +12,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Plan is a recording made ready to run many times with other operands. It is
-// safe for concurrent use, and does not need its batch any more.
+// Plan is a compiled recording, which can run many times with different operands. It is safe for
+// concurrent use, and does not depend on its batch.
 type Plan struct {
 	p    *engine.Plan
 	name string
 	refs []engine.Ref // as recorded
 	outs []planOut
 	gen  uint32
-	b    *Batch // to know its values; its contents are not used
+	b    *Batch // identifies the values of the plan; its contents are not used
 	in   map[graph.ID]planIn
 	runs sync.Pool // of *planRun
 }
@@ -41,14 +41,13 @@ type planOut struct {
 type planRun struct {
 	refs []engine.Ref
 	outs [][]byte
-	// spare holds results that nobody asked for.
+	// spare has memory for results without a binding.
 	spare [][]byte
 }
 
-// Compile makes a plan of the recording, which holds memory of the device for
-// temporaries until it is closed. The outputs are those of Execute. The slices
-// of Upload and ReadInto, if a run binds no others, and the buffers of Use and Store are
-// used by every run.
+// Compile makes a plan of the recording, which holds memory of the device for temporaries until it
+// is closed. The outputs are those of Execute. Every run uses the buffers of Use and Store, and the
+// slices of Upload and ReadInto unless it binds others.
 func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	if b.unusable() {
 		return nil, b.err
@@ -80,8 +79,7 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 
 // Close waits for running runs, including those of RunAsync, and frees the plan's device memory.
 // Later runs return [device.ErrClosed]. Close may be called more than once and from any goroutine;
-// a plan that is dropped without it is closed by the garbage collector, and all plans are when
-// their device is.
+// the garbage collector closes unreachable plans, and closing a device closes its plans.
 func (p *Plan) Close() error {
 	if p.p == nil {
 		return errNoPlan
@@ -156,8 +154,8 @@ func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *device.Pending {
 		p.free(r)
 		return pending(driver.Completed(p.explain(err)), nil)
 	}
-	// Spare results may still be written after this run is given back, and by
-	// another run at the same time; nobody reads them.
+	// Spare results may be written after this planRun was returned to the pool, and by several runs
+	// at the same time. Nothing reads them.
 	pend := p.p.Start(ctx, r.refs, r.outs)
 	r.spare = nil
 	p.free(r)
@@ -238,7 +236,7 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 	return nil
 }
 
-// distinct reports places of results that share memory.
+// distinct returns an error if two results share memory.
 func distinct(outs [][]byte) error {
 	for i := range outs {
 		for j := range outs[:i] {
@@ -250,7 +248,7 @@ func distinct(outs [][]byte) error {
 	return nil
 }
 
-// misplaced says what the value of a binding is not, and what its function takes.
+// misplaced describes why the value of a binding is wrong for its function.
 func (d *Binding) misplaced() string {
 	if d.set {
 		return "no operand of the plan: BindInput takes values of Upload"
@@ -269,8 +267,8 @@ func (d *Binding) fits(i int, t op.DType, bytes int) error {
 	return nil
 }
 
-// String lists the steps of the plan, the fused expressions, where values lie,
-// and what sharing of memory saves.
+// String lists the steps of the plan, the fused expressions, the slots of values, and the memory
+// that sharing saves.
 func (p *Plan) String() string {
 	if p.p == nil {
 		return errNoPlan.Error()

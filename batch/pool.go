@@ -94,7 +94,7 @@ func (b *Batch) MaxPoolIndices(x Value, size []int, opts ...op.PoolOpts) (values
 	return values, b.Where(b.Equal(indices, none), b.whole(-1), indices)
 }
 
-// eachPlace calls f for each place in windows, the last axis fastest.
+// eachPlace calls f for each position in a window, the last axis fastest.
 func (b *Batch) eachPlace(list []window, f func(k []int)) {
 	n := 1
 	for _, w := range list {
@@ -139,8 +139,8 @@ func (b *Batch) AvgPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	return b.Div(sums, b.scalar(x.Type(), all))
 }
 
-// counts returns how many elements of each window along an axis are of x, or of the
-// padding too.
+// counts returns for each window along an axis the number of its elements in x or, if padding is
+// set, in x and the padding.
 func (w *window) counts(padding bool) []int {
 	list := make([]int, w.count)
 	first, last := 0, w.n
@@ -149,7 +149,7 @@ func (w *window) counts(padding bool) []int {
 	}
 	for i := range list {
 		at := i*w.stride - w.before
-		// Places at + k·dilation in [first, last).
+		// Count the positions at + k·dilation in [first, last).
 		from := max(0, (first-at+w.dilation-1)/w.dilation)
 		if first <= at {
 			from = 0
@@ -206,7 +206,7 @@ func (b *Batch) AdaptiveMaxPool(x Value, size []int) Value {
 		for i := range a.m {
 			from, to := a.window(i)
 			for k := range a.longest {
-				ids = append(ids, min(from+k, to-1)) // the last again, which changes nothing
+				ids = append(ids, min(from+k, to-1)) // repeats the last element, which does not change the maximum
 			}
 		}
 		return b.Max(b.windowed(y, axis, ids, a), op.Axes(axis+1))
@@ -225,7 +225,7 @@ func (b *Batch) AdaptiveAvgPool(x Value, size []int) Value {
 			counts[i] = to - from
 			for k := range a.longest {
 				if from+k >= to {
-					from = a.n - k // the element behind the last, which is 0
+					from = a.n - k // the element after the last, which is 0
 				}
 				ids = append(ids, from+k)
 			}
@@ -237,7 +237,7 @@ func (b *Batch) AdaptiveAvgPool(x Value, size []int) Value {
 	})
 }
 
-// adaptive is windows that cut an axis of n elements into m.
+// adaptive describes m windows that divide an axis of n elements.
 type adaptive struct{ n, m, longest int }
 
 func (a adaptive) even() bool { return a.n%a.m == 0 }
@@ -248,8 +248,7 @@ func (a adaptive) window(i int) (from, to int) {
 	return int(k * n / m), int(((k+1)*n + m - 1) / m)
 }
 
-// windowed returns the windows of x along an axis, the elements that ids names, along a
-// new axis behind it.
+// windowed returns the windows of x along an axis: the elements at ids, along a new axis after it.
 func (b *Batch) windowed(x Value, axis int, ids []int, a adaptive) Value {
 	s := slices.Clone(x.Shape())
 	if b.err != nil {
@@ -267,14 +266,14 @@ func (b *Batch) adaptive(name string, x Value, size []int, f func(x Value, axis 
 	}
 	axes := len(x.Shape()) - 2
 	if axes < 1 || axes > 3 {
-		return b.refuse(name, []Value{x}, "the operand has one, two or three axes behind the first two: %w", device.ErrShape)
+		return b.refuse(name, []Value{x}, "expected one, two or three axes after the first two: %w", device.ErrShape)
 	}
 	m := spread(size, axes, 0)
 	if m == nil || slices.Min(m) < 1 || slices.Contains(x.Shape()[2:], 0) {
-		return b.refuse(name, []Value{x}, "windows %v, which are 1 or more along each axis: %w", size, device.ErrShape)
+		return b.refuse(name, []Value{x}, "windows %v: expected 1 or more along each axis: %w", size, device.ErrShape)
 	}
 	if !bounded(slices.Concat(x.Shape()[:2], m)) {
-		return b.refuse(name, []Value{x}, "windows %v: more elements than a value has: %w", size, device.ErrShape)
+		return b.refuse(name, []Value{x}, "windows %v: more elements than a value can have: %w", size, device.ErrShape)
 	}
 	for i, m := range m {
 		s := slices.Clone(x.Shape())

@@ -23,7 +23,7 @@ func (b *Batch) Tensordot(x, y Value, xAxes, yAxes []int) Value {
 		err = b.needs(y, 0)
 	}
 	if err == nil && len(xAxes) != len(yAxes) {
-		err = fmt.Errorf("%d axes of x and %d of y: they are pairs: %w", len(xAxes), len(yAxes), device.ErrShape)
+		err = fmt.Errorf("%d axes of x and %d of y: expected the same number: %w", len(xAxes), len(yAxes), device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("tensordot: %w", err))
@@ -61,7 +61,7 @@ func (b *Batch) Tensordot(x, y Value, xAxes, yAxes []int) Value {
 // share gives axis k of t the label of axis j of x.
 func (t *term) share(x *term, k, j int) error {
 	if slices.Contains(t.labels, x.labels[j]) || t.labels[k] < op.MaxRank {
-		return fmt.Errorf("axis %d of x or %d of y twice: %w", j, k, device.ErrShape)
+		return fmt.Errorf("axis %d of x or axis %d of y is given twice: %w", j, k, device.ErrShape)
 	}
 	if m, n := x.v.Shape()[j], t.v.Shape()[k]; m != n {
 		return fmt.Errorf("%v and %v: axis %d of x has %d elements, axis %d of y %d: %w", x.v.Shape(), t.v.Shape(), j, m, k, n, device.ErrShape)
@@ -76,9 +76,8 @@ func (b *Batch) Outer(x, y Value) Value {
 	return b.Mul(b.Reshape(x, -1, 1), b.Reshape(y, 1, -1))
 }
 
-// VecDot returns the scalar products of the vectors of x and y along an axis, which
-// has the same extent in both; the other axes spread over each other by NumPy's rule.
-// An axis below 0 counts from the end, in each of them.
+// VecDot returns the scalar products of the vectors of x and y along an axis, which has the same
+// extent in both. The other axes broadcast. An axis below 0 counts from the end of each operand.
 //
 // Other extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) VecDot(x, y Value, axis int) Value {
@@ -116,8 +115,8 @@ func (b *Batch) Kron(x, y Value) Value {
 	return b.Reshape(z, s...)
 }
 
-// alternated returns the extents of s at every second place from one on, and ones
-// between.
+// alternated returns the extents of s at every second position, from the given one on, with ones
+// between them.
 func alternated(s []int, from int) []int {
 	a := ones(2 * len(s))
 	for i, d := range s {
@@ -126,9 +125,8 @@ func alternated(s []int, from int) []int {
 	return a
 }
 
-// Cross returns the cross products of the vectors of three elements that x and y have
-// along an axis; the other axes spread over each other by NumPy's rule. An axis below
-// 0 counts from the end, in each of them.
+// Cross returns the cross products of the vectors of three elements of x and y along an axis. The
+// other axes broadcast. An axis below 0 counts from the end of each operand.
 //
 // Another extent is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Cross(x, y Value, axis int) Value {

@@ -18,9 +18,8 @@ import (
 	"github.com/rayo-go/rayo/internal/engine"
 )
 
-// Profile holds measurements of several runs of a recording: the time of
-// each step by the device's own clock, and how close that is to the limits of the
-// device.
+// Profile holds measurements of several runs of a recording: the device time of each step, and its
+// ratio to the limits of the device.
 type Profile struct {
 	Device string // kind:index and name
 	Runs   int
@@ -41,9 +40,8 @@ type StepProfile struct {
 	Bytes   int64   // read and written, each array once
 	Flops   float64 // arithmetic operations
 	Share   float64 // of the time of all steps, 0 to 1
-	// Roofline is the least time that the device's limits allow over the
-	// median time: 1 is as fast as they allow, and more happens where data
-	// comes from caches.
+	// Roofline is the shortest time that the device's limits allow, divided by the median time. 1
+	// means as fast as the limits allow; more than 1 is possible if data comes from caches.
 	Roofline float64
 	Bound    Bound
 }
@@ -53,9 +51,9 @@ type Bound string
 
 // The bounds.
 const (
-	Memory   Bound = "memory"   // the traffic with memory takes longest, and half of the time or more
-	Compute  Bound = "compute"  // the arithmetic does
-	Overhead Bound = "overhead" // both are less than a tenth of the time: the launch, latency or a slow kernel is more
+	Memory   Bound = "memory"   // memory traffic takes the longest, and at least half of the time
+	Compute  Bound = "compute"  // arithmetic takes the longest, and at least half of the time
+	Overhead Bound = "overhead" // both take less than a tenth of the time, so launch, latency or a slow kernel dominates
 	Unknown  Bound = "unknown"  // each takes less than half of the time, so there is no single bottleneck
 )
 
@@ -75,7 +73,7 @@ func percentiles(d []time.Duration) Times {
 	return Times{d[0], at(0.50), at(0.95), at(0.99), d[len(d)-1]}
 }
 
-// profileRuns is how often Profile runs a recording.
+// profileRuns is the number of measured runs of Profile.
 const profileRuns = 30
 
 // Profile runs the recording 30 times, after a run that is not measured, and returns the time of
@@ -207,7 +205,7 @@ func (p *Profile) Bottlenecks() string {
 	return b.String()
 }
 
-// unbound says how far a step is from the limits, where no limit bounds it.
+// unbound describes the distance to the limits of a step without a bound.
 func (p *Profile) unbound(b *strings.Builder, s *StepProfile) {
 	t := max(s.Time.P50.Seconds(), 1e-9)
 	fmt.Fprintf(b, "it reaches %.0f%% of the limit of memory and %.0f%% of that of arithmetic in %v, so neither bounds it",
@@ -259,7 +257,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// Baseline is the median times of a profile, kept to compare later ones with.
+// Baseline has the median times of a profile, to compare later profiles with.
 type Baseline struct {
 	Device string
 	Total  time.Duration
@@ -295,10 +293,10 @@ func (b *Baseline) WriteTo(w io.Writer) (int64, error) {
 
 func line(s string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(s) }
 
-// maxBaseline bounds the steps that ReadBaseline takes.
+// maxBaseline is the maximum number of steps that ReadBaseline accepts.
 const maxBaseline = 1 << 20
 
-// ReadBaseline reads what [Baseline.WriteTo] wrote.
+// ReadBaseline reads the output of [Baseline.WriteTo].
 func ReadBaseline(r io.Reader) (*Baseline, error) {
 	bad := func(n int) error { return fmt.Errorf("baseline line %d: %w", n, device.ErrUnsupported) }
 	s := bufio.NewScanner(r)
@@ -327,9 +325,8 @@ func ReadBaseline(r io.Reader) (*Baseline, error) {
 	return b, nil
 }
 
-// Compare returns a table of the median times against a baseline, with ratios
-// below 1 where the profile is faster. Steps are matched by place and name; nil is
-// a baseline without any.
+// Compare returns a table of the median times against a baseline, with ratios below 1 where the
+// profile is faster. Steps are matched by index and name. old may be nil for no baseline.
 func (p *Profile) Compare(old *Baseline) string {
 	if old == nil {
 		old = &Baseline{Device: p.Device}

@@ -40,7 +40,7 @@ func TestProfileAccountsForEveryStep(t *testing.T) {
 		t.Errorf("shares add up to %v", share)
 	}
 	if flops < 2*float64(n*n*n) {
-		t.Errorf("%v operations, the product alone has more", flops)
+		t.Errorf("%v operations, less than the product alone", flops)
 	}
 	var trace struct {
 		TraceEvents []struct {

@@ -15,13 +15,14 @@ import (
 //
 //	median := b.Quantile(x, 0.5, op.Axes(-1))
 //
-// NaN if any element is. Between infinities of different signs NaN too, else an infinite
-// neighbour gives itself. Several quantiles of one value share its sort.
+// The result is NaN if any element is NaN, or if the two neighbours are infinities of different
+// signs; otherwise an infinite neighbour with a nonzero weight is the result. Several quantiles of
+// one value share its sort.
 //
-// Within 3 units in the last place of the magnitudes of the neighbours.
+// The error is at most 3 units in the last place of the magnitudes of the neighbours.
 //
-// No elements along the axes, axes that x lacks, and a q outside are [op.ErrShape]; other
-// than floating types are [op.ErrUnsupported], which Execute or Compile returns.
+// No elements along the axes, axes that x lacks, and a q outside [0, 1] are [op.ErrShape]; types
+// that are not floating are [op.ErrUnsupported], which Execute or Compile returns.
 func (b *Batch) Quantile(x Value, q float64, along ...op.Along) Value {
 	if !b.takes("quantile", x) {
 		return Value{}
@@ -36,7 +37,7 @@ func (b *Batch) Quantile(x Value, q float64, along ...op.Along) Value {
 	case err != nil:
 		return b.refuse("quantile", in, "%w", err)
 	case !x.Type().Float():
-		return b.refuse("quantile", in, "elements of type %v, not of a floating type: cast them: %w", x.Type(), device.ErrUnsupported)
+		return b.refuse("quantile", in, "elements of type %v: expected a floating type; use Cast: %w", x.Type(), device.ErrUnsupported)
 	case !(q >= 0 && q <= 1):
 		return b.refuse("quantile", in, "quantile %v, not from 0 to 1: %w", q, device.ErrShape)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantizing checks operands and options of a method; scale and zero become floats that
-// spread over x.
+// quantizing checks the operands and options of a method. It converts scale and zero to floats that
+// broadcast to x.
 func (b *Batch) quantizing(name string, x, scale, zero Value, opts []op.QuantizeOpts) (o op.QuantizeOpts, s, z Value, ok bool) {
 	in := []Value{x, scale}
 	if zero.given() {
@@ -37,8 +37,8 @@ func (b *Batch) quantizing(name string, x, scale, zero Value, opts []op.Quantize
 	return o, s, z, b.err == nil
 }
 
-// scaling returns v as floats that spread over x: one number, or one for each element or
-// each block of an axis.
+// scaling returns v as floats that broadcast to x: one number, or one for each element or each
+// block of an axis.
 func (b *Batch) scaling(name string, x, v Value, axis int) Value {
 	s, t := x.Shape(), v.Shape()
 	if product(t) == 1 {
@@ -60,7 +60,7 @@ func (b *Batch) scaling(name string, x, v Value, axis int) Value {
 			return b.Reshape(b.Expand(b.Unsqueeze(f, i+1), spread...), s...)
 		}
 	}
-	return b.refuse(name, []Value{x, v}, "%v for %v: one number, one for each element of axis %d, or one for each block of that axis: %w", t, s, i, device.ErrShape)
+	return b.refuse(name, []Value{x, v}, "%v for %v: expected one number, one for each element of axis %d, or one for each block of that axis: %w", t, s, i, device.ErrShape)
 }
 
 // bounds returns the least and the greatest quantised number.

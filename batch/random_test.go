@@ -27,7 +27,7 @@ func TestArange(t *testing.T) {
 	}
 }
 
-// TestRandomMistakes: no mistake panics.
+// TestRandomMistakes checks that wrong calls do not panic.
 func TestRandomMistakes(t *testing.T) {
 	dev := open()
 	defer dev.Close()

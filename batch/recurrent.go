@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// cell takes the products of a step's operand with the weights of the gates, and the
-// weights of the state h, to the next h and c. Both are the parts of the gates.
+// cell computes the next h and c. For each gate, x has the product of the step's operand with the
+// weights, and w the weights of the state h.
 type cell func(x, w []Value, h, c Value) (Value, Value)
 
 // recurrence is one call of a recurrent network.
@@ -18,7 +18,7 @@ type recurrence struct {
 	x, w, r, bias, h, c Value
 	peephole            Value
 	o                   op.RecurrentOpts
-	steps, n, in, width int // of x, rows, elements of a row, of a state
+	steps, n, in, width int // steps of x, rows, elements of a row, elements of a state
 	directions          int
 }
 
@@ -102,8 +102,9 @@ func (b *Batch) gate(x, h, w Value) Value {
 // row returns element i of the first axis.
 func (b *Batch) row(x Value, i int) Value { return b.Squeeze(b.Slice(x, 0, i, i+1, 1), 0) }
 
-// biasAfter returns the product of the state with the weights of the last gate, plus its
-// bias, where the reset gate multiplies both; nil where it does not.
+// biasAfter returns a function that computes the product of the state with the weights of the last
+// gate, plus its bias, for the option ResetAfter, with which the reset gate multiplies both. It
+// returns nil without the option.
 func (b *Batch) biasAfter(k *recurrence, direction int) func(h, w Value) Value {
 	if !k.o.ResetAfter {
 		return nil
@@ -121,7 +122,7 @@ func (b *Batch) biasAfter(k *recurrence, direction int) func(h, w Value) Value {
 	}
 }
 
-// recur records a recurrent network. of returns the cell of a direction.
+// recur records a recurrent network. of returns the cell for a direction.
 func (b *Batch) recur(k *recurrence, opts []op.RecurrentOpts, of func(direction int) cell) (y, h, c Value) {
 	if !b.recurs(k, opts) {
 		return Value{}, None, Value{}
@@ -163,7 +164,7 @@ func (b *Batch) recurs(k *recurrence, opts []op.RecurrentOpts) bool {
 	}
 	s, t := k.x.Shape(), k.r.Shape()
 	if len(s) != 3 || len(t) != 3 || t[0] < 1 || t[0] > 2 || k.o.Reverse && t[0] != 1 {
-		b.refuse(k.name, in, "operand %v, weights %v and %v: [t n i], [d h i] and [d h h], where d is 1 or 2, and 1 in reverse: %w", s, k.w.Shape(), t, device.ErrShape)
+		b.refuse(k.name, in, "operand %v, weights %v and %v: expected [t n i], [d h i] and [d h h], where d is 1 or 2, and 1 in reverse: %w", s, k.w.Shape(), t, device.ErrShape)
 		return false
 	}
 	k.steps, k.n, k.in, k.directions, k.width = s[0], s[1], s[2], t[0], t[2]

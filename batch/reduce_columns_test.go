@@ -94,7 +94,7 @@ func variance(ddof int) func(x []float64) (float64, float64) {
 			m2 += (v - mean) * (v - mean)
 		}
 		m2 /= float64(max(0, len(x)-ddof))
-		return m2, m2 + mean*mean*1e-20 // the reference has an error too
+		return m2, m2 + mean*mean*1e-20 // the reference has a rounding error too
 	}
 }
 
@@ -198,7 +198,8 @@ func TestReduceMadeColumns(t *testing.T) {
 	}
 }
 
-// reduced reports whether a result has the tolerance of sums in blocks. Where a sum overflows in float32, it may be infinite or NaN.
+// reduced reports whether a result is within the tolerance of sums in blocks. If a sum overflows in
+// float32, it may be infinite or NaN.
 func reduced(got, want, scale float64, n int, name string) bool {
 	if got-got != 0 {
 		overflows := math.Abs(want) > math.MaxFloat32 || scale > math.MaxFloat32 || strings.HasPrefix(name, "norm") && want*want > math.MaxFloat32

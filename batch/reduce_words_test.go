@@ -55,8 +55,8 @@ func truth(b bool) int64 {
 }
 
 // TestReduceIntegers reduces each axis of arrays [outer cols inner], of lengths around those at
-// which the CPU divides rows. Few different values, at both ends of the type, give ties and
-// sums that wrap.
+// which the CPU divides rows. A few different values at both ends of the type produce ties and sums
+// that wrap around.
 func TestReduceIntegers(t *testing.T) {
 	g := testutil.Rand(t)
 	dev := open()
@@ -87,7 +87,7 @@ func reduceIntegers[T int32 | uint32](t *testing.T, dev *device.Device, s [3]int
 		for _, r := range axisReductions {
 			b := batch.New(dev)
 			v := batch.Upload(b, x, s[:]...)
-			if g.IntN(2) == 0 { // an operand that a program makes
+			if g.IntN(2) == 0 { // an operand that a program computes
 				k := batch.Upload(b, []T{T(g.Uint32())}, 1)
 				v = b.Sub(b.Add(v, k), k)
 			}
@@ -157,7 +157,7 @@ func TestCountBytes(t *testing.T) {
 	}
 }
 
-// TestSumNegativeZeros: a sum begins with +0, which -0 does not change.
+// TestSumNegativeZeros checks that the sum of -0 is +0, because a sum begins with +0.
 func TestSumNegativeZeros(t *testing.T) {
 	dev := open()
 	defer dev.Close()

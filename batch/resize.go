@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// resizing says how one axis is resized: from n to m elements, by a scale, of the part
-// [from, to] where the mode cuts one out.
+// resizing describes how one axis is resized: from n to m elements, by a scale. from and to are the
+// part of the axis for the mode that crops.
 type resizing struct {
 	axis, n, m      int
 	scale, from, to float64
@@ -110,7 +110,7 @@ func (b *Batch) resize(x Value, z resizing, o *op.ResizeOpts) Value {
 	}
 	places := make([]float64, z.m)
 	for i := range places {
-		// A place that is not defined, of one of one element, is the first.
+		// An undefined position (NaN, for a result of one element) is replaced by the first element.
 		if p := z.place(o.Coordinates, float64(i)); p == p {
 			places[i] = min(max(p, -1<<30), 1<<30)
 		}
@@ -130,7 +130,7 @@ func (b *Batch) resize(x Value, z resizing, o *op.ResizeOpts) Value {
 	return b.Where(inside, y, b.scalar(x.Type(), float64(o.Outside)))
 }
 
-// place returns where element i of the resized axis lies on the axis.
+// place returns the position on the axis of element i of the resized axis.
 func (z *resizing) place(c op.Coordinates, i float64) float64 {
 	n, m := float64(z.n), float64(z.m)
 	half := (i+0.5)/z.scale - 0.5
@@ -172,7 +172,7 @@ var roundings = [...]func(float64) float64{
 	op.RoundUp:   math.Ceil,
 }
 
-// sample returns x at places along an axis.
+// sample returns x at positions along an axis.
 func (b *Batch) sample(x Value, z resizing, o *op.ResizeOpts, places []float64) Value {
 	if o.Mode == op.Nearest {
 		ids := make([]int, z.m)
@@ -188,7 +188,7 @@ func (b *Batch) sample(x Value, z resizing, o *op.ResizeOpts, places []float64) 
 		return b.polyphase(x, z.axis, ids, weights, p)
 	}
 	if last := len(x.Shape()) - 1; z.axis == last && last > 0 && x.Shape()[last-1] > 1 {
-		// Whole rows are taken faster than elements: two transpositions cost less.
+		// Gathering whole rows is so much faster than gathering elements that two transpositions pay off.
 		z.axis = last - 1
 		return b.SwapAxes(b.sample(b.SwapAxes(x, last-1, last), z, o, places), last-1, last)
 	}
@@ -213,7 +213,7 @@ func (b *Batch) sample(x Value, z resizing, o *op.ResizeOpts, places []float64) 
 	return b.Sum(b.Mul(b.Reshape(b.take(x, z.axis, all), s...), w), op.Axes(z.axis+1))
 }
 
-// narrow returns by how much the distances that a kernel sees are smaller.
+// narrow returns the factor by which distances are reduced before the kernel is applied.
 func (z *resizing) narrow(o *op.ResizeOpts) float64 {
 	if o.Antialias && o.Mode != op.Nearest {
 		return min(1, z.scale)
@@ -223,15 +223,16 @@ func (z *resizing) narrow(o *op.ResizeOpts) float64 {
 
 // clamp returns an index of n elements.
 func clamp(x float64, n int) int {
-	if !(x > 0) { // NaN too
+	if !(x > 0) { // also for NaN
 		return 0
 	}
 	return int(min(x, float64(n-1)))
 }
 
-// taps returns which elements, with copies of the ends before and behind, and with which
-// weights, each of the places of an axis is the sum of: the kernel at the distances from places to elements, over the sum of them.
-// To smooth where the axis gets smaller, the kernel is as much wider.
+// taps returns, for each position, the ids of the elements whose weighted sum is the result, and
+// their weights. ids beyond an end mean copies of the end element. The weights are the kernel at
+// the distances of the elements, divided by their sum. If the axis gets smaller, the kernel is
+// widened by the same factor, to smooth.
 func taps(z resizing, o *op.ResizeOpts, places []float64) (ids [][]int, weights [][]float64) {
 	reach, kernel := 1, triangle
 	if o.Mode == op.Cubic {

@@ -1,7 +1,7 @@
 package batch
 
-// RopeInputs are the operands of [Batch.Rope] besides the elements. The zero Value
-// stands for an absent one.
+// RopeInputs has the operands of [Batch.Rope] in addition to the elements. The zero Value means
+// that an operand is absent.
 type RopeInputs struct {
 	// Positions, of i32, is [t]: the position of each row.
 	Positions Value

@@ -47,22 +47,22 @@ func (b *Batch) later(o *op.Operation, x Value) Value {
 		return x
 	}
 	if _, err := o.Types(&op.Attrs{}, []op.DType{x.Type()}); err != nil {
-		return x // of a type that the scan refuses
+		return x // the scan reports the unsupported type
 	}
-	// The greatest integers are not numbers of float32: Pad comes back to them from the
-	// next one, which is beyond the type.
+	// float32 cannot represent the greatest integers. It rounds them up beyond the type, and Pad
+	// saturates to the greatest integer.
 	first := float32(irhook.Reducer(o, uint8(x.Type())).Empty())
 	return b.Slice(b.Pad(x, last, 1, 0, first), last, 0, shape[last], 1)
 }
 
-// Std records the standard deviation, the square root of [Batch.Var]: of all elements,
-// or along axes. DDOF of 1 gives the estimate for what the elements were drawn from:
+// Std records the standard deviation, the square root of [Batch.Var]: of all elements, or along
+// axes. A DDOF of 1 gives the estimate for the population from a sample:
 //
 //	spread := b.Std(x, op.VarOpts{DDOF: 1, Along: op.Axes(0).KeepDims()})
 //
-// NaN comes of a NaN, and where there are no more elements than DDOF.
+// The result is NaN if an element is NaN, or if there are no more than DDOF elements.
 //
-// Other types than floating ones are [op.ErrUnsupported], axes that x lacks are
-// [op.ErrShape], which Execute or Compile returns. The error is half that of the
-// variance, and one unit in the last place.
+// Types that are not floating are [op.ErrUnsupported], axes that x lacks are [op.ErrShape], which
+// Execute or Compile returns. The error is half that of the variance, and one unit in the last
+// place.
 func (b *Batch) Std(x Value, opts ...op.VarOpts) Value { return b.Sqrt(b.Var(x, opts...)) }

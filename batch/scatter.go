@@ -78,7 +78,7 @@ func (b *Batch) ScatterAlong(x, ids, v Value, opts ...op.ScatterOpts) Value {
 func (b *Batch) ScatterND(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	if err == nil && o.Along != (op.Along{}) {
-		err = fmt.Errorf("places of all axes, along some: leave Along out: %w", device.ErrShape)
+		err = fmt.Errorf("ScatterND indexes all axes: leave out the option Along: %w", device.ErrShape)
 	}
 	if err != nil {
 		return b.failOp(op.Scatter, err, []Value{x, ids, v})

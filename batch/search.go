@@ -15,8 +15,8 @@ import (
 //
 //	i := b.SearchSorted(edges, x, op.SearchOpts{Right: true}) // edges[i-1] <= x < edges[i]
 //
-// NaN counts as the greatest and equals NaN, as in [Batch.Sort]; -0 equals 0. Where sorted
-// is not in order, the places are not defined, but from 0 to n.
+// NaN counts as the greatest and equals NaN, as in [Batch.Sort]; -0 equals 0. If sorted is not in
+// order, the results are undefined numbers from 0 to n.
 //
 // The search halves n in a fixed number of steps, a gather and a comparison each: 10 for 1,000 elements.
 //
@@ -37,7 +37,7 @@ func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value 
 		return b.refuse("search_sorted", in, "%w", err)
 	}
 	if len(sorted.Shape()) != 1 {
-		return b.refuse("search_sorted", in, "sorted elements of shape %v, not of one axis: %w", sorted.Shape(), device.ErrShape)
+		return b.refuse("search_sorted", in, "sorted elements of shape %v: expected one axis: %w", sorted.Shape(), device.ErrShape)
 	}
 	if n == 0 {
 		return b.filled(op.I32, 0, values.Shape()...)
@@ -108,7 +108,7 @@ func (b *Batch) IsIn(x, values Value) Value {
 	sorted, _ := b.Sort(b.Reshape(values, n))
 	at := b.SearchSorted(sorted, x)
 	found := b.Equal(b.Gather(sorted, at), x)
-	// Behind the last one Gather gives 0 for integers.
+	// Gather returns 0 for an integer index after the last element, so compare the index too.
 	return b.And(found, b.Less(at, b.scalar(op.I32, float64(n))))
 }
 
@@ -137,8 +137,8 @@ func (b *Batch) Bincount(ids Value, n int) Value {
 	return b.Scatter(b.filled(op.I32, 0, n), at, b.filled(op.I32, 1, flat.Shape()...), op.ScatterOpts{Reduce: op.ScatterAdd})
 }
 
-// mostBins is the number of bins from which on float32 has too few numbers between many
-// ranges.
+// mostBins is the maximum number of bins. With more bins, float32 would have too few numbers for
+// many ranges.
 const mostBins = 1 << 24
 
 // Histogram returns how many elements of x, of any shape, are in each of the bins of
@@ -162,9 +162,9 @@ func (b *Batch) Histogram(x Value, bins int, lo, hi float32) (counts, edges Valu
 	case bins < 1 || bins > mostBins:
 		b.refuse("histogram", in, "%d bins, not from 1 to %d: %w", bins, mostBins, device.ErrShape)
 	case !(from < to) || math.IsInf(from, 0) || math.IsInf(to, 0):
-		b.refuse("histogram", in, "bins from %v to %v: these are not finite and rising: %w", lo, hi, device.ErrShape)
+		b.refuse("histogram", in, "bins from %v to %v: expected finite ascending limits: %w", lo, hi, device.ErrShape)
 	case !x.Type().Float():
-		b.refuse("histogram", in, "elements of type %v, not of a floating type: cast them: %w", x.Type(), device.ErrUnsupported)
+		b.refuse("histogram", in, "elements of type %v: expected a floating type; use Cast: %w", x.Type(), device.ErrUnsupported)
 	}
 	if b.err != nil {
 		return Value{}, Value{}
@@ -185,7 +185,7 @@ func (b *Batch) bins(x, edges Value, bins int, from, to float64) Value {
 	if narrow := width < max(math.Abs(from), math.Abs(to))*0x1p-20; narrow || bins > 1<<20 || to-from > math.MaxFloat32 || width < 0x1p-120 {
 		return b.Sub(b.SearchSorted(edges, x, op.SearchOpts{Right: true}), one)
 	}
-	// The bins are so wide that roundings move no element by more than one.
+	// Bins are wide enough that rounding moves an element by at most one bin.
 	place := b.Mul(b.Sub(x, b.scalar(op.F32, from)), b.scalar(op.F32, 1/width))
 	at := b.Cast(b.Minimum(b.Maximum(place, b.scalar(op.F32, 0)), b.scalar(op.F32, float64(bins-1))), op.I32)
 	below := b.Less(x, b.Gather(edges, at))

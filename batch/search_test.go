@@ -54,7 +54,7 @@ func TestSearchMistakes(t *testing.T) {
 	}
 }
 
-// TestQuantilesShareTheirSort: several quantiles of one value sort it once.
+// TestQuantilesShareTheirSort checks that several quantiles of one value sort it only once.
 func TestQuantilesShareTheirSort(t *testing.T) {
 	b := batch.New(openCPU(t))
 	x := b.Upload([]float32{3, 1, 2, 5, 4, 7}, 2, 3)

@@ -7,9 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The number of elements that the methods of this file and of [Batch.Unique] find is
-// known only when a batch has run, and shapes are known before. So their results have
-// room for as many as there can be, and a count says how many there are.
+// The methods of this file and [Batch.Unique] find a number of elements that is known only after
+// the batch has run, but shapes must be known before. So their results have the largest possible
+// size, and a count is the number of valid elements.
 
 // NonZero returns the indices of the elements of x that are not 0, in row-major order,
 // and their number. For x with r axes and n elements the indices are an i32 [r n]: column
@@ -34,7 +34,7 @@ func (b *Batch) NonZero(x Value) (indices, count Value) {
 	if len(s) == 1 {
 		return b.Reshape(flat, 1, n), count
 	}
-	// An extent of 0 cannot be divided by; there is no element.
+	// Avoid a division by an extent of 0; then there are no elements.
 	steps := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, extent(s[i+1:]))) })
 	extents := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, s[i])) })
 	indices = b.Remainder(b.FloorDivide(flat, steps), extents)
@@ -63,22 +63,22 @@ func (b *Batch) Compress(x, mask Value) (values, count Value) {
 	return b.Scatter(b.filled(x.Type(), 0, n), at, b.Reshape(x, n)), count
 }
 
-// flatSize returns the number of elements of the first operand of a composed method,
-// which i32 must count.
+// flatSize returns the number of elements of the first operand of a composed method. It records an
+// error if i32 cannot hold it.
 func (b *Batch) flatSize(name string, in ...Value) (int, bool) {
 	if !b.takes(name, in...) {
 		return 0, false
 	}
 	n := extent(in[0].Shape())
 	if int64(n) > math.MaxInt32 {
-		b.refuse(name, in, "%d elements, the most is %d: %w", n, math.MaxInt32, device.ErrShape)
+		b.refuse(name, in, "%d elements: at most %d are supported: %w", n, math.MaxInt32, device.ErrShape)
 		return 0, false
 	}
 	return n, true
 }
 
-// ranks returns for each element of a mask [n] how many are set before it, or an id that
-// no axis has if it is not set, and the number of all that are set.
+// ranks returns for each set element of a mask [n] the number of set elements before it, for other
+// elements an invalid id, and the number of all set elements.
 func (b *Batch) ranks(mask Value) (at, count Value) {
 	before := b.Sub(b.Cumsum(b.Cast(mask, op.I32)), b.scalar(op.I32, 1))
 	return b.Where(mask, before, b.scalar(op.I32, outside)), b.CountNonzero(mask)

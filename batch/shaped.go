@@ -14,9 +14,9 @@ import (
 //
 //	values, at := b.TopK(distances, 5, op.TopOpts{Smallest: true, Along: op.Axes(0)})
 //
-// NaN counts as the greatest; of equal elements the one with the lower column comes
-// first. x is of a floating type, i32 or u32. The least elements, and integers, are
-// found by [Batch.Sort], in more time than the greatest of a floating type.
+// NaN counts as the greatest; of equal elements the one with the lower column comes first. x is of
+// a floating type, i32 or u32. The least elements, and elements of integer types, are found with
+// [Batch.Sort], which is slower.
 //
 // A k outside [0, n] and several axes are [op.ErrShape], other types are
 // [op.ErrUnsupported], which Execute or Compile returns. docs/OPS.md#topk.
@@ -53,7 +53,7 @@ func (b *Batch) chosen(x Value, k int, least bool) (values, indices Value) {
 	s := slices.Clone(x.Shape())
 	integers := x.Type() == op.I32 || x.Type() == op.U32
 	if !least && !integers || len(s) == 0 || k < 0 || k > s[len(s)-1] {
-		values = b.apply(op.TopK, op.TopKOpts{K: k}.Attrs(), x) // with the reason
+		values = b.apply(op.TopK, op.TopKOpts{K: k}.Attrs(), x) // records the error
 		return values, b.second(values)
 	}
 	values, indices = b.Sort(x, op.SortOpts{Descending: !least})
@@ -76,7 +76,7 @@ func (b *Batch) Sort(x Value, opts ...op.SortOpts) (values, indices Value) {
 	}
 	a := o.Attrs()
 	if err != nil {
-		a = op.AttrsOf(opts) // which says so
+		a = op.AttrsOf(opts) // reports the error
 	}
 	rows, back := b.asRows(op.Sort, along, x)
 	values = b.apply(op.Sort, a, rows)

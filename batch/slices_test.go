@@ -50,8 +50,7 @@ func ExampleBatch_Einsum() {
 	// Output: [5 11 11 25] <nil>
 }
 
-// TestArrayMistakes has calls that do not fit return an ErrShape that names the place,
-// and never panic.
+// TestArrayMistakes checks that wrong calls return an ErrShape with the position, and never panic.
 func TestArrayMistakes(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {

@@ -41,7 +41,7 @@ func TestSoftmaxAcross(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// group names the elements that are normalised together.
+		// group identifies the elements that are normalised together.
 		group := func(i int) (g int) {
 			along := make([]bool, rank)
 			for _, a := range c.axes {

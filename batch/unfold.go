@@ -53,7 +53,7 @@ func (b *Batch) SpaceToDepth(x Value, r int) Value {
 func (b *Batch) toSpace(name string, x Value, r int, at [3]int) Value {
 	err := b.needs(x, 3)
 	if err == nil && (r < 1 || r > 1<<15 || x.Shape()[len(x.Shape())-3]%(r*r) != 0) {
-		err = fmt.Errorf("%v in blocks of %d by %d: they divide the channels: %w", x.Shape(), r, r, device.ErrShape)
+		err = fmt.Errorf("%v in blocks of %d by %d: expected a divisor of the channels: %w", x.Shape(), r, r, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("%s: %w", name, err))
@@ -66,12 +66,12 @@ func (b *Batch) toSpace(name string, x Value, r int, at [3]int) Value {
 	return b.Reshape(x, append(slices.Clone(lead), c, h*r, w*r)...)
 }
 
-// toDepth is the inverse of toSpace: at says which of channel, row and column of a
-// block each factor of the channels is.
+// toDepth is the inverse of toSpace. Factor i of the channels is the channel (at[i] is 0), the row
+// (1) or the column (2) of a block.
 func (b *Batch) toDepth(name string, x Value, r int, at [3]int) Value {
 	err := b.needs(x, 3)
 	if err == nil && (r < 1 || r > 1<<15 || x.Shape()[len(x.Shape())-2]%r != 0 || x.Shape()[len(x.Shape())-1]%r != 0) {
-		err = fmt.Errorf("%v in blocks of %d by %d: they divide rows and columns: %w", x.Shape(), r, r, device.ErrShape)
+		err = fmt.Errorf("%v in blocks of %d by %d: expected divisors of rows and columns: %w", x.Shape(), r, r, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("%s: %w", name, err))
@@ -122,9 +122,9 @@ func (b *Batch) Unfold(x Value, size []int, opts ...op.UnfoldOpts) Value {
 }
 
 // Fold is the reverse of [Batch.Unfold]: it returns arrays [... c d...] of the given spatial
-// extents from columns x [... c·k n]. Each element is the sum of the elements of the windows
-// that lie on it, and 0 where no window lies. A pixel that m windows contain is m times
-// itself in the Fold of an Unfold. ONNX calls it Col2Im.
+// extents from columns x [... c·k n]. Each element is the sum of the elements of the windows at its
+// position, and 0 if no window covers it. The Fold of an Unfold multiplies a pixel by the number of
+// windows that contain it. ONNX calls it Col2Im.
 //
 //	b.Fold(columns, []int{h, w}, []int{3, 3}, op.UnfoldOpts{Pad: []int{1, 1}})
 //
@@ -143,7 +143,7 @@ func (b *Batch) Fold(x Value, extents, size []int, opts ...op.UnfoldOpts) Value 
 	if err == nil {
 		elements, windows = shapes(list)
 		if !bounded(elements) || !bounded(windows) || s[at]%product(elements) != 0 || s[at+1] != product(windows) {
-			err = fmt.Errorf("%v has the last extents (c times %v) and (the product of %v): %w", s, elements, windows, device.ErrShape)
+			err = fmt.Errorf("the last extents of %v: expected (c times %v) and (the product of %v): %w", s, elements, windows, device.ErrShape)
 		}
 	}
 	if err != nil {
@@ -171,7 +171,7 @@ func unfolding(spatial, size []int, opts []op.UnfoldOpts) ([]window, error) {
 	return list, nil
 }
 
-// shapes returns how many elements a window has, and how many windows there are, by axis.
+// shapes returns the numbers of elements of a window, and the numbers of windows, for each axis.
 func shapes(list []window) (elements, windows []int) {
 	for _, w := range list {
 		elements, windows = append(elements, w.size), append(windows, w.count)

@@ -5,33 +5,32 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Uniques are the results of [Batch.Unique]. Each has room for n elements, as many as
-// were compared; count says how many of Values, First and Counts are there.
+// Uniques are the results of [Batch.Unique]. They have room for n elements, the number of compared
+// elements; Count is the number of valid elements in Values, First and Counts.
 type Uniques struct {
 	Values  Value // in rising order, 0 from the count on
 	First   Value // i32 [n]: the index of the first of each group of equal elements, -1 from the count on
 	Inverse Value // i32: for each element its index in Values
-	Counts  Value // i32 [n]: how many are equal, 0 from the count on
+	Counts  Value // i32 [n]: number of equal elements, 0 from the count on
 	Count   Value // i32 of shape []
 }
 
-// mostKeys is the number of elements of the slices that Unique compares: each costs a
-// sort.
+// mostKeys is the maximum number of elements in the slices that Unique compares, because each
+// element costs a sort.
 const mostKeys = 1024
 
-// Unique returns the different elements of x in rising order, and where they were. x is
-// of any shape with n elements; Values are [n] of its type, Inverse has its shape. As
+// Unique returns the distinct elements of x in ascending order, and their positions. x has n
+// elements in any shape; Values is [n] of the same type, and Inverse has the shape of x. It is
 // numpy.unique:
 //
 //	u := b.Unique(words)
 //	same := b.Gather(u.Values, u.Inverse) // words
 //
-// With Along, slices of x along one axis, of n, are compared instead, by their first
-// elements, then the second, and so on: Values has the shape of x, Inverse is [n]. Each
-// element of a slice costs a sort.
+// With Along, it compares the n slices of x along one axis instead, lexicographically: Values has
+// the shape of x, Inverse is [n]. Each element of a slice costs a sort.
 //
-// Each NaN is different from all others and comes after the numbers; -0 equals 0, and
-// Values has that which is first. Elements are of floating types, i32 or u32.
+// Each NaN is different from all others and comes after the numbers; -0 equals 0, and Values has
+// the first of equal elements. Elements are of floating types, i32 or u32.
 //
 // More than 2^31-1 elements and more than one axis are [op.ErrShape], slices of more than
 // 1,024 elements [device.ErrLimit], other types [op.ErrUnsupported], which Execute or
@@ -60,7 +59,7 @@ func (b *Batch) Unique(x Value, opts ...op.UniqueOpts) Uniques {
 	s := front.Shape()
 	keys := extent(s[1:])
 	if keys > mostKeys {
-		b.refuse("unique", []Value{x}, "slices of %d elements, the most is %d: %w", keys, mostKeys, device.ErrLimit)
+		b.refuse("unique", []Value{x}, "slices of %d elements: at most %d are supported: %w", keys, mostKeys, device.ErrLimit)
 		return Uniques{}
 	}
 	u := b.uniqueRows(b.Reshape(front, s[0], keys))
@@ -92,7 +91,7 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 	starts := b.Or(differs, b.Equal(b.index(n), b.scalar(op.I32, 0)))
 	at, count := b.ranks(starts)
 	group := b.Sub(b.Cumsum(b.Cast(starts, op.I32)), b.scalar(op.I32, 1))
-	// Where each group begins among the sorted rows, and n behind the last group.
+	// The first sorted row of each group, followed by n.
 	begin := b.Concat(0, b.Scatter(b.filled(op.I32, float64(n), n), at, b.index(n)), b.filled(op.I32, float64(n), 1))
 	return Uniques{
 		Values:  b.Scatter(b.filled(x.Type(), 0, n, m), at, sorted),

@@ -53,10 +53,9 @@ func (b *Batch) SwapAxes(x Value, i, j int) Value {
 	return b.Permute(x, order...)
 }
 
-// Slice returns elements of one axis of x: from start on, before stop, step from
-// one to the next, as x[start:stop:step] of NumPy. Bounds and axes below 0 count
-// from the end, bounds outside are moved to it, and [op.End] as stop takes all
-// in the direction of step, which may be below 0.
+// Slice returns elements of one axis of x: from start on, before stop, with the given step, like
+// x[start:stop:step] of NumPy. Bounds and axes below 0 count from the end, and bounds outside are
+// clamped. A stop of [op.End] takes all elements in the direction of step, which may be below 0.
 //
 //	b.Slice(x, 0, 0, 10, 1)       // the first ten rows
 //	b.Slice(x, -1, 0, op.End, 2)  // every other column
@@ -213,7 +212,7 @@ func (b *Batch) Concat(axis int, xs ...Value) Value {
 	if len(xs) == 0 {
 		return b.failOp(op.Concat, fmt.Errorf("no values given: %w", device.ErrShape), nil)
 	}
-	// More values than an operation takes are put together by groups.
+	// If there are more values than an operation supports, concatenate groups first.
 	for len(xs) > op.MaxInputs {
 		var groups []Value
 		for len(xs) > 0 {
@@ -225,8 +224,8 @@ func (b *Batch) Concat(axis int, xs ...Value) Value {
 	return b.apply(op.Concat, op.ConcatAlong(axis), xs...)
 }
 
-// Stack returns values of one shape one after the other along a new axis, at the
-// given place of the result. An axis below 0 counts from its end.
+// Stack concatenates values of one shape along a new axis of the result. An axis below 0 counts
+// from the end of the result.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Stack(axis int, xs ...Value) Value {
@@ -245,7 +244,7 @@ func (b *Batch) viewed(o *op.Operation, a op.Attrs, err error, x Value) Value {
 	return b.apply(o, a, x)
 }
 
-// axis returns the number of an axis, those below 0 from the end.
+// axis resolves the number of an axis; numbers below 0 count from the end.
 func (v Value) axis(i int) (int, error) {
 	n := len(v.Shape())
 	if i < -n || i >= n {
@@ -254,7 +253,7 @@ func (v Value) axis(i int) (int, error) {
 	return (i + n) % n, nil
 }
 
-// axesBut returns the axes of x in order, but for some.
+// axesBut returns the axes of x in order, except the given ones.
 func (b *Batch) axesBut(x Value, but ...int) ([]int, error) {
 	var axes []int
 	for i := range x.Shape() {

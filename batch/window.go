@@ -7,27 +7,26 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// window says how a window moves along one axis of x: its elements, from one of them to
-// the next, from one window to the next, and the padding before and after. Extra padding
-// behind that lets the last window be whole.
+// window describes how a window moves along one axis of x: its size, its dilation, its stride, and
+// the padding before and after. Extra padding at the end makes the last window complete.
 type window struct {
 	axis, n                int // the axis of x and its extent
 	size, dilation, stride int
 	before, after, extra   int
-	count                  int // windows
+	count                  int // number of windows
 }
 
 // extent returns the extent of a window including the elements that dilation skips.
 func (w *window) extent() int { return (w.size-1)*w.dilation + 1 }
 
-// windowing is the parameters of windows that options of several kinds have.
+// windowing has the parameters of windows that several option types share.
 type windowing struct {
 	size, stride, pad, padAfter, dilation []int
 	same                                  op.Same
 	ceil                                  bool
 }
 
-// windows returns how windows move along the axes of x [n c ...], or notes a mistake.
+// windows returns the windows along the axes of x [n c ...], or records an error.
 func (b *Batch) windows(name string, x Value, o windowing) []window {
 	s := x.Shape()
 	list, err := o.over(s)
@@ -38,7 +37,7 @@ func (b *Batch) windows(name string, x Value, o windowing) []window {
 	return list
 }
 
-// over returns how windows move along the axes of shape s except the first two, or an error.
+// over returns the windows along the axes of shape s except the first two, or an error message.
 func (o *windowing) over(s op.Shape) ([]window, string) {
 	axes := len(s) - 2
 	if axes < 1 || axes > 3 {
@@ -63,8 +62,8 @@ func (o *windowing) over(s op.Shape) ([]window, string) {
 	return list, ""
 }
 
-// spread returns a list of n numbers: the given ones, the given one n times, or the
-// default; nil if there are others.
+// spread returns a list of n numbers: the given list, a single given number n times, or the default
+// n times. It returns nil if the list has another length.
 func spread(list []int, n, otherwise int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -84,7 +83,7 @@ func spread(list []int, n, otherwise int) []int {
 
 // place computes the padding and the number of windows, or returns an error.
 func (w *window) place(same op.Same, ceil bool) string {
-	const most = math.MaxInt32 / 4 // so that no sum of a few overflows 32 bits
+	const most = math.MaxInt32 / 4 // so that sums of a few such numbers fit into 32 bits
 	if w.size < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0 || w.n < 1 {
 		return "extents, windows, strides and dilations must be 1 or more, pads 0 or more"
 	}
@@ -102,7 +101,7 @@ func (w *window) place(same op.Same, ceil bool) string {
 	if room < 0 {
 		return "a window is larger than the padded axis"
 	}
-	// One more window, if it begins before the padding behind.
+	// Add one more window, if it begins before the padding at the end.
 	if more := room % w.stride; ceil && more != 0 && room-more+w.stride < w.before+w.n {
 		w.extra = w.stride - more
 	}
@@ -110,7 +109,7 @@ func (w *window) place(same op.Same, ceil bool) string {
 	return ""
 }
 
-// part returns the elements k of all windows along the axis of x, which is padded.
+// part returns element k of all windows along the axis of x, which is already padded.
 func (b *Batch) part(x Value, w *window, k int) Value {
 	from := k * w.dilation
 	return b.Slice(x, w.axis, from, from+(w.count-1)*w.stride+1, w.stride)

@@ -7,13 +7,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// ropeKind says which elements of a head are pairs.
+// ropeKind says which elements of a head form pairs.
 type ropeKind int
 
 const (
 	noRope          ropeKind = iota
-	interleavedRope          // neighbours
-	halvedRope               // element i and that half of the turning ones further
+	interleavedRope          // adjacent elements
+	halvedRope               // elements i and i + half of the rotated elements
 )
 
 // architecture has the differences of an architecture from llama. Biases, norms of queries and
@@ -25,7 +25,7 @@ type architecture struct {
 	// encoder means that all tokens attend to each other, and that norms come after the residual
 	// sum, as in bert. layerNorm means that norms subtract the mean.
 	encoder, layerNorm bool
-	// fused says that ffn_up has the rows of the gate first.
+	// fused means that ffn_up also contains the gate, whose rows come first.
 	fused bool
 	// scaleEmbedding multiplies embeddings by the root of the width.
 	scaleEmbedding bool
@@ -33,10 +33,10 @@ type architecture struct {
 	// its default size. In these layers baseLocal, if not 0, is the default base of rope.
 	period, window int
 	baseLocal      float32
-	// ropeless, if not 0, has each ropeless-th layer know no positions.
+	// ropeless, if not 0, means that each ropeless-th layer does not use positions.
 	ropeless                       int
 	attentionSoftcap, logitSoftcap float32 // default if the file has no value
-	// adjust changes what depends on the sizes.
+	// adjust sets fields that depend on the sizes.
 	adjust func(c *Config)
 }
 
@@ -56,8 +56,8 @@ var architectures = map[string]*architecture{
 	"nomic-bert": {rope: halvedRope, activation: op.Silu, encoder: true, layerNorm: true},
 }
 
-// wideGemma returns what gives the 27B models, which have so many layers, the scale of
-// their attention.
+// wideGemma returns an adjust function that sets the attention scale of 27B models, which it
+// recognises by their number of layers.
 func wideGemma(layers int) func(c *Config) {
 	return func(c *Config) {
 		if c.Layers == layers && c.AttentionScale == 0 {
@@ -69,10 +69,10 @@ func wideGemma(layers int) func(c *Config) {
 // names lists the architectures.
 func names() []string { return slices.Sorted(maps.Keys(architectures)) }
 
-// Architectures returns the names of the architectures that can be run.
+// Architectures returns the names of the supported architectures.
 func Architectures() []string { return names() }
 
-// epsilon is the key of what norms add.
+// epsilon returns the key of the epsilon of norms.
 func (a *architecture) epsilon() string {
 	if a.layerNorm {
 		return "attention.layer_norm_epsilon"

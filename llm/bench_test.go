@@ -17,10 +17,10 @@ import (
 type benchSizes struct {
 	layers, width, heads, kvHeads, ff, vocabulary int
 
-	experts, used int // each of width ff; 0 for none
+	experts, used int // experts of width ff; 0 for none
 }
 
-// benchModels are small, TinyLlama's sizes, and one with experts.
+// benchModels are a small model, one with the sizes of TinyLlama, and one with experts.
 var benchModels = map[string]benchSizes{
 	"135M":    {layers: 30, width: 576, heads: 9, kvHeads: 3, ff: 1536, vocabulary: 49152},
 	"1.1B":    {layers: 22, width: 2048, heads: 32, kvHeads: 4, ff: 5632, vocabulary: 32000},
@@ -96,7 +96,7 @@ func writeLlama(tb testing.TB, path string, z benchSizes, typ block.Format) {
 	}
 }
 
-// writeTensor writes n elements, the same ones again and again.
+// writeTensor writes n elements, which repeat the same data.
 func writeTensor(tb testing.TB, f *gguf.FileWriter, t gguf.TensorInfo, row []float32, n int64) {
 	dst, err := f.Tensor(t.Name)
 	if err != nil {
@@ -116,7 +116,7 @@ func writeTensor(tb testing.TB, f *gguf.FileWriter, t gguf.TensorInfo, row []flo
 	}
 }
 
-// benchTypes are those whose blocks the rows of a model are whole ones of.
+// benchTypes returns the types for which the rows of a model are whole blocks.
 func benchTypes(z benchSizes) []block.Format {
 	types := []block.Format{block.Q4_0, block.Q8_0}
 	if z.width%block.Q4_K.Elements() == 0 {

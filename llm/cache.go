@@ -9,13 +9,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// PageSize is how many tokens a page of the cache has.
+// PageSize is the number of tokens in a page of the cache.
 const PageSize = 64
 
 // cache holds the keys and values of all sessions of a model, in pages. A page
 // is PageSize rows, one for each token, in every layer.
 type cache struct {
-	keys, values []store // of each layer
+	keys, values []store // one for each layer
 	pages        int
 	perSequence  int // maximum pages of a sequence, including the pages of a last chunk
 	config       *Config
@@ -23,12 +23,12 @@ type cache struct {
 
 	mu   sync.Mutex
 	free []int32
-	refs []int32 // sessions that use each page
+	refs []int32 // number of sessions that use each page
 
 	known prefixes
 }
 
-// newCache makes a cache of so many pages.
+// newCache makes a cache with the given number of pages.
 func newCache(ctx context.Context, dev *device.Device, c *Config, typ op.DType, pages, perSequence int) (*cache, error) {
 	k := &cache{pages: pages, perSequence: perSequence, config: c, refs: make([]int32, pages),
 		known: prefixes{pages: make(map[prefix]prefixPage), of: make(map[int32]prefix)}}
@@ -62,8 +62,8 @@ func (k *cache) close() {
 // floats reports whether attention can read pages without conversion.
 func (k *cache) floats() bool { return k.keys[0].floats() }
 
-// attend records that keys and values [t width] of layer i are stored in the cache, and the attention of q
-// over the keys and values of the sequences.
+// attend records two operations: the store of keys and values [t width] of layer i to the cache,
+// and the attention of q over all keys and values of the sequences.
 func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.AttentionOpts) batch.Value {
 	c := k.config
 	k.keys[i].put(r.Batch, r.places, keys)
@@ -81,8 +81,9 @@ func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.Att
 	return r.Attention(q, heads(k.keys[i], c.KeyLength), heads(k.values[i], c.ValueLength), batch.AttentionInputs{Lengths: r.lengths}, o)
 }
 
-// take appends pages to a sequence until it has n, and reports whether there were enough; if not,
-// the sequence does not change.
+// take appends free pages to a sequence until it has n pages. If there are too few, it calls
+// Options.Reclaim until there are enough or Reclaim fails; then it returns the sequence unchanged
+// and false.
 func (k *cache) take(pages []int32, n int) ([]int32, bool) {
 	for {
 		if more, ok := k.takeFree(pages, n); ok || k.reclaim == nil || !k.reclaim() {
@@ -91,7 +92,7 @@ func (k *cache) take(pages []int32, n int) ([]int32, bool) {
 	}
 }
 
-// takeFree is take of pages that are free.
+// takeFree is take without Options.Reclaim.
 func (k *cache) takeFree(pages []int32, n int) ([]int32, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +113,7 @@ func (k *cache) takeFree(pages []int32, n int) ([]int32, bool) {
 	return pages, true
 }
 
-// share returns the pages for one more session.
+// share adds a user to the pages and returns them.
 func (k *cache) share(pages []int32) []int32 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,8 +123,8 @@ func (k *cache) share(pages []int32) []int32 {
 	return append([]int32(nil), pages...)
 }
 
-// release gives pages back. Of known ones the last is the first to be used again, since the
-// others may be found without it.
+// release removes a user from the pages. Unused known pages are reused from the last to the first,
+// because the first pages can be found without the later ones.
 func (k *cache) release(pages []int32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -140,7 +141,7 @@ func (k *cache) release(pages []int32) {
 	}
 }
 
-// available returns the number of pages that can be taken.
+// available returns the number of free pages and unused known pages.
 func (k *cache) available() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestChoiceOnDevice chooses tokens among those that the device finds the most likely, and by all logits: the same.
+// TestChoiceOnDevice chooses tokens from the most likely ones that the device selects, and from all
+// logits, and requires the same tokens.
 func TestChoiceOnDevice(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6)) // always the same texts, as in TestLookup
 	dev := openCPU(t)
@@ -33,7 +34,7 @@ func TestChoiceOnDevice(t *testing.T) {
 	}
 }
 
-// TestChoicesTogether has sessions of a scheduler want the most likely token, some of them by all logits.
+// TestChoicesTogether chooses the most likely tokens in sessions of a scheduler, some of them from all logits.
 func TestChoicesTogether(t *testing.T) {
 	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "llama", Options{Context: 200, Sessions: 20, Chunk: 32})
@@ -54,8 +55,9 @@ func TestChoicesTogether(t *testing.T) {
 	all.Wait()
 }
 
-// likeliest checks that each token of a text behind a prompt is the most likely one for a session of its own, within a part of the
-// greatest logit: rounding may exchange others.
+// likeliest checks that each token after the prompt is the most likely one in a separate session.
+// The logits may differ by a fraction of the greatest logit, because rounding may exchange similar
+// logits.
 func likeliest(t *testing.T, m *Model, text []int32, prompt int, tol float64) {
 	t.Helper()
 	s := m.NewSession()
@@ -75,7 +77,7 @@ func likeliest(t *testing.T, m *Model, text []int32, prompt int, tol float64) {
 	}
 }
 
-// idsOf returns the tokens that a session generates behind a prompt.
+// idsOf returns the tokens that a session generates after a prompt.
 func idsOf(t *testing.T, s *Session, prompt []int32, o Sampling) []int32 {
 	t.Helper()
 	if err := s.Rewind(0); err != nil {
@@ -92,10 +94,10 @@ func idsOf(t *testing.T, s *Session, prompt []int32, o Sampling) []int32 {
 	return ids
 }
 
-// hostIDs is idsOf by all logits.
+// hostIDs is idsOf with choices from all logits.
 func hostIDs(t *testing.T, s *Session, prompt []int32, o Sampling) []int32 {
 	t.Helper()
-	o.LogitBias = map[int32]float32{-1: 0} // of no token
+	o.LogitBias = map[int32]float32{-1: 0} // an invalid token, which only disables the choice on the device
 	return idsOf(t, s, prompt, o)
 }
 
@@ -114,7 +116,7 @@ func choosesOn(t *testing.T, dev *device.Device) {
 	}
 }
 
-// TestAmong has logits that no choice can be made of.
+// TestAmong includes logits from which no token can be chosen.
 func TestAmong(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, c := range []struct {

@@ -12,64 +12,64 @@ type Config struct {
 	Architecture string
 	Layers       int
 	Width        int // elements of a token between the layers
-	Heads        int // of queries
-	KVHeads      int // of keys and values
+	Heads        int // heads of queries
+	KVHeads      int // heads of keys and values
 	KeyLength    int // elements of a head of queries and keys
 	ValueLength  int // elements of a head of values
 	FeedForward  int // width of the feed-forward part, or of one expert
 	Vocabulary   int // tokens
 	Context      int // positions that the model was trained for
 	NormEpsilon  float32
-	Causal       bool // tokens see only those before them
+	Causal       bool // tokens attend only to themselves and earlier tokens
 
-	AttentionScale   float32 // of the scores; 0 means 1/sqrt(KeyLength)
+	AttentionScale   float32 // factor of the scores; 0 means 1/sqrt(KeyLength)
 	AttentionSoftcap float32 // 0 if unused
 	LogitSoftcap     float32 // 0 if unused
 	LogitScale       float32 // factor of logits, 0 if unused
 	EmbeddingScale   float32 // factor of embeddings, 1 if unused
 
-	Window []int // of each layer: how many tokens a token sees, 0 for all
+	Window []int // for each layer: number of tokens that a token attends to, 0 for all
 
 	Rope Rope
 
 	Experts     int // 0 if unused
-	ExpertsUsed int // for one token
+	ExpertsUsed int // experts for one token
 
 	Pooling Pooling
 }
 
-// Rope says how positions turn queries and keys.
+// Rope has the parameters of rotary position embeddings.
 type Rope struct {
-	Dimensions  int     // of a head that turn
-	Interleaved bool    // pairs are neighbours
-	Base        float32 // of the wavelengths
-	BaseLocal   float32 // in layers with a window
+	Dimensions  int     // rotated elements of a head
+	Interleaved bool    // pairs are adjacent elements
+	Base        float32 // base of the wavelengths
+	BaseLocal   float32 // base in layers with a window
 	Scaling     Scaling
 }
 
-// Scaling says how the context was extended.
+// Scaling has the parameters of a context extension.
 type Scaling struct {
 	Type                  string // "linear", "yarn", "longrope", or "" if unused
 	Factor                float32
 	OriginalContext       int
 	AttentionFactor       float32 // 0 if the file has no value
-	ExtFactor             float32 // of yarn
-	BetaFast, BetaSlow    float32 // of yarn
+	ExtFactor             float32 // for yarn
+	BetaFast, BetaSlow    float32 // for yarn
 	LocalLayersUnaffected bool    // layers with a window do not scale
 }
 
-// Pooling says how an embedding is made of the states of all tokens.
+// Pooling is the way in which an embedding is computed from the states of all tokens.
 type Pooling int
 
-// The ways, by their numbers in files.
+// The kinds of pooling, with their numbers in files.
 const (
-	PoolingNone Pooling = iota // the file does not say; means of the tokens are taken
+	PoolingNone Pooling = iota // not specified; the mean of the tokens is used
 	PoolingMean                // the mean of the tokens
 	PoolingCLS                 // the first token
 	PoolingLast                // the last token
 )
 
-// The most of what counts sizes may say: beyond, products of them could overflow.
+// Upper limits of sizes. Without limits, products of sizes could overflow.
 const (
 	maxLayers     = 1024
 	maxWidth      = 1 << 20
@@ -77,7 +77,7 @@ const (
 	maxContext    = 1 << 24 // the largest range of positions that float32 represents exactly
 )
 
-// configReader reads keys of one architecture; the first mistake sticks.
+// configReader reads keys of one architecture. It keeps the first error.
 type configReader struct {
 	f    *gguf.File
 	arch string
@@ -90,8 +90,9 @@ func (r *configReader) fail(key, format string, args ...any) {
 	}
 }
 
-// count returns the integer of a key, or of all elements of an array that are the same,
-// from least to most. Without the key it is missing, which is an error if below 0.
+// count returns the value of a key: an integer from least to most, or an array whose elements are
+// all the same such integer. If the key is absent, it returns missing; a negative missing means
+// that the key is required.
 func (r *configReader) count(key string, missing, least, most int) int {
 	v, ok := r.f.Hyper(key)
 	if !ok {
@@ -123,7 +124,7 @@ func (r *configReader) count(key string, missing, least, most int) int {
 	return int(n)
 }
 
-// number returns the finite number of a key, or missing.
+// number returns the value of a key, a finite number, or missing if the key is absent.
 func (r *configReader) number(key string, missing float32) float32 {
 	v, ok := r.f.Hyper(key)
 	if !ok {
@@ -137,7 +138,7 @@ func (r *configReader) number(key string, missing float32) float32 {
 	return float32(x)
 }
 
-// positive is number, of one above 0.
+// positive is number for values above 0.
 func (r *configReader) positive(key string, missing float32) float32 {
 	x := r.number(key, missing)
 	if x <= 0 {
@@ -232,7 +233,7 @@ func (r *configReader) experts(c *Config) {
 	c.FeedForward = r.count("expert_feed_forward_length", c.FeedForward, 1, maxWidth)
 }
 
-// windows reads which layers see only the last tokens.
+// windows reads the window of each layer.
 func (r *configReader) windows(c *Config, arch *architecture) {
 	c.Window = make([]int, c.Layers)
 	window := r.count("attention.sliding_window", arch.window, 0, math.MaxInt32)
@@ -264,7 +265,7 @@ func (r *configReader) windows(c *Config, arch *architecture) {
 	}
 }
 
-// rope reads how positions turn.
+// rope reads the parameters of rope.
 func (r *configReader) rope(c *Config, arch *architecture) {
 	if arch.rope == noRope {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
 )
 
-// TestCUDAEmulated computes models by the kernels that GPUs run, in the emulator of PTX.
+// TestCUDAEmulated computes models with the kernels for NVIDIA GPUs in the PTX emulator.
 func TestCUDAEmulated(t *testing.T) {
 	cuda.Substitute = func(ordinal int) (driver.Device, error) {
 		if ordinal != 0 {

@@ -1,5 +1,5 @@
-// Package llm runs language models from GGUF files on every device of package device: a
-// CPU, a GPU of NVIDIA, or what WebGPU drives.
+// Package llm runs language models from GGUF files on every device of package device: a CPU, an
+// NVIDIA GPU, or a WebGPU adapter.
 //
 //	m, err := llm.Open(ctx, dev, "model.gguf", llm.Options{})
 //	if err != nil { ... }
@@ -11,15 +11,15 @@
 //		fmt.Println(t.ID)
 //	}
 //
-// Tokens are numbers here, the rows of the model's embedding. Packages
-// llm/tokenizer and llm/chat convert text and conversations to them.
+// Tokens are numbers here: the indices of rows of the model's embedding. Packages llm/tokenizer and
+// llm/chat convert text and conversations to them.
 //
 // # Weights and plans
 //
-// Weights go to the device in the form that the file has: blocks stay blocks. A pass over
-// the model is a graph of package batch, compiled once for each of a few numbers of rows:
-// one row to decode, a few rows, and a chunk of a prompt. Positions, lengths and
-// places in the cache are operands, so a plan serves all of them, and all sessions.
+// Weights are uploaded in the format of the file: quantised blocks stay quantised. A pass over the
+// model is a graph of package batch, compiled once for each of a few numbers of rows: one row to
+// decode, a few rows, and a chunk of a prompt. Positions, lengths and places in the cache are
+// operands, so a plan serves all of them, and all sessions.
 //
 // # Cache
 //

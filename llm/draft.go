@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// defaultDraftTokens is how many tokens a draft model guesses at a time.
+// defaultDraftTokens is the default of Sampling.DraftTokens.
 const defaultDraftTokens = 4
 
-// guess returns the n most likely tokens after tokens, one after the other, or fewer. It returns none if the
-// session's model lacks one of the tokens, if the session is full, or if another goroutine uses it. Afterwards
-// the session contains the tokens and all guesses except the last; it reuses the tokens that it already has in
-// common.
+// guess returns the n most likely tokens after tokens, one after the other, or fewer. It returns
+// none if the session's model lacks one of the tokens, if the session is full, or if another
+// goroutine uses it. Afterwards the session contains the tokens and all guesses except the last; it
+// computes only the tokens after the common prefix with its earlier tokens.
 func (s *Session) guess(ctx context.Context, tokens []int32, n int) ([]int32, error) {
 	if !s.mu.TryLock() {
 		return nil, nil
 	}
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, fmt.Errorf("the session that guesses: %w", ErrClosed)
+		return nil, fmt.Errorf("the draft session: %w", ErrClosed)
 	}
 	if err := s.m.begin(); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Session) guess(ctx context.Context, tokens []int32, n int) ([]int32, er
 	guesses, more := make([]int32, 0, n), tokens[same:]
 	for {
 		if err := s.add(more, true); err != nil {
-			return nil, nil // no such tokens, or no room
+			return nil, nil // the model lacks a token, or the session is full
 		}
 		if err := s.catchUp(ctx); err != nil {
 			return nil, err

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDraft has guesses of another model change no token: of the same weights, which is always right, and of
-// another model, which is mostly wrong.
+// TestDraft checks that guesses do not change the tokens. One draft model has the same weights and
+// is always right, another is mostly wrong.
 func TestDraft(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4)) // as in TestLookup
 	dev := openCPU(t)
@@ -20,7 +20,7 @@ func TestDraft(t *testing.T) {
 			for _, o := range []Sampling{
 				{MaxTokens: 80, RepeatPenalty: 1.1},
 				{MaxTokens: 60, Temperature: 0.3, Seed: 3},
-				{MaxTokens: 190 - len(prompt)}, // Up to where the draft is full, and beyond with the next.
+				{MaxTokens: 190 - len(prompt)}, // Until the draft session is full; the next case continues.
 				{MaxTokens: 280 - len(prompt), IgnoreEnd: true},
 			} {
 				want := generated(t, m, prompt, o)
@@ -64,7 +64,7 @@ func generated(t *testing.T, m *Model, prompt []int32, o Sampling) []int32 {
 	return ids
 }
 
-// TestDraftPasses counts passes of a model whose draft has the same weights: all guesses are right.
+// TestDraftPasses counts the passes of a model whose draft has the same weights, so that all guesses are right.
 func TestDraftPasses(t *testing.T) {
 	dev := openCPU(t)
 	m := openModel(t, dev, "llama", Options{Context: 300})
@@ -75,7 +75,7 @@ func TestDraftPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Ten tokens a pass, but where two are almost equally likely.
+	// Ten tokens for each pass, except where two tokens are almost equally likely.
 	if n := dev.Stats().Submissions - before; n > 20 {
 		t.Errorf("%d passes for 100 tokens", n)
 	}
@@ -105,7 +105,7 @@ func TestDraftErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, last, c.want)
 		}
 	}
-	// One that is used by somebody else guesses nothing, and does not block.
+	// A draft session in use by another goroutine guesses nothing and does not block.
 	busy := m.NewSession()
 	busy.mu.Lock()
 	defer busy.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"math"
 )
 
-// Embed returns the embedding of tokens: the states behind the last layer, pooled as the
-// file says, of length 1. Encoders such as bert see all tokens at once. Decoders are read
-// to their last token.
+// Embed returns the embedding of tokens: the states after the last layer, pooled as the file
+// specifies and normalised to length 1. Encoders such as bert process all tokens at once. Decoders
+// process them in chunks.
 //
 // # Errors
-//   - [ErrToken] for no tokens, and for numbers that are none.
+//   - [ErrToken] for no tokens, and for invalid tokens.
 //   - [CapacityError] for more tokens than the context.
 //   - [ErrClosed] after Close, and the error of ctx.
 func (m *Model) Embed(ctx context.Context, tokens []int32) ([]float32, error) {
@@ -32,7 +32,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32) ([]float32, error) {
 	return y, nil
 }
 
-// pooled is Embed without the length.
+// pooled is Embed without the normalisation.
 func (m *Model) pooled(ctx context.Context, tokens []int32) ([]float32, error) {
 	if len(tokens) == 0 {
 		return nil, fmt.Errorf("an embedding of no tokens: %w", ErrToken)
@@ -52,7 +52,7 @@ func (m *Model) pooled(ctx context.Context, tokens []int32) ([]float32, error) {
 	return p.result(), nil
 }
 
-// pool pools states as they come.
+// pool pools states incrementally.
 type pool struct {
 	kind        Pooling
 	sum         []float64
@@ -85,7 +85,7 @@ func (p *pool) result() []float32 {
 	return y
 }
 
-// encode passes all tokens at once through an encoder.
+// encode runs an encoder over all tokens at once.
 func (m *Model) encode(ctx context.Context, tokens []int32, p *pool) error {
 	for i, t := range tokens {
 		if t < 0 || int(t) >= m.config.Vocabulary {
@@ -101,7 +101,7 @@ func (m *Model) encode(ctx context.Context, tokens []int32, p *pool) error {
 	defer m.users.Done()
 	rows := fewTokens
 	for rows < len(tokens) {
-		rows *= 2 // few plans for all lengths
+		rows *= 2 // round up to a power of two, so that few plans serve all lengths
 	}
 	q, err := m.pass(ctx, passShape{sequences: 1, rows: rows, result: hiddenStates})
 	if err != nil {

@@ -10,23 +10,22 @@ import (
 var (
 	// ErrClosed is returned by a model or a session after Close.
 	ErrClosed = device.ErrClosed
-	// ErrModel is wrapped by errors about a file that holds no model that this package
-	// runs.
+	// ErrModel is wrapped by errors about a file without a model that this package supports.
 	ErrModel = errors.New("not a model that can be run")
-	// ErrToken is wrapped by errors about tokens that the vocabulary does not have, and
-	// about no tokens where there must be some.
+	// ErrToken is wrapped by errors about tokens outside of the vocabulary, and about missing
+	// tokens.
 	ErrToken = errors.New("invalid tokens")
 	// ErrSampling is wrapped by errors about the parameters of Sampling.
 	ErrSampling = errors.New("invalid sampling")
-	// ErrState is wrapped by errors about data that is no saved session of the model.
+	// ErrState is wrapped by errors about data that is not a saved session of the model.
 	ErrState = errors.New("not a saved session of this model")
 )
 
 // CapacityError reports tokens that do not fit in the session, or in the cache that all sessions of
 // a model share. The session does not change.
 type CapacityError struct {
-	Tokens   int  // that the session would have
-	Capacity int  // that it may have
+	Tokens   int  // tokens that the session would have
+	Capacity int  // tokens that it may have
 	Shared   bool // the cache is full; other sessions hold the rest
 }
 

@@ -66,7 +66,7 @@ func ExampleSession_Generate() {
 	// 8 tokens
 }
 
-// A fork goes another way from where the session is.
+// A fork continues independently from the position of the session.
 func ExampleSession_Fork() {
 	ctx := context.Background()
 	dev, m := open(ctx)

@@ -11,8 +11,8 @@ import (
 // which it also appends to the session. Without tokens it continues after the session's last token.
 //
 // The sequence ends after Sampling.MaxTokens tokens, after a token of Sampling.Stop or of
-// [Model.EndTokens], which has Stop set, or when the loop is left. An error comes with the zero
-// Token and ends the sequence. When ctx is cancelled, it ends within one token.
+// [Model.EndTokens], which has Stop set, or when the caller leaves the loop. An error comes with
+// the zero Token and ends the sequence. When ctx is cancelled, it ends within one token.
 //
 // # Errors
 //   - those of [Session.Feed]: a [CapacityError] when the session is full.
@@ -25,7 +25,7 @@ func (s *Session) Generate(ctx context.Context, tokens []int32, o Sampling) iter
 			return
 		}
 		if o.Draft == s {
-			yield(Token{}, fmt.Errorf("sampling: Draft is the session that generates: %w", ErrSampling))
+			yield(Token{}, fmt.Errorf("sampling: Draft is the generating session itself: %w", ErrSampling))
 			return
 		}
 		if c := s.scheduler; c != nil {
@@ -50,7 +50,7 @@ func (s *Session) Generate(ctx context.Context, tokens []int32, o Sampling) iter
 type generation struct {
 	s         *Session
 	sampler   *sampler
-	next      []int32 // to be appended
+	next      []int32 // tokens to append
 	generated []int32
 	guesses
 }
@@ -82,8 +82,8 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 	return t, nil
 }
 
-// choose computes the logits after the last token, and chooses a token: from the most likely ones that the device
-// selects, if these suffice, or from all logits.
+// choose computes the logits after the last token and chooses a token. It uses the most likely
+// tokens, which the device selects, if they suffice, and otherwise all logits.
 func (g *generation) choose(ctx context.Context) (Token, error) {
 	s := g.s
 	known := s.done == len(s.tokens) && s.logits != nil

@@ -13,15 +13,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// golden is what llama.cpp computes with a model.
+// golden has the results of llama.cpp for a model.
 type golden struct {
 	Tokens []int32
 	Logits [][]float32
 	Mean   []float32 `json:"mean_embedding"`
 }
 
-// goldens are the models of testdata with the tolerance of their results, relative to
-// the greatest: llama.cpp's GELU goes through a table of half floats.
+// goldens maps the models of testdata to the tolerance of their results, relative to the greatest
+// result. It is larger for models with GELU, because llama.cpp uses a table of half floats.
 var goldens = map[string]float64{
 	"llama": 1e-5, "llama-tied": 1e-5, "llama-ropefreqs": 1e-5, "llama-linear": 1e-5, "llama-moe": 1e-5,
 	"qwen2": 1e-5, "qwen3": 1e-5, "gemma3": 2e-4, "bert": 2e-4,
@@ -66,7 +66,7 @@ func openModel(t testing.TB, dev *device.Device, name string, o Options) *Model 
 	return m
 }
 
-// worst returns the greatest difference, relative to the greatest of all of want.
+// worst returns the greatest difference, relative to the greatest element of want.
 func worst(got, want []float32, greatest float64) float64 {
 	d := 0.0
 	for i := range want {
@@ -118,19 +118,19 @@ func matches(t *testing.T, dev *device.Device, name string, typ op.DType, tol fl
 			}
 			at += n
 			if d := worst(s.Logits(), g.Logits[at-1], scale); d > tol {
-				t.Fatalf("fed %v: logits behind token %d are off by %.3g, not within %g", cut, at-1, d, tol)
+				t.Fatalf("fed %v: logits after token %d are off by %.3g, not within %g", cut, at-1, d, tol)
 			}
 		}
 		_ = s.Close()
 	}
 	if len(cuts) == 1 {
-		return // on a slow device
+		return // the device is slow
 	}
 	s := m.NewSession()
 	defer s.Close()
 	err := s.Evaluate(t.Context(), g.Tokens, func(i int, logits []float32) error {
 		if d := worst(logits, g.Logits[i], scale); d > tol {
-			t.Fatalf("evaluated: logits behind token %d are off by %.3g, not within %g", i, d, tol)
+			t.Fatalf("evaluated: logits after token %d are off by %.3g, not within %g", i, d, tol)
 		}
 		return nil
 	})

@@ -10,20 +10,20 @@ import (
 type result int
 
 const (
-	lastLogits   result = iota // of one row of each sequence
-	bestToken                  // of the greatest of these, the logit and the token
-	topTokens                  // of the topCount greatest, the logits and then the tokens
-	allLogits                  // of all rows
-	hiddenStates               // the states of all rows behind the last norm
+	lastLogits   result = iota // the logits of one row of each sequence
+	bestToken                  // the greatest of these logits and its token
+	topTokens                  // the topCount greatest logits, followed by their tokens
+	allLogits                  // the logits of all rows
+	hiddenStates               // the states of all rows after the last norm
 )
 
-// topCount is of how many tokens topTokens tells.
+// topCount is the number of tokens in a result topTokens.
 const topCount = 64
 
-// ofOneRow reports whether the result is of one row of each sequence.
+// ofOneRow reports whether the result is for one row of each sequence.
 func (r result) ofOneRow() bool { return r <= topTokens }
 
-// tokens returns of how many tokens of a vocabulary the result tells, 0 where that is all.
+// tokens returns the number of tokens in the result, or 0 if it contains the whole vocabulary.
 func (r result) tokens(vocabulary int) int {
 	switch r {
 	case bestToken:
@@ -34,19 +34,20 @@ func (r result) tokens(vocabulary int) int {
 	return 0
 }
 
-// passShape is what passes with one plan have in common.
+// passShape identifies a plan: passes with the same shape share it.
 type passShape struct {
 	sequences int
 	rows      int // tokens of each sequence
 	result    result
-	// picked is the number of rows that have a result that is of one row, and 0 for the last row of each sequence.
+	// picked is the number of rows with a result, if the rows are operands; 0 means that the last
+	// row of each sequence has the result.
 	picked int
 }
 
 // tokens returns the rows of all sequences.
 func (s passShape) tokens() int { return s.sequences * s.rows }
 
-// lookups returns how many rows are looked up for the results, 0 if the results are of all rows in their order.
+// lookups returns the number of rows that are gathered for the results, or 0 if all rows have results.
 func (s passShape) lookups() int {
 	switch {
 	case !s.result.ofOneRow():
@@ -66,8 +67,8 @@ type recorder struct {
 	passShape
 
 	tokens, positions, places, lengths, last batch.Value
-	// Where the keys of sequences are: table has their pages, or all their rows where attention cannot
-	// read pages.
+	// The positions of the keys of sequences in the cache. table has their pages; all has their
+	// rows, for caches whose pages attention cannot read.
 	table, all batch.Value
 }
 
@@ -119,7 +120,7 @@ func (r *recorder) record() batch.Value {
 	}
 	if n := r.result.tokens(c.Vocabulary); n > 0 {
 		values, ids := r.TopK(y, n)
-		y = r.Concat(1, values, r.Cast(ids, op.F32)) // which holds numbers up to maxVocabulary
+		y = r.Concat(1, values, r.Cast(ids, op.F32)) // f32 represents numbers up to maxVocabulary exactly
 	}
 	return y
 }
@@ -132,7 +133,7 @@ func (r *recorder) embed() batch.Value {
 		x = r.Scale(x, c.EmbeddingScale)
 	}
 	if w.types != nil {
-		x = r.Add(x, r.rowsOf(w.types, batch.Upload(r.Batch, []int32{0}))) // of the first kind
+		x = r.Add(x, r.rowsOf(w.types, batch.Upload(r.Batch, []int32{0}))) // token type 0
 	}
 	if w.positions != nil {
 		x = r.Add(x, r.rowsOf(w.positions, r.positions))
@@ -191,7 +192,7 @@ func (r *recorder) layer(x batch.Value, i int, l *layer) batch.Value {
 	return r.Add(x, y)
 }
 
-// attention returns the heads of attention side by side.
+// attention returns the concatenated heads of attention.
 func (r *recorder) attention(x batch.Value, i int, l *layer) batch.Value {
 	c, n := &r.m.config, r.passShape.tokens()
 	var q, k, v batch.Value
@@ -225,7 +226,7 @@ func (r *recorder) attention(x batch.Value, i int, l *layer) batch.Value {
 	return r.Reshape(r.Permute(y, 0, 2, 1, 3), n, c.Heads*c.ValueLength)
 }
 
-// turn turns heads [t h d] by their positions.
+// turn applies rope to heads [t h d].
 func (r *recorder) turn(x batch.Value, i int) batch.Value {
 	c, t := &r.m.config, r.m.ropeOf(i)
 	n := c.Rope.Dimensions
@@ -245,7 +246,7 @@ func (r *recorder) turn(x batch.Value, i int) batch.Value {
 	return x
 }
 
-// feedForward records the part of a layer that each token goes through by itself.
+// feedForward records the feed-forward part of a layer.
 func (r *recorder) feedForward(x batch.Value, l *layer) batch.Value {
 	act, f := r.m.arch.activation, r.m.config.FeedForward
 	if l.router.w != nil {
@@ -264,8 +265,8 @@ func (r *recorder) feedForward(x batch.Value, l *layer) batch.Value {
 	return r.linear(h, l.down)
 }
 
-// experts lets each token go through the experts that the router chooses for it, and weighs what
-// they return.
+// experts records a mixture of experts: each token passes through the experts that the router
+// chooses, and their results are weighted and added.
 func (r *recorder) experts(x batch.Value, l *layer) batch.Value {
 	p := r.Softmax(r.linear(x, l.router))
 	top, ids := r.TopK(p, r.m.config.ExpertsUsed)

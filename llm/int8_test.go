@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// TestInt8 compares logits of rounded and of exact activations, of the same models each time: they
-// are near each other, and not the same.
+// TestInt8 compares the logits of rounded and of exact activations. They must be similar but not
+// equal. The models are the same in each run.
 func TestInt8(t *testing.T) {
 	dev := openCPU(t)
 	for _, typ := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.IQ4_XS, block.TQ2_0} {

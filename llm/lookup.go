@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// guesses are tokens that may follow, which were computed together with one that does.
+// guesses holds a draft of the next tokens, which a pass computed together with the last chosen token.
 type guesses struct {
 	draft []int32
-	rows  []float32 // logits behind the token before the draft, and behind each of it
-	right int       // how many of the draft have turned out right
-	edits int       // of the session, when they were made
+	rows  []float32 // logits after the token before the draft, and after each token of the draft
+	right int       // number of tokens of the draft that were confirmed
+	edits int       // Session.edits when the guesses were made
 }
 
-// lookupMost and lookupLeast are how many of the last tokens are looked for.
+// lookupMost and lookupLeast bound the number of last tokens whose earlier occurrence is searched.
 const (
 	lookupMost  = 4
 	lookupLeast = 2
@@ -23,7 +23,7 @@ const (
 // tokens, unless a correct guess has already computed them.
 func (g *generation) logits(ctx context.Context) error {
 	if g.edits != g.s.edits {
-		g.draft = nil // somebody else has changed the session
+		g.draft = nil // another caller has changed the session
 	}
 	if g.draft == nil {
 		return g.guess(ctx)
@@ -31,15 +31,15 @@ func (g *generation) logits(ctx context.Context) error {
 	return nil
 }
 
-// reveal selects the logits that the pass computed after the correct guesses.
+// reveal selects the logits after the confirmed guesses.
 func (g *generation) reveal() {
 	v := g.s.m.config.Vocabulary
 	g.s.advance(1)
 	g.s.logits = append(g.s.logits[:0], g.rows[g.right*v:][:v]...)
 }
 
-// guess computes the last token together with a draft, if it is the only token to compute and there
-// are guesses and room; otherwise it computes the missing tokens.
+// guess computes the last token together with a draft, if it is the only token to compute, there
+// are guesses, and the session has room; otherwise it computes the missing tokens.
 func (g *generation) guess(ctx context.Context) error {
 	s := g.s
 	if s.done != len(s.tokens)-1 {
@@ -94,7 +94,8 @@ func (g *generation) most() int {
 	return max(o.Lookup, o.draftTokens())
 }
 
-// allowed returns the maximum number of tokens that may be guessed now: none where the other sessions of the scheduler leave no room.
+// allowed returns the maximum number of tokens that may be guessed now. It is 0 if the other
+// sessions of the scheduler leave no room.
 func (g *generation) allowed() int {
 	n := g.most()
 	if c := g.s.scheduler; n > 0 && c != nil {
@@ -103,7 +104,8 @@ func (g *generation) allowed() int {
 	return n
 }
 
-// propose returns guesses of the next tokens: from the text, if it repeats itself, or else from the draft model.
+// propose returns guesses of the next tokens: from an earlier occurrence of the last tokens in the
+// text, otherwise from the draft model.
 func (g *generation) propose(ctx context.Context) ([]int32, error) {
 	s, o := g.s, &g.sampler.Sampling
 	room := min(s.m.context-len(s.tokens), g.allowed())
@@ -121,7 +123,7 @@ func (g *generation) propose(ctx context.Context) ([]int32, error) {
 	return draft, err
 }
 
-// confirm compares a token that was appended with the guess in its place.
+// confirm compares an appended token with the guess at its position.
 func (g *generation) confirm(id int32) {
 	g.edits = g.s.edits
 	switch {
@@ -136,8 +138,8 @@ func (g *generation) confirm(id int32) {
 }
 
 // follow returns the n tokens that followed an earlier occurrence of the last tokens: it prefers
-// the longest match, then the latest; nil without a match. If the tokens reach the end of the text,
-// it continues with the guessed tokens.
+// the longest match, then the latest one. It returns nil if there is no match. If the tokens reach
+// the end of the text, it continues with the guessed tokens.
 func follow(tokens []int32, n int) []int32 {
 	for match := lookupMost; match >= lookupLeast && n > 0; match-- {
 		for at := len(tokens) - match - 1; at >= 0; at-- {

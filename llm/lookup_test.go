@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestLookup has guesses change no token, whether most of them are right or few.
+// TestLookup checks that guesses do not change the tokens, whether most of them are right or few.
 func TestLookup(t *testing.T) {
-	// Always the same texts: two tokens that are almost equally likely may be exchanged.
+	// The seed is fixed, because rounding may exchange two tokens that are almost equally likely.
 	rnd := rand.New(rand.NewPCG(1, 2))
 	m := openModel(t, openCPU(t), "llama", Options{Context: 300, Cache: 10000, Chunk: 32})
 	for range 4 {
 		prompt := randomTokens(rnd, 5+rnd.IntN(100))
 		for _, o := range []Sampling{
-			{MaxTokens: 100}, // soon repeats itself
+			{MaxTokens: 100}, // the text soon repeats itself
 			{MaxTokens: 60, Temperature: 0.3, Seed: 3, RepeatPenalty: 1.05},
 			{MaxTokens: 30, Temperature: 1, Seed: 4, LogitBias: map[int32]float32{7: 9, 8: 8}},
 		} {
@@ -27,7 +27,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookupPasses counts passes over a text that repeats itself: guesses save most of them.
+// TestLookupPasses counts passes over a text that repeats itself: guesses must save most of them.
 func TestLookupPasses(t *testing.T) {
 	dev := openCPU(t)
 	m := openModel(t, dev, "llama", Options{Context: 300})
@@ -57,7 +57,7 @@ func TestFollow(t *testing.T) {
 		{[]int32{1, 2}, 3, nil},
 		{[]int32{1, 2, 1, 2}, 3, []int32{1, 2, 1}}, // a period of two
 		{[]int32{1, 2, 3, 9, 2, 3, 4, 1, 2, 3}, 3, []int32{9, 2, 3}}, // the longer match, not the later one
-		{[]int32{2, 3, 5, 2, 3, 6, 2, 3}, 2, []int32{6, 2}},          // the later of equal ones
+		{[]int32{2, 3, 5, 2, 3, 6, 2, 3}, 2, []int32{6, 2}},          // the later of equally long matches
 		{[]int32{2, 3, 5, 2, 3, 6, 2, 3}, 0, nil},
 	} {
 		if got := follow(c.tokens, c.n); !slices.Equal(got, c.want) {

@@ -12,27 +12,27 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Options are how a model is opened. The zero value is the default.
+// Options has the options of [Open]. The zero value is the default.
 type Options struct {
 	// Context is the maximum number of tokens of a session. 0 means 4096, or the model's training
 	// context if that is shorter.
 	Context int
-	// Cache is how many tokens all sessions together can have; as many as Sessions can have
-	// where it is 0. It is rounded up to whole pages.
+	// Cache is the number of tokens that all sessions together can have. 0 means Sessions times
+	// Context. It is rounded up to whole pages.
 	Cache int
-	// Sessions is how many sessions can be full at once, if Cache is 0; one where it is 0.
+	// Sessions is the number of sessions that can be full at once, if Cache is 0. 0 means 1.
 	Sessions int
 	// CacheType is the type of keys and values in the cache: op.F32 (the default), op.F16, which takes half the
 	// memory, or op.Q8_0, 8-bit numbers with a factor for each 32, which takes little more than a quarter.
 	// Attention reads F32 and F16 directly. With Q8_0, each pass converts Context tokens to f32, so Context
 	// should be no larger than needed.
 	CacheType op.DType
-	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
-	// more memory for temporaries.
+	// Chunk is the number of tokens of a prompt in one pass; 0 means 256. Larger chunks need more
+	// memory for temporaries.
 	Chunk int
-	// Exact keeps in float32 what quantised weights are multiplied by. Without it that is rounded to
-	// 8 bits, as [op.MatMulQOpts] says, where the device is faster so: logits are off by about as
-	// much as weights of 8 bits make them.
+	// Exact keeps the activations that are multiplied by quantised weights in float32. Without it
+	// they are rounded to 8 bits if the device is faster then (see [op.MatMulQOpts]); the error of
+	// the logits is about that of 8-bit weights.
 	Exact bool
 	// Reclaim, if not nil, is called when a session needs memory of the cache and none is free. It may close unused
 	// sessions, and reports whether it closed one; it is called again until there is enough memory. It must not use
@@ -59,7 +59,7 @@ type Model struct {
 	arch    *architecture
 	weights *weights
 	loaded  *loader
-	cache   *cache // nil of an encoder
+	cache   *cache // nil for encoders
 	ropes   [2]ropeTable
 	context int
 	chunk   int
@@ -68,19 +68,19 @@ type Model struct {
 
 	mu     sync.Mutex
 	closed bool
-	users  sync.WaitGroup // passes under way
+	users  sync.WaitGroup // running passes
 	plans  map[passShape]*pass
 	moves  *pageMoves
 }
 
-// ropeTable has the rope angles of the layers that see all tokens, and of the layers with a window.
+// ropeTable has the parameters of rope, for layers with a window or for the others.
 type ropeTable struct {
 	base        float32
 	frequencies *device.Buffer // nil for powers of the base
 	magnitude   float32
 }
 
-// Open loads a model from a GGUF file, or from any part of one that is split. The file
+// Open loads a model from a GGUF file. For a split file, path may name any of its parts. The file
 // can be deleted afterwards.
 //
 // # Errors
@@ -102,7 +102,7 @@ func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Mod
 	return m, nil
 }
 
-// Load is [Open] of a file that is open. It does not use the file afterwards.
+// Load is [Open] for an open file. It does not use the file after it returns.
 func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Model, error) {
 	c, arch, err := configOf(f)
 	if err != nil {
@@ -140,7 +140,7 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Mo
 
 func ceilDiv(n, m int) int { return (n-1)/m + 1 }
 
-// sizes checks the options and returns the pages of the cache.
+// sizes checks the options and returns the number of pages of the cache.
 func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
 	if o.Context < 0 || o.Cache < 0 || o.Sessions < 0 || o.Chunk < 0 || o.Chunk > maxChunk {
 		return 0, fmt.Errorf("context of %d tokens, cache of %d, %d sessions, chunks of %d: below 0, or chunks above %d: %w", o.Context, o.Cache, o.Sessions, o.Chunk, maxChunk, device.ErrShape)
@@ -174,7 +174,7 @@ func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
 	return pages, nil
 }
 
-// rope makes the table of layers with a window, or of the others.
+// rope makes the table of the layers with a window (local), or of the others.
 func (l *loader) rope(c *Config, local bool, factors []float32) ropeTable {
 	t := ropeTable{base: c.Rope.Base, magnitude: 1}
 	if local {
@@ -200,7 +200,7 @@ func (m *Model) turns(i int) bool {
 	return m.arch.rope != noRope && (m.arch.ropeless == 0 || (i+1)%m.arch.ropeless != 0)
 }
 
-// endTokens returns the tokens that end a text or a turn, by the metadata.
+// endTokens returns the tokens that end a text or a turn, according to the metadata.
 func endTokens(meta *gguf.Metadata, vocabulary int) []int32 {
 	var ends []int32
 	for _, key := range []string{"eos", "eot", "eom"} {
@@ -221,10 +221,10 @@ func (m *Model) Config() Config {
 // Device returns the device of the model.
 func (m *Model) Device() *device.Device { return m.dev }
 
-// Context returns how many tokens a session can have.
+// Context returns the maximum number of tokens of a session.
 func (m *Model) Context() int { return m.context }
 
-// EndTokens returns the tokens that end a text or a turn, by the metadata of the file.
+// EndTokens returns the tokens that end a text or a turn, according to the metadata of the file.
 // [Session.Generate] stops at these too.
 func (m *Model) EndTokens() []int32 { return append([]int32(nil), m.ends...) }
 
@@ -252,7 +252,7 @@ func (m *Model) Close() error {
 	return nil
 }
 
-// begin notes that a pass is under way, until the function that it returns is called.
+// begin registers a running pass; users.Done ends it. It returns an error if the model is closed.
 func (m *Model) begin() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,23 +263,23 @@ func (m *Model) begin() error {
 	return nil
 }
 
-// pass is a plan, and the bindings of one run.
+// pass is a plan with its operands.
 type pass struct {
 	plan *batch.Plan
 	recorder
 	y     batch.Value
-	width int       // elements of a row of the result
+	width int       // number of elements in a row of the result
 	free  sync.Pool // of *passRun
 }
 
-// passRun is the operands of one run.
+// passRun holds the operands of one run.
 type passRun struct {
 	tokens, positions, places, lengths, table, last []int32
 	all                                             []int32 // rows of the pages of the table
 	bind                                            []batch.Binding
 }
 
-// pass returns the plan of a shape, which is compiled when it is first asked for.
+// pass returns the plan of a shape. It compiles the plan on first use.
 func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -320,7 +320,7 @@ func (p *pass) run() *passRun {
 	clear(r.positions)
 	clear(r.lengths)
 	for i := range r.places {
-		r.places[i] = int32(p.m.cache.pages * PageSize) // nowhere
+		r.places[i] = int32(p.m.cache.pages * PageSize) // beyond the cache: the row is not stored
 	}
 	for i := range r.table {
 		r.table[i] = -1
@@ -332,7 +332,7 @@ func (p *pass) run() *passRun {
 	return r
 }
 
-// set gives sequence i tokens that follow start others, which are in the pages.
+// set sets the tokens of sequence i. They follow start earlier tokens, which are in the pages.
 func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) {
 	first := i * p.rows
 	copy(r.tokens[first:], tokens)
@@ -343,7 +343,7 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 		r.last[i] = int32(first + len(tokens) - 1)
 	}
 	if k := p.m.cache; k != nil {
-		// The last row is at the position of the last key: rows without a token are counted.
+		// Count rows without a token too, because attention puts the last row at the position of the last key.
 		r.lengths[i] = int32(start + p.rows)
 		copy(r.table[i*k.perSequence:], pages)
 		if r.all != nil {
@@ -360,7 +360,7 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 	r.lengths[i] = int32(len(tokens))
 }
 
-// do runs the plan over operands and writes the result to y.
+// do runs the plan with the operands and writes the result to y.
 func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
 	r.bind = append(r.bind[:0], batch.BindInput(p.recorder.tokens, r.tokens), batch.BindInput(p.lengths, r.lengths), batch.BindOutput(p.y, y))
 	if p.m.usesPositions() {

@@ -9,17 +9,17 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// pageMoves are plans that copy a page of all layers within the cache, to the host, and
-// from it.
+// pageMoves has the plans that copy a page of all layers: within the cache, to the host, and from
+// the host.
 type pageMoves struct {
 	copy, read, write move
 
-	copying sync.Mutex       // held by a copy, which uses pages
+	copying sync.Mutex       // held during a copy, which uses pages
 	pages   []*device.Buffer // one page of each array of the cache: see store.copy
 }
 
-// move is one plan. from and to name the rows of a page, data are pages of all layers, keys
-// and values in turn.
+// move is one plan. from and to are the rows of pages; data has the pages of all layers, with keys
+// and values alternating.
 type move struct {
 	plan     *batch.Plan
 	from, to batch.Value
@@ -37,7 +37,7 @@ func (p *pageMoves) close() {
 	}
 }
 
-// pageMoves returns the plans, which are compiled when they are first needed.
+// pageMoves returns the plans. It compiles them on first use.
 func (m *Model) pageMoves(ctx context.Context) (*pageMoves, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,8 +56,8 @@ func (m *Model) pageMoves(ctx context.Context) (*pageMoves, error) {
 	return p, nil
 }
 
-// move compiles a plan that reads a page of the cache, or data, and writes a page, or returns the
-// page that it read.
+// move compiles a plan. It reads a page of the cache (reads) or of data, and writes it to the cache
+// (writes) or returns it.
 func (p *pageMoves) move(ctx context.Context, dev *device.Device, k *cache, reads, writes bool) (move, error) {
 	b := batch.New(dev)
 	rows := func() batch.Value { return batch.Upload(b, make([]int32, PageSize)) }
@@ -96,7 +96,7 @@ func (p *pageMoves) move(ctx context.Context, dev *device.Device, k *cache, read
 	return v, nil
 }
 
-// array returns the keys of layer i/2, or its values where i is odd.
+// array returns the keys of layer i/2 if i is even, and its values if i is odd.
 func (k *cache) array(i int) store {
 	if i%2 == 0 {
 		return k.keys[i/2]

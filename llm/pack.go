@@ -8,26 +8,28 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// A pass over tokens of several sessions has a row for each token, which attention takes for a sequence of one query:
-// its keys are those up to its own position. Rows of one session are in the order of their positions, so the cache
-// has the keys of all before attention reads them.
+// A pass over tokens of several sessions has a row for each token. For attention, each row is a
+// sequence with one query, whose keys are those up to its own position. A pass stores the keys of
+// all rows before attention reads them, so a row also sees the earlier rows of its session.
 
-// span is the next tokens of a request that a pass computes.
+// span is the part of a request's tokens that a pass computes.
 type span struct {
 	*request
 	rows int
 }
 
-// ends reports whether the pass computes the results of the request.
+// ends reports whether the pass computes the last token of the request, and so its results.
 func (p span) ends() bool { return p.rows == len(p.tokens) }
 
-// mixedRows limits the rows of a pass that has tokens of sessions that generate: they wait for it.
+// mixedRows limits the rows of a pass with generated tokens, because the generating sessions wait
+// for the whole pass.
 const mixedRows = 64
 
-// width returns the most rows of a pass over several sessions.
+// width returns the maximum number of rows of a pass over several sessions.
 func (c *Scheduler) width() int { return max(c.m.chunk, c.most, fewTokens) }
 
-// sized returns the rows of the plan for so many: a power of two or three quarters of it, since rows without a token cost as much as others.
+// sized returns the number of rows of the plan for a number of tokens: a power of two, or three
+// quarters of one, because unused rows cost as much as others.
 func (c *Scheduler) sized(rows int) int {
 	n := power(rows)
 	if n > fewTokens && rows <= n/4*3 {
@@ -36,7 +38,7 @@ func (c *Scheduler) sized(rows int) int {
 	return min(n, max(rows, c.width()))
 }
 
-// power returns the least power of two that is not less than n.
+// power returns the least power of two that is at least n.
 func power(n int) int {
 	p := 1
 	for p < n {
@@ -45,8 +47,8 @@ func power(n int) int {
 	return p
 }
 
-// next takes the requests of a pass from the queue, the first ones before others, and says how many tokens of each the pass computes. The
-// lock is held.
+// next takes the requests of the next pass from the front of the queue and chooses the number of
+// tokens of each. The lock is held.
 func (c *Scheduler) next() []span {
 	var now []span
 	var rest []*request
@@ -67,12 +69,13 @@ func (c *Scheduler) next() []span {
 	return now
 }
 
-// sharedKeys is the most keys of a prompt that shares passes on a GPU.
+// sharedKeys is the maximum number of keys of a prompt that shares passes on a GPU.
 const sharedKeys = 2048
 
-// alone reports whether the tokens of a request are computed without those of others. A row of a shared pass is an
-// attention of one query, which reads all keys: a q8_0 cache is converted for each row, and on a GPU a long prompt
-// is faster in passes of its own, which read the keys once for many rows.
+// alone reports whether the tokens of a request need a pass without other requests. In a shared
+// pass, each row is an attention of one query, which reads all keys. Then a q8_0 cache would be
+// converted for each row; and on a GPU, a separate pass is faster for long prompts, because it
+// reads the keys once for many rows.
 func (c *Scheduler) alone(r *request) bool {
 	switch n := len(r.tokens); {
 	case n == 1:
@@ -84,8 +87,8 @@ func (c *Scheduler) alone(r *request) bool {
 	}
 }
 
-// divide sets the rows of the spans. A request that needs one row, or results of all rows, gets them, and the others share what is left of the
-// pass.
+// divide sets the rows of the spans. Requests that need one row, or the results of all rows, get
+// all their rows; the other requests share the remaining rows of the pass.
 func (c *Scheduler) divide(now []span) {
 	if len(now) == 1 && now[0].results == 1 {
 		n := len(now[0].tokens)
@@ -113,7 +116,7 @@ func (c *Scheduler) divide(now []span) {
 	share(prompts, width-whole)
 }
 
-// share divides rows among prompts evenly, but for those that need less. Each prompt gets at least one.
+// share divides rows evenly among prompts; a prompt gets no more than it needs, and at least one.
 func share(prompts []*span, rows int) {
 	slices.SortStableFunc(prompts, func(x, y *span) int { return cmp.Compare(len(x.tokens), len(y.tokens)) })
 	for i, p := range prompts {
@@ -135,8 +138,8 @@ func (c *Scheduler) pass(now []span) error {
 	return c.together(now)
 }
 
-// shape returns the shape of a pass over the spans. All results are of one kind: where sessions want different ones,
-// they are taken from the logits.
+// shape returns the shape of a pass over the spans. All results of a pass have the same kind. If
+// sessions request different kinds, the pass returns logits.
 func (c *Scheduler) shape(now []span) passShape {
 	total, results := 0, 0
 	s := passShape{rows: 1}
@@ -154,7 +157,7 @@ func (c *Scheduler) shape(now []span) passShape {
 	}
 	s.sequences = c.sized(total)
 	if results < total {
-		// Few plans for all numbers of results.
+		// Round up, so that few plans serve all numbers of results.
 		s.picked = max(power(results), s.sequences/fewTokens)
 		if s.picked >= s.sequences {
 			s.picked = 0
@@ -171,7 +174,7 @@ func (c *Scheduler) together(now []span) error {
 		return err
 	}
 	r := p.run()
-	var rows []int // of the result, for each of the spans that end
+	var rows []int // row of the result for each span that ends
 	row, picked := 0, 0
 	for _, q := range now {
 		for i, id := range q.tokens[:q.rows] {
@@ -206,7 +209,7 @@ func (c *Scheduler) together(now []span) error {
 	return nil
 }
 
-// convert writes a row of results of one kind as a kind that the row has the values of.
+// convert converts a row of results from kind from to kind to.
 func (m *Model) convert(y []float32, to result, row []float32, from result) {
 	if to == from {
 		copy(y, row)
@@ -215,8 +218,8 @@ func (m *Model) convert(y []float32, to result, row []float32, from result) {
 	greatestOf(y, row)
 }
 
-// greatestOf writes the greatest logits in descending order to the first half of y, and their tokens to the second half, as
-// Batch.TopK does. It writes a NaN to y[0] if there is one.
+// greatestOf writes the greatest logits in descending order to the first half of y, and their
+// tokens to the second half, as Batch.TopK does. If the logits contain NaN, it writes NaN to y[0].
 func greatestOf(y, logits []float32) {
 	n := len(y) / 2
 	values, ids := y[:n], y[n:2*n]

@@ -14,7 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// waiting returns a scheduler with requests of so many tokens; of a negative number, results of all are wanted.
+// waiting returns a scheduler with requests of the given numbers of tokens. A negative number means
+// that the request needs the results of all its tokens.
 func waiting(m *Model, most int, tokens ...int) *Scheduler {
 	c := m.NewScheduler(most)
 	for _, n := range tokens {
@@ -45,13 +46,13 @@ func TestNext(t *testing.T) {
 		{floats, 8, []int{1, 1, 1}, []int{1, 1, 1}, 0},                                                            // generation
 		{floats, 2, []int{1, 1, 1}, []int{1, 1}, 1},                                                               // most
 		{floats, 8, []int{1, 1000}, []int{1, 63}, 0},                                                              // generation does not wait for a long pass
-		{floats, 8, []int{1000, 10, 1, 1000}, []int{1, 10, 26, 27}, 0},                                            // evenly, but for the one that needs less
+		{floats, 8, []int{1000, 10, 1, 1000}, []int{1, 10, 26, 27}, 0},                                            // prompts share rows evenly, but one needs fewer
 		{floats, 8, []int{1000, 1000}, []int{128, 128}, 0},                                                        // prompts alone have the whole chunk
 		{floats, 8, []int{1, 40}, []int{1, 40}, 0},                                                                // a short prompt beside generation
 		{floats, 8, []int{-5, 1, -5}, []int{1, 5, 5}, 0},                                                          // guesses
 		{floats, 8, []int{-10, -10, 1}, []int{1, 10}, 1},                                                          // results of at most 16 rows
-		{bytes, 8, []int{40, 1, 30}, []int{16}, 2},                                                                // a cache of bytes: one prompt
-		{bytes, 8, []int{1, 30, 1}, []int{1, 1}, 1},                                                               // or generation
+		{bytes, 8, []int{40, 1, 30}, []int{16}, 2},                                                                // a q8_0 cache: a pass has either one prompt
+		{bytes, 8, []int{1, 30, 1}, []int{1, 1}, 1},                                                               // or generated tokens
 		{&Model{chunk: 16, cache: floats.cache}, 40, slices.Repeat([]int{9}, 40), slices.Repeat([]int{1}, 40), 0}, // more sessions than rows of a chunk
 	} {
 		s := waiting(c.m, c.most, c.tokens...)
@@ -67,7 +68,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestSized checks that no plan has more than a third of its rows without a token, beyond the smallest plans.
+// TestSized checks that at most a third of the rows of a plan are unused, except for the smallest plans.
 func TestSized(t *testing.T) {
 	c := (&Model{chunk: 256}).NewScheduler(8)
 	sizes := map[int]bool{}
@@ -82,8 +83,8 @@ func TestSized(t *testing.T) {
 	}
 }
 
-// TestExpected checks whom a scheduler waits for after a pass: the sessions of the pass, and another one in the place of a session that has
-// ended.
+// TestExpected checks for which sessions a scheduler waits after a pass: the sessions of the pass,
+// and a new session in place of one that has ended.
 func TestExpected(t *testing.T) {
 	c := (&Model{}).NewScheduler(8)
 	goesOn, ends, closes, first, second := c.NewSession(), c.NewSession(), c.NewSession(), c.NewSession(), c.NewSession()
@@ -107,8 +108,8 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestNextProperties has random queues: no pass exceeds its limits, each session of a pass advances, and all are done after as many passes as
-// the longest wait for a turn explains.
+// TestNextProperties tests random queues: no pass exceeds its limits, each session of a pass
+// advances, and the number of passes until all sessions are done is bounded.
 func TestNextProperties(t *testing.T) {
 	rnd := testutil.Rand(t)
 	for range 300 {
@@ -172,14 +173,15 @@ func TestGreatestOf(t *testing.T) {
 	}
 }
 
-// TestPromptsTogether has prompts of many sessions share passes with generation, of all kinds of sampling and with guesses. The
-// tokens are the most likely ones by the logits of a session of its own.
+// TestPromptsTogether runs prompts of many sessions in passes with generated tokens, with all kinds
+// of sampling and with guesses. The tokens must be the most likely ones by the logits of a separate
+// session.
 func TestPromptsTogether(t *testing.T) {
 	rnd := testutil.Rand(t)
 	dev := openCPU(t)
 	for i, typ := range []op.DType{op.F32, op.Q8_0} {
 		m := openModel(t, dev, []string{"gemma3", "llama"}[i], Options{Context: 300, Cache: 6000, Chunk: 64, CacheType: typ})
-		tol := []float64{1e-3, 0.1}[i] // a key that is rounded the other way changes much
+		tol := []float64{1e-3, 0.1}[i] // rounding a q8_0 key in the other direction has a large effect
 		c := m.NewScheduler(6)
 		free := m.cache.available()
 		var all sync.WaitGroup
@@ -197,7 +199,7 @@ func TestPromptsTogether(t *testing.T) {
 				alone := m.NewSession()
 				err := alone.Feed(t.Context(), prompt)
 				if d := worst(s.Logits(), alone.Logits(), greatest(alone.Logits())); err != nil || d > tol/10 {
-					t.Errorf("%v: logits behind a prompt of %d tokens are off by %.3g, %v", typ, len(prompt), d, err)
+					t.Errorf("%v: logits after a prompt of %d tokens are off by %.3g, %v", typ, len(prompt), d, err)
 				}
 				_ = alone.Close()
 				text := slices.Concat(prompt, idsOf(t, s, prompt, o))
@@ -215,7 +217,7 @@ func TestPromptsTogether(t *testing.T) {
 	}
 }
 
-// TestPromptLeaves cancels prompts that share passes with others. A session goes on where it was.
+// TestPromptLeaves cancels prompts that share passes with others. Their sessions must be able to continue.
 func TestPromptLeaves(t *testing.T) {
 	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "qwen2", Options{Context: 300, Cache: 6000, Chunk: 32})
@@ -256,7 +258,7 @@ func TestPromptLeaves(t *testing.T) {
 	all.Wait()
 }
 
-// packsOn compares a pass over two prompts on a device with passes over each.
+// packsOn compares a pass over two prompts on a device with separate passes.
 func packsOn(t *testing.T, dev *device.Device) {
 	t.Helper()
 	m := openModel(t, dev, "qwen3", Options{Context: 60, Cache: 300, Chunk: 16})
@@ -283,7 +285,7 @@ func packsOn(t *testing.T, dev *device.Device) {
 			want = []float32{want[best], float32(best)}
 		}
 		if d := worst(p.y, want, greatest(want)); d > 1e-4 {
-			t.Errorf("prompt of %d tokens beside another: off by %.3g", p.s.Len(), d)
+			t.Errorf("prompt of %d tokens together with another one: off by %.3g", p.s.Len(), d)
 		}
 	}
 }

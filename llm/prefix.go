@@ -2,32 +2,32 @@ package llm
 
 import "slices"
 
-// Sessions that begin with the same tokens share the pages of these: a page that is full is
-// known by its tokens and the page before it. Pages that no session uses any more keep their
-// contents until the cache needs them, the one that was left first before the others.
+// Sessions that begin with the same tokens share pages. A full page is identified by its tokens and
+// the page before it; such a page is known. Unused known pages keep their contents until the cache
+// needs them; it reuses the least recently used page first.
 
 // prefix identifies the contents of a full page. It is compared completely, so different prefixes
 // are never confused.
 type prefix struct {
-	parent int64 // number of the prefix that ends before this page, 0 for the first page
+	parent int64 // id of the prefix that ends before this page; 0 for the first page
 	tokens [PageSize]int32
 }
 
-// prefixPage is where the keys and values of a prefix are.
+// prefixPage is the page of a prefix.
 type prefixPage struct {
-	id   int64 // never given again
+	id   int64 // never reused
 	page int32
 }
 
 // prefixes are the full pages of a cache, under its lock.
 type prefixes struct {
 	pages map[prefix]prefixPage
-	of    map[int32]prefix // of each page that is known
-	idle  []int32          // known pages that no session uses, the first left first
+	of    map[int32]prefix // prefix of each known page
+	idle  []int32          // unused known pages, the least recently used first
 	last  int64
 }
 
-// find returns the page that follows a prefix with the tokens, for one more session.
+// find returns the page with the given tokens after a prefix, and adds a user to it.
 func (k *cache) find(parent int64, tokens []int32) (prefixPage, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -43,8 +43,8 @@ func (k *cache) find(parent int64, tokens []int32) (prefixPage, bool) {
 	return p, true
 }
 
-// publish makes a full page known, unless another one holds the same, and returns the number
-// of the prefix.
+// publish makes a full page known, unless another page has the same prefix. It returns the id of
+// the prefix.
 func (k *cache) publish(parent int64, tokens []int32, page int32) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,8 +66,8 @@ func (k *cache) forget(page int32) {
 	}
 }
 
-// claim reports whether a page may be written: nobody else uses it. Then it is not known any
-// more.
+// claim reports whether a page may be written, because no other session uses it. If so, it makes
+// the page unknown.
 func (k *cache) claim(page int32) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,8 +78,8 @@ func (k *cache) claim(page int32) bool {
 	return true
 }
 
-// adopt gives a session without tokens the known pages that tokens begin with, but for the
-// last token, behind which logits are wanted.
+// adopt gives an empty session the known pages with the beginning of tokens. It leaves out the last
+// token, because the session has to compute the logits after it.
 func (s *Session) adopt(tokens []int32) {
 	parent := int64(0)
 	for s.done+PageSize < len(tokens) {
@@ -92,7 +92,7 @@ func (s *Session) adopt(tokens []int32) {
 	}
 }
 
-// advance notes that n more tokens are in the cache, and makes pages known that are full now.
+// advance records that n more tokens are in the cache, and makes the pages known that are full now.
 func (s *Session) advance(n int) {
 	s.done += n
 	for i := len(s.prefixes); !s.private && i < s.done/PageSize; i++ {

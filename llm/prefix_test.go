@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestSharedPrefix has a session take what others have computed of its beginning.
+// TestSharedPrefix checks that a session reuses the pages that others have computed for its beginning.
 func TestSharedPrefix(t *testing.T) {
 	rnd := testutil.Rand(t)
 	dev := openCPU(t)
@@ -38,7 +38,7 @@ func TestSharedPrefix(t *testing.T) {
 		t.Errorf("%d passes over 8 new tokens of 200; the first took %d", n, whole)
 	}
 	near(t, "after the first", after.Logits(), fed(t, fresh, a).Logits())
-	// The last token is computed again, for its logits.
+	// The last token is computed again to get its logits.
 	exact := m.NewSession()
 	defer exact.Close()
 	if n := passes(exact, a[:128]); n != 2 {
@@ -47,8 +47,8 @@ func TestSharedPrefix(t *testing.T) {
 	near(t, "of whole pages", exact.Logits(), fed(t, fresh, a[:128]).Logits())
 }
 
-// TestPrefixesAtRandom has sessions with common beginnings come, go, rewind and fork in a small
-// cache, and compares their predictions with those of sessions of another model.
+// TestPrefixesAtRandom opens, closes, rewinds and forks sessions with common beginnings in a small
+// cache. It compares their predictions with those of sessions of another model.
 func TestPrefixesAtRandom(t *testing.T) {
 	rnd := testutil.Rand(t)
 	dev := openCPU(t)

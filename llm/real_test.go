@@ -14,20 +14,20 @@ import (
 	"github.com/rayo-go/rayo/llm/tokenizer"
 )
 
-// realText is what llama.cpp writes behind a prompt, the most likely token each time.
+// realText is the text that llama.cpp generates after a prompt, with the most likely token each time.
 type realText struct {
 	Text   string
 	Prompt []int32
 	Tokens []int32
-	Gaps   []float32 // between the logits of the best token and the next, at each of Tokens
+	Gaps   []float32 // difference of the two greatest logits, at each of Tokens
 }
 
-// realPerplexity is what llama.cpp expects of a long text.
+// realPerplexity has the predictions of llama.cpp for a long text.
 type realPerplexity struct {
 	Tokens []int32
-	Top    []int32   // the most likely token behind each but the last
-	Gaps   []float32 // between its logit and the next
-	NLL    float64   // mean of the negative logarithms of the probabilities of Tokens
+	Top    []int32   // the most likely token after each token but the last
+	Gaps   []float32 // difference of its logit and the next
+	NLL    float64   // mean negative log-likelihood of Tokens
 	NLLs   []float64 // means over the first 512, 1024 ...
 }
 
@@ -37,12 +37,13 @@ type realGolden struct {
 	Perplexity *realPerplexity
 }
 
-// realGap is the least gap between two logits where the greater one must be the same, and longGap that behind
-// thousands of tokens, where the angles of positions have lost digits.
+// If the gap between the two greatest logits is at least realGap, both implementations must choose
+// the same token. longGap is the limit after thousands of tokens, where the angles of positions are
+// less accurate.
 const (
 	realGap = 1e-3
 	longGap = 1e-2
-	// roundedGap is that with activations of 8 bits. Where llama.cpp rounds, it differs from itself up to 0.4.
+	// roundedGap is the limit with 8-bit activations. With these, llama.cpp differs from itself by up to 0.4.
 	roundedGap = 1.5
 )
 
@@ -68,9 +69,8 @@ func openReal(t *testing.T, path string, o Options) *Model {
 	return m
 }
 
-// TestRealModels compares tokens with those of llama.cpp: of the prompts, the most likely one
-// behind every token of the text, and what Generate yields up to the first one that is not
-// clear.
+// TestRealModels compares with llama.cpp: the tokens of the prompts, the most likely token after
+// every token of the text, and the tokens of Generate up to the first one with a small gap.
 func TestRealModels(t *testing.T) {
 	for name, file := range realModels {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func sameTokens(t *testing.T, path string, texts []realText) {
 	}
 }
 
-// follows compares the most likely token behind the prompt and each token of a text.
+// follows compares the most likely tokens after the prompt and after each token of a text.
 func follows(t *testing.T, m *Model, x realText, least float32) {
 	t.Helper()
 	s := m.NewSession()
@@ -131,7 +131,7 @@ func follows(t *testing.T, m *Model, x realText, least float32) {
 	}
 }
 
-// agreesOn reports whether logits name a token, unless another one is as likely.
+// agreesOn fails the test if want does not have the greatest logit although llama.cpp's gap is above least.
 func agreesOn(t *testing.T, text string, i int, logits []float32, want int32, gap, least float32) {
 	t.Helper()
 	if got := argmax(logits); got != want && gap > least {
@@ -139,7 +139,7 @@ func agreesOn(t *testing.T, text string, i int, logits []float32, want int32, ga
 	}
 }
 
-// generates compares what Generate yields.
+// generates compares the tokens of Generate.
 func generates(t *testing.T, m *Model, x realText) {
 	t.Helper()
 	n := 0
@@ -160,8 +160,8 @@ func generates(t *testing.T, m *Model, x realText) {
 	}
 }
 
-// TestRealPerplexity compares the perplexity of a text of 8192 tokens, 2048 of gemma's, in short runs that of
-// its beginning.
+// TestRealPerplexity compares the perplexity of a text of 8192 tokens (2048 for gemma). Short runs
+// use only its beginning.
 func TestRealPerplexity(t *testing.T) {
 	for name, file := range realModels {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// The reference computes models in float64, one token after the other, from the definitions
-// of the architectures and nothing of this package.
+// The reference computes models in float64, one token after the other. It follows the definitions
+// of the architectures and uses no code of this package.
 
 // refTraits are the properties of an architecture that the reference needs.
 type refTraits struct {
@@ -34,7 +34,7 @@ type reference struct {
 	t testing.TB
 	f *gguf.File
 	refTraits
-	// close says that a router was undecided between two experts: rounding may choose the other one.
+	// close means that two experts had almost the same score, so rounding may choose the other one.
 	close bool
 }
 
@@ -95,7 +95,7 @@ func plus(x, y []float64) []float64 {
 	return z
 }
 
-// linear is a matrix and perhaps a bias.
+// linear is a matrix and an optional bias.
 func (r *reference) linear(name string, x []float64) []float64 {
 	return plus(multiply(r.rows(name+".weight"), x), r.vector(name+".bias"))
 }
@@ -129,7 +129,7 @@ func (r *reference) activate(x float64) float64 {
 	return x / (1 + math.Exp(-x))
 }
 
-// local reports whether a layer sees a window alone.
+// local reports whether a layer has a window.
 func (r *reference) local(layer int) bool {
 	return r.period > 0 && r.int("attention.sliding_window", 0) > 0 && (layer+1)%r.period != 0
 }
@@ -175,7 +175,7 @@ func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64)
 	return angles, factor
 }
 
-// turn turns a head.
+// turn applies rope to a head.
 func (r *reference) turn(layer, pos int, x []float64) {
 	if r.noRope || r.skip > 0 && (layer+1)%r.skip == 0 {
 		return
@@ -192,7 +192,7 @@ func (r *reference) turn(layer, pos int, x []float64) {
 	}
 }
 
-// heads cuts a vector.
+// heads splits a vector into heads.
 func heads(x []float64, n int) [][]float64 {
 	var h [][]float64
 	for i := range n {
@@ -266,7 +266,7 @@ func (r *reference) attention(layer int, xs [][]float64) [][]float64 {
 	return out
 }
 
-// feedForward is the part of a layer that a token goes through by itself.
+// feedForward computes the feed-forward part of a layer.
 func (r *reference) feedForward(layer int, x []float64) []float64 {
 	p := fmt.Sprintf("blk.%d.", layer)
 	if router := r.rows(p + "ffn_gate_inp.weight"); router != nil {
@@ -292,7 +292,7 @@ func (r *reference) feedForward(layer int, x []float64) []float64 {
 	return r.linear(p+"ffn_down", up)
 }
 
-// experts are the best ones alone, weighed by the router.
+// experts computes the experts with the greatest scores and adds their results, weighted by the router.
 func (r *reference) experts(p string, router [][]float64, x []float64) []float64 {
 	scores := multiply(router, x)
 	chosen, total := make(map[int]float64), 0.0
@@ -332,7 +332,7 @@ func (r *reference) experts(p string, router [][]float64, x []float64) []float64
 	return y
 }
 
-// forward returns the logits behind each token, of an encoder its states.
+// forward returns the logits after each token or, for an encoder, the states.
 func (r *reference) forward(tokens []int32) [][]float64 {
 	embedding := r.rows("token_embd.weight")
 	types, positions := r.rows("token_types.weight"), r.rows("position_embd.weight")
@@ -390,9 +390,9 @@ func (r *reference) forward(tokens []int32) [][]float64 {
 // variant is a random model of an architecture.
 type variant struct {
 	arch  string
-	keys  map[string]any // besides the sizes
+	keys  map[string]any // in addition to the sizes
 	sizes variantSizes   // usualSizes, if zero
-	tied  bool           // the embedding is the output too
+	tied  bool           // the embedding is also the output matrix
 	extra func(m *randomModel)
 }
 
@@ -469,5 +469,5 @@ type variantSizes struct {
 	layers, width, heads, kv, key, value, ff, vocabulary int64
 }
 
-// usualSizes are those of models whose sizes do not matter.
+// usualSizes are the default sizes.
 var usualSizes = variantSizes{5, 48, 4, 2, 16, 16, 40, 70}

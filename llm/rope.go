@@ -24,7 +24,7 @@ func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []fl
 		case "linear":
 			x /= float64(s.Factor)
 		case "yarn":
-			// Short waves stay, long ones are stretched, between is a ramp.
+			// Short wavelengths do not change, long ones are stretched, with a ramp in between.
 			ramp := 1 - min(1, max(0, (float64(i)-low)/max(0.001, high-low)))
 			keep := ramp * float64(s.ExtFactor)
 			x = x/float64(s.Factor)*(1-keep) + x*keep
@@ -40,7 +40,7 @@ func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []fl
 	return f, magnitude
 }
 
-// corrections returns the pairs between which the ramp of yarn is.
+// corrections returns the first and the last pair of yarn's ramp.
 func (r *Rope) corrections(base float32) (low, high float64) {
 	n := float64(r.Dimensions)
 	at := func(beta float32) float64 {

@@ -11,8 +11,8 @@ import (
 // Sampling has the options for choosing each token and for ending the text. The zero value chooses
 // the most likely token each time, until the model ends the text or the session is full.
 //
-// Logits are changed and tokens left out in the order of the fields: bias, Mask,
-// penalties, TopK, Typical, TopP, MinP, Temperature.
+// The options are applied in the order of the fields: bias, Mask, penalties, TopK, Typical, TopP,
+// MinP, Temperature.
 type Sampling struct {
 	// LogitBias is added to the logits of tokens; -Inf forbids one.
 	LogitBias map[int32]float32
@@ -20,22 +20,22 @@ type Sampling struct {
 	// not allow a token. generated are the tokens that this call has yielded.
 	Mask func(generated []int32, logits []float32) error
 
-	// RepeatPenalty, of 1 or more, divides the logits above 0 of tokens that occur among the last
-	// ones, and multiplies the others; 0 means 1. FrequencyPenalty is
-	// subtracted as often as they occur, PresencePenalty once.
+	// The penalties apply to tokens that occur among the last tokens. RepeatPenalty, of 1 or more,
+	// divides their positive logits and multiplies their other logits; 0 means 1. FrequencyPenalty
+	// is subtracted once for each occurrence, and PresencePenalty once.
 	RepeatPenalty, FrequencyPenalty, PresencePenalty float32
-	// PenaltyLast is how many of the last tokens of the session penalties look at: 64
-	// where it is 0, all below 0.
+	// PenaltyLast is the number of last tokens of the session for penalties. 0 means 64, a negative
+	// number means all tokens.
 	PenaltyLast int
 
-	TopK    int     // leaves so many of the most likely tokens; 0 for all
+	TopK    int     // keeps the TopK most likely tokens; 0 keeps all
 	Typical float32 // typical sampling: keeps the tokens whose surprise is nearest to the expected surprise, up to this total probability; 0 and 1 keep all
-	TopP    float32 // leaves the fewest of the most likely tokens of so much probability; 0 and 1 for all
-	MinP    float32 // leaves tokens of at least so much of the probability of the most likely one
+	TopP    float32 // keeps the smallest set of most likely tokens with at least this total probability; 0 and 1 keep all
+	MinP    float32 // keeps tokens with at least this fraction of the probability of the most likely one
 
-	// Temperature divides the logits that are left; 0 takes the most likely token.
+	// Temperature divides the logits of the kept tokens; 0 means the most likely token.
 	Temperature float32
-	// Seed of the random numbers: the same seed gives the same tokens, on the same device.
+	// Seed is the seed of the random numbers. The same seed gives the same tokens on the same device.
 	Seed uint64
 
 	// LogProbs adds the log-probability to each token, computed before any other option applies.
@@ -50,12 +50,14 @@ type Sampling struct {
 	// faster. The maximum is 15.
 	Lookup int
 
-	// Draft, if not nil, is a session of a smaller model with the same vocabulary. It guesses DraftTokens tokens at
-	// a time (0 means 4, the maximum is 15), which are checked in one pass. Guesses of Lookup have priority. The
-	// generated tokens are the same as without Draft, as for Lookup. The draft session takes over the tokens of the
-	// generating session and drops its other tokens. It serves one text at a time: while another goroutine uses it,
-	// there are no guesses. The sessions of a Scheduler that generate at the same time check at most 16 tokens
-	// together in a pass, so each guesses fewer tokens where there are many, and none where there are more than 8.
+	// Draft, if not nil, is a session of a smaller model with the same vocabulary. It guesses
+	// DraftTokens tokens at a time (0 means 4, the maximum is 15), which are checked in one pass.
+	// Guesses of Lookup have priority. The generated tokens are the same as without Draft, as for
+	// Lookup. The draft session takes over the tokens of the generating session and drops its other
+	// tokens. It serves one text at a time: while another goroutine uses it, there are no guesses.
+	// The sessions of a Scheduler that generate at the same time check at most 16 tokens together
+	// in a pass, so each of many sessions guesses fewer tokens, and more than 8 sessions guess
+	// none.
 	//
 	//	small, err := llm.Open(ctx, dev, "small.gguf", llm.Options{})
 	//	...
@@ -79,8 +81,8 @@ type Token struct {
 	ID      int32
 	LogProb float32     // with Sampling.LogProbs
 	Top     []TokenProb // with Sampling.TopLogProbs, the most likely first
-	// Stop says that the token ended the text: it is of Sampling.Stop or of
-	// Model.EndTokens. It is the last.
+	// Stop means that the token, which is the last one, ended the text: it is in Sampling.Stop or
+	// Model.EndTokens.
 	Stop bool
 }
 
@@ -116,12 +118,12 @@ func (o *Sampling) check() error {
 		return fmt.Errorf("sampling: DraftTokens is %d, not from 0 to %d: %w", o.DraftTokens, fewTokens-1, ErrSampling)
 	}
 	if o.Draft != nil && o.Draft.m.cache == nil {
-		return fmt.Errorf("sampling: Draft is a session of %s, which embeds and guesses no tokens: %w", o.Draft.m.config.Architecture, ErrSampling)
+		return fmt.Errorf("sampling: Draft is a session of %s, which is an encoder and cannot guess tokens: %w", o.Draft.m.config.Architecture, ErrSampling)
 	}
 	return nil
 }
 
-// draftTokens returns how many tokens the draft model guesses at a time.
+// draftTokens returns the number of tokens that the draft model guesses at a time.
 func (o *Sampling) draftTokens() int {
 	if o.DraftTokens == 0 {
 		return defaultDraftTokens
@@ -149,7 +151,7 @@ func newSampler(o Sampling) *sampler {
 	return &sampler{Sampling: o, rnd: rand.New(rand.NewPCG(o.Seed, 0)), counts: make(map[int32]int)}
 }
 
-// next chooses a token. history are the tokens of the session, generated its last ones.
+// next chooses a token. history has the tokens of the session, and generated the last of them.
 func (s *sampler) next(logits []float32, history, generated []int32) (Token, error) {
 	s.logits = append(s.logits[:0], logits...)
 	for id, v := range s.LogitBias {
@@ -174,7 +176,7 @@ func (s *sampler) next(logits []float32, history, generated []int32) (Token, err
 	return t, nil
 }
 
-// wants returns what of the logits decides.
+// wants returns the kind of result that suffices to choose a token.
 func (o *Sampling) wants() result {
 	switch {
 	case o.Mask != nil || len(o.LogitBias) > 0 || o.penalises() || o.LogProbs || o.TopLogProbs > 0:
@@ -211,7 +213,7 @@ func (s *sampler) among(top []float32) (Token, bool) {
 	return Token{ID: s.decide()}, true
 }
 
-// greedy reports whether the most likely token is taken.
+// greedy reports whether sampling always chooses the most likely token.
 func (o *Sampling) greedy() bool { return o.Temperature == 0 || o.TopK == 1 }
 
 // penalise lowers the logits of tokens that occur among the last ones.
@@ -255,7 +257,7 @@ func (s *sampler) choose() (int32, error) {
 	return s.decide(), nil
 }
 
-// decide chooses one of the candidates, which are in order.
+// decide chooses one of the sorted candidates.
 func (s *sampler) decide() int32 {
 	if s.TopK > 0 && s.TopK < len(s.candidates) {
 		s.candidates = s.candidates[:s.TopK]
@@ -288,7 +290,7 @@ func argmax(logits []float32) int32 {
 	return best
 }
 
-// byLogit orders candidates from the most likely one on.
+// byLogit orders candidates by descending logit.
 func byLogit(x, y candidate) int {
 	if c := cmp.Compare(y.logit, x.logit); c != 0 {
 		return c
@@ -296,11 +298,11 @@ func byLogit(x, y candidate) int {
 	return cmp.Compare(x.id, y.id)
 }
 
-// listed reports whether a logit is worth a look beside the greatest: tokens below e^-40 of the most likely one no
-// random number of 53 bits chooses.
+// listed reports whether a token can be chosen, given the greatest logit: a random number of 53
+// bits never chooses a token with less than e^-40 of the greatest probability.
 func (o *Sampling) listed(x, top float32) bool { return x >= top-40*max(1, o.Temperature) }
 
-// gather lists tokens from the most likely one on.
+// gather lists the candidates by descending logit.
 func (s *sampler) gather(top float32) {
 	s.candidates = s.candidates[:0]
 	for i, x := range s.logits {
@@ -369,10 +371,10 @@ func (s *sampler) draw() int32 {
 			return c.id
 		}
 	}
-	return s.candidates[0].id // the probabilities add up to a little less than 1
+	return s.candidates[0].id // the sum of the probabilities may be slightly less than 1
 }
 
-// report gives a token the logarithms of probabilities.
+// report sets the log-probabilities of a token.
 func (s *sampler) report(logits []float32, t *Token) {
 	top := float64(logits[max(argmax(logits), 0)])
 	sum := 0.0

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// drawn counts which tokens are chosen of the logits.
+// drawn counts the tokens that are chosen from the logits.
 func drawn(t *testing.T, o Sampling, logits, history []float32, n int) map[int32]int {
 	t.Helper()
 	var past []int32
@@ -53,7 +53,7 @@ func TestSampling(t *testing.T) {
 		"top-p":       {Sampling{Temperature: 1, TopP: 0.69}, nil, []float64{0, 0.4, 0, 0.3, 0}},
 		"top-p least": {Sampling{Temperature: 1, TopP: 0.01}, nil, []float64{0, 1, 0, 0, 0}},
 		"min-p":       {Sampling{Temperature: 1, MinP: 0.3}, nil, []float64{0, 0.4, 0, 0.3, 0.15}},
-		// The entropy is 1.39, to which the surprise of 0.3 is nearest, then that of 0.4.
+		// The entropy is 1.39. The surprise of 0.3 is nearest to it, then that of 0.4.
 		"typical":   {Sampling{Temperature: 1, Typical: 0.4}, nil, []float64{0, 0.4, 0, 0.3, 0}},
 		"bias":      {Sampling{Temperature: 1, LogitBias: map[int32]float32{1: inf, 0: float32(math.Log(2)), 77: 1}}, nil, []float64{0.1, 0, 0.1, 0.3, 0.15}},
 		"repeat":    {Sampling{Temperature: 1, RepeatPenalty: 2}, []float32{1, 1}, []float64{0.05, math.Exp((math.Log(0.4)+3)/2 - 3), 0.1, 0.3, 0.15}},
@@ -116,7 +116,7 @@ func TestSamplingMistakes(t *testing.T) {
 	}
 }
 
-// TestGenerate checks what one call returns, and that the seed decides.
+// TestGenerate checks the tokens of one call, and that they depend on the seed.
 func TestGenerate(t *testing.T) {
 	m := openModel(t, openCPU(t), "llama", Options{})
 	text := func(o Sampling) (ids []int32, tokens []Token) {

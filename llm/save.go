@@ -10,9 +10,9 @@ import (
 	"math"
 )
 
-// A saved session is, little-endian: the magic, the identity of the model (8 bytes), the
-// number of tokens and how many of them are computed (4 each), the tokens (4 each), and
-// then for each page the rows of keys and of values of each layer, as f32.
+// A saved session is, little-endian: the magic, the identity of the model (8 bytes), the number of
+// tokens and the number of computed tokens (4 bytes each), the tokens (4 bytes each), and then for
+// each page the rows of keys and of values of each layer, as f32.
 const stateMagic = "rayoLLM1"
 
 // identity distinguishes models whose sessions are incompatible: it covers the sizes, not the
@@ -23,8 +23,8 @@ func (m *Model) identity() uint64 {
 	return h.Sum64()
 }
 
-// Save writes the tokens of the session, with their keys and values, for
-// [Model.LoadSession]. That takes less time than to read the tokens again.
+// Save writes the tokens of the session, with their keys and values, for [Model.LoadSession].
+// Loading it takes less time than computing the tokens again.
 func (s *Session) Save(ctx context.Context, w io.Writer) error {
 	if err := s.use(); err != nil {
 		return err
@@ -89,9 +89,9 @@ func (s *Session) load(ctx context.Context, r io.Reader) error {
 	n, done := int64(binary.LittleEndian.Uint32(head[len(head)-8:])), int64(binary.LittleEndian.Uint32(head[len(head)-4:]))
 	switch {
 	case string(head[:len(stateMagic)]) != stateMagic:
-		return fmt.Errorf("it begins with %q: %w", head[:len(stateMagic)], ErrState)
+		return fmt.Errorf("the data begins with %q: %w", head[:len(stateMagic)], ErrState)
 	case identity != s.m.identity():
-		return fmt.Errorf("it is of a model of other sizes: %w", ErrState)
+		return fmt.Errorf("the data is from a model with other sizes: %w", ErrState)
 	case done > n:
 		return fmt.Errorf("%d of %d tokens are computed: %w", done, n, ErrState)
 	case n == 0:

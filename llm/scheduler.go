@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Scheduler computes the tokens of several sessions in one pass, prompts and generated tokens alike, which
-// reads the weights once for all. Sessions come and go at any time.
+// Scheduler computes the tokens of several sessions, of prompts and of generated texts, in one
+// pass. A pass reads the weights only once. Sessions can begin and end at any time.
 //
 //	sch := m.NewScheduler(8)
 //	defer sch.Close()
@@ -34,27 +34,27 @@ type Scheduler struct {
 	// expected are the sessions that got a result from the last pass. The value is true if the session may come back soon with the
 	// next token, and false if it has ended and another may soon begin in its place.
 	expected   map[*Session]bool
-	generating int           // calls of Session.Generate under way
-	last       time.Duration // of the last pass
-	wake       chan struct{} // queue or expected has changed while the scheduler gathers
-	results    []float32     // of a pass; of the goroutine that serves
+	generating int           // running calls of Session.Generate
+	last       time.Duration // duration of the last pass
+	wake       chan struct{} // signals that queue or expected has changed while the scheduler gathers
+	results    []float32     // results of a pass; used by the goroutine that serves
 }
 
-// request is tokens of a session that wait to be computed. The session is locked until it is done.
+// request has the tokens of a session that wait to be computed. The session is locked until the request is done.
 type request struct {
 	ctx     context.Context
 	s       *Session
 	start   int     // the position of the first token
-	tokens  []int32 // that are not in the cache yet
-	what    result  // of the last tokens
+	tokens  []int32 // tokens that are not in the cache yet
+	what    result  // kind of the results of the last tokens
 	results int     // the number of the last tokens that have results; 1, or all
 	y       []float32
 	done    chan error
-	left    bool // the session does not wait any more
+	left    bool // the session no longer waits
 }
 
-// NewScheduler returns a scheduler that computes tokens of at most n sessions at once, at least one. More
-// wait for their turn.
+// NewScheduler returns a scheduler that computes tokens of at most n sessions at once; n is at
+// least 1. Further sessions wait.
 func (m *Model) NewScheduler(n int) *Scheduler {
 	return &Scheduler{m: m, most: max(n, 1), expected: make(map[*Session]bool), wake: make(chan struct{}, 1)}
 }
@@ -71,7 +71,8 @@ func (c *Scheduler) Close() error {
 	return nil
 }
 
-// compute computes the tokens of r and returns how many are in the cache now, which are fewer than all if there is an error.
+// compute computes the tokens of r. It returns the number of tokens in the cache, which is smaller
+// than the number of all tokens after an error.
 func (c *Scheduler) compute(ctx context.Context, r *request) (int, error) {
 	n := len(r.tokens)
 	r.ctx, r.done = ctx, make(chan error, 1)
@@ -104,7 +105,7 @@ func (c *Scheduler) compute(ctx context.Context, r *request) (int, error) {
 		}
 	}
 	c.mu.Unlock()
-	<-r.done // its pass is under way, and writes to the cache and to y
+	<-r.done // a running pass writes to the cache and to y
 	return n - len(r.tokens), ctx.Err()
 }
 
@@ -116,7 +117,8 @@ func (c *Scheduler) notify() {
 	}
 }
 
-// came notes that nothing more is expected of a session, or of one that has ended in its place. The lock is held.
+// came records that a session has returned, so that gather no longer waits for it. A new session
+// takes the place of one that has ended. The lock is held.
 func (c *Scheduler) came(s *Session) {
 	if _, is := c.expected[s]; is {
 		delete(c.expected, s)
@@ -130,14 +132,14 @@ func (c *Scheduler) came(s *Session) {
 	}
 }
 
-// enter notes that a session begins to generate.
+// enter records that a session begins to generate.
 func (c *Scheduler) enter() {
 	c.mu.Lock()
 	c.generating++
 	c.mu.Unlock()
 }
 
-// leave notes that a session generates no more.
+// leave records that a session has stopped generating.
 func (c *Scheduler) leave(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +149,7 @@ func (c *Scheduler) leave(s *Session) {
 	}
 }
 
-// gone notes that nothing is expected of a session, nor of one in its place.
+// gone makes gather wait neither for a session nor for one in its place.
 func (c *Scheduler) gone(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,15 +159,15 @@ func (c *Scheduler) gone(s *Session) {
 	}
 }
 
-// guesses returns how many guessed tokens a session may check: all sessions together check those that fit in fewTokens rows,
-// as each further row costs time once a pass has many.
+// guesses returns the number of guessed tokens that a session may check. All sessions together
+// check as many as fit in fewTokens rows, because in larger passes each row costs time.
 func (c *Scheduler) guesses() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fewTokens/max(c.generating, 1) - 1
 }
 
-// serve computes the waiting tokens until there are none.
+// serve computes waiting tokens until there are none.
 func (c *Scheduler) serve() {
 	for {
 		c.gather()
@@ -183,7 +185,7 @@ func (c *Scheduler) serve() {
 	}
 }
 
-// finish notes what a pass has computed. Requests with further tokens go to the end of the queue.
+// finish records the results of a pass. Requests with further tokens go to the end of the queue.
 func (c *Scheduler) finish(now []span, took time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,8 +208,8 @@ func (c *Scheduler) finish(now []span, took time.Duration, err error) {
 	}
 }
 
-// gather waits for the sessions of the last pass to come back, for a part of the time that
-// the pass took.
+// gather waits until the sessions of the last pass have returned with their next tokens, for at
+// most a fraction of the duration of the pass.
 func (c *Scheduler) gather() {
 	c.mu.Lock()
 	wait := c.last / 8

@@ -6,30 +6,29 @@ import (
 	"sync"
 )
 
-// Session is a text that the model has read, as tokens with their keys and values in the
-// cache. Its methods are safe for concurrent use, but wait for each other.
+// Session is a text as tokens, with their keys and values in the cache. Its methods are safe for
+// concurrent use, but run one at a time.
 type Session struct {
 	m         *Model
-	scheduler *Scheduler // if not nil, computes the passes whose result is of one row
+	scheduler *Scheduler // if not nil, it computes passes with results for one row
 
 	mu     sync.Mutex
 	closed bool
 	tokens []int32
-	done   int // of the tokens that are in the cache
-	edits  int // how often tokens were appended or forgotten
-	// prefixes are the numbers of the full pages; private pages, whose contents are arbitrary, have
-	// none.
+	done   int // number of tokens in the cache
+	edits  int // number of times that tokens were appended or removed
+	// prefixes has the ids of the full pages. Private pages have arbitrary contents and no ids.
 	prefixes []int64
 	private  bool
 	pages    []int32
-	logits   []float32 // behind the last of done, or nil
-	top      []float32 // of the last pass for bestToken or topTokens
+	logits   []float32 // logits after the last computed token, or nil
+	top      []float32 // result of the last pass for bestToken or topTokens
 
 	guessed, confirmed int // see Guesses
 }
 
-// NewSession returns a session without tokens. It takes memory of the cache as tokens
-// come, and gives it back by Close.
+// NewSession returns an empty session. It takes memory from the cache as tokens are appended; Close
+// returns the memory.
 func (m *Model) NewSession() *Session { return &Session{m: m} }
 
 // Model returns the model of the session.
@@ -49,8 +48,8 @@ func (s *Session) Tokens() []int32 {
 	return append([]int32(nil), s.tokens...)
 }
 
-// Guesses returns how many tokens [Session.Generate] has guessed in this session, with Sampling.Lookup or Sampling.Draft, and how many of
-// them were the chosen tokens.
+// Guesses returns the number of tokens that [Session.Generate] has guessed in this session, with
+// Sampling.Lookup or Sampling.Draft, and the number of guesses that were confirmed.
 func (s *Session) Guesses() (guessed, confirmed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,7 @@ func (s *Session) use() error {
 	}
 	if s.m.cache == nil {
 		s.mu.Unlock()
-		return fmt.Errorf("%s has no sessions, it embeds: use Model.Embed: %w", s.m.config.Architecture, ErrModel)
+		return fmt.Errorf("%s is an encoder without sessions, use Model.Embed: %w", s.m.config.Architecture, ErrModel)
 	}
 	if err := s.m.begin(); err != nil {
 		s.mu.Unlock()
@@ -109,9 +108,9 @@ func (s *Session) Logits() []float32 {
 	return append([]float32(nil), s.logits...)
 }
 
-// Evaluate appends tokens and calls each with the logits after every one of them, in order, for
+// Evaluate appends tokens and calls each with the logits after each of the tokens, in order, for
 // example to compute a perplexity. The slice is valid during the call. If each returns an error,
-// Evaluate returns it; the tokens are appended nevertheless. The other errors are those of Feed.
+// Evaluate returns it, but still appends the tokens. The other errors are those of Feed.
 func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int, logits []float32) error) error {
 	if err := s.use(); err != nil {
 		return err
@@ -143,8 +142,8 @@ func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int,
 	return nil
 }
 
-// add appends tokens and takes pages for them. With adopt, a session without tokens takes
-// pages that hold their beginning.
+// add appends tokens and takes pages for them. With adopt, an empty session takes the known pages
+// with their beginning.
 func (s *Session) add(tokens []int32, adopt bool) error {
 	for i, t := range tokens {
 		if t < 0 || int(t) >= s.m.config.Vocabulary {
@@ -156,7 +155,7 @@ func (s *Session) add(tokens []int32, adopt bool) error {
 		return nil
 	}
 	if n == 0 {
-		return fmt.Errorf("a session without tokens expects nothing: feed it one: %w", ErrToken)
+		return fmt.Errorf("an empty session has no logits, feed it a token first: %w", ErrToken)
 	}
 	if n > s.m.context {
 		return &CapacityError{Tokens: n, Capacity: s.m.context}
@@ -185,7 +184,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 	if s.done == len(s.tokens) && s.logits != nil {
 		return nil
 	}
-	s.done = min(s.done, len(s.tokens)-1) // the last one again, for its logits
+	s.done = min(s.done, len(s.tokens)-1) // compute the last token again if its logits are missing
 	if s.logits == nil {
 		s.logits = make([]float32, s.m.config.Vocabulary)
 	}
@@ -214,7 +213,7 @@ func (s *Session) likely(ctx context.Context, what result) ([]float32, error) {
 	return s.top, nil
 }
 
-// pass computes the next tokens and returns how many.
+// pass computes the next tokens and returns their number.
 func (s *Session) pass(ctx context.Context, what result, y []float32) (int, error) {
 	if err := s.own(ctx); err != nil {
 		return 0, err
@@ -249,13 +248,13 @@ func (s *Session) compute(ctx context.Context, shape passShape, start int, token
 	return p.do(ctx, r, y[:n])
 }
 
-// rowsFor returns the rows of the next pass over so many tokens.
+// rowsFor returns the number of rows of the next pass for the given number of tokens.
 func (m *Model) rowsFor(tokens int, what result) int {
 	if tokens == 1 {
 		return 1
 	}
 	for _, rows := range shortChunks {
-		// Up to three short passes, if they have no more rows than a chunk, cost less than a chunk.
+		// Up to three short passes are cheaper than a chunk if they have no more rows than it.
 		rows = min(rows, m.chunk)
 		fits := tokens < m.chunk && tokens <= 3*rows && ceilDiv(tokens, rows)*rows <= m.chunk
 		if fits && (rows == fewTokens || what != allLogits) {
@@ -268,15 +267,15 @@ func (m *Model) rowsFor(tokens int, what result) int {
 	return m.chunk
 }
 
-// evaluatedLogits limits the logits of a pass that returns them for all rows: 32 MiB.
+// evaluatedLogits limits the number of logits of a pass that returns them for all rows (32 MiB).
 const evaluatedLogits = 8 << 20
 
-// evaluated returns the most rows of a pass that returns the logits of all.
+// evaluated returns the maximum number of rows of a pass that returns the logits of all rows.
 func (m *Model) evaluated() int {
 	return max(min(fewTokens, m.chunk), min(m.chunk, evaluatedLogits/m.config.Vocabulary/fewTokens*fewTokens))
 }
 
-// own gives the session private pages for the next tokens, in place of shared ones.
+// own replaces shared pages for the next tokens by private copies.
 func (s *Session) own(ctx context.Context) error {
 	for i := s.done / PageSize; i < len(s.pages); i++ {
 		if s.m.cache.claim(s.pages[i]) {
@@ -299,7 +298,7 @@ func (s *Session) own(ctx context.Context) error {
 	return nil
 }
 
-// Rewind forgets all but the first n tokens.
+// Rewind removes all tokens after the first n.
 //
 // The error is [ErrToken] if there are fewer, and [ErrClosed] after Close.
 func (s *Session) Rewind(n int) error {
@@ -314,7 +313,7 @@ func (s *Session) Rewind(n int) error {
 	return nil
 }
 
-// rewind is Rewind of a session that is locked, to no more tokens than it has.
+// rewind is Rewind for a locked session; n must not exceed the number of tokens.
 func (s *Session) rewind(n int) {
 	if n == len(s.tokens) {
 		return
@@ -330,8 +329,8 @@ func (s *Session) rewind(n int) {
 	s.pages = s.pages[:keep]
 }
 
-// Fork returns another session with the same tokens. They share the cache of these; a
-// page is copied when one of both goes on in it. The error is [ErrClosed] after Close.
+// Fork returns another session with the same tokens. Both sessions share pages of the cache; a
+// shared page is copied when one of them appends to it. The error is [ErrClosed] after Close.
 func (s *Session) Fork() (*Session, error) {
 	if err := s.use(); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func fed(t *testing.T, m *Model, tokens []int32) *Session {
 	return s
 }
 
-// near reports logits that differ by more than rounding.
+// near fails the test if logits differ by more than rounding.
 func near(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	if d := worst(got, want, greatest(want)); d > 1e-5 {
@@ -43,8 +43,8 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// TestRewindAndFork has sessions that go different ways from one place expect what
-// sessions of their own do, over several pages.
+// TestRewindAndFork forks sessions that continue differently, over several pages, and requires the
+// predictions of independent sessions.
 func TestRewindAndFork(t *testing.T) {
 	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "gemma3", Options{Context: 400, Cache: 2000, Chunk: 32})
@@ -144,7 +144,7 @@ func TestSaveAndLoad(t *testing.T) {
 			}
 		}
 		if n := m.cache.available(); n != free {
-			t.Errorf("%d pages are free, %d before what could not be loaded", n, free)
+			t.Errorf("%d pages are free after a failed load, %d before", n, free)
 		}
 		other := openModel(t, dev, "llama", Options{})
 		if _, err := other.LoadSession(t.Context(), &saved); !errors.Is(err, ErrState) {
@@ -255,7 +255,7 @@ func TestMistakes(t *testing.T) {
 	open.Close()
 }
 
-// TestOnePlan decodes far with the plans of the first tokens and without new memory.
+// TestOnePlan checks that decoding many tokens compiles no further plans and allocates no memory.
 func TestOnePlan(t *testing.T) {
 	dev := openCPU(t)
 	m := openModel(t, dev, "llama", Options{Context: 600, Cache: 600})
@@ -271,7 +271,7 @@ func TestOnePlan(t *testing.T) {
 		}
 	}
 	if after := dev.Stats(); after.Compiled != before.Compiled || n != 500 {
-		t.Errorf("%d compilations behind the third of %d tokens", after.Compiled-before.Compiled, n)
+		t.Errorf("%d compilations after the third of %d tokens", after.Compiled-before.Compiled, n)
 	}
 	tokens := []int32{5}
 	least := math.Inf(1)
@@ -287,8 +287,8 @@ func TestOnePlan(t *testing.T) {
 	}
 }
 
-// TestScheduler decodes in sessions of many goroutines: the tokens equal those of sessions
-// that decode alone.
+// TestScheduler decodes in sessions of many goroutines and requires the tokens of sessions that
+// decode alone.
 func TestScheduler(t *testing.T) {
 	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "qwen2", Options{Context: 200, Cache: 3000})
@@ -349,7 +349,8 @@ func TestScheduler(t *testing.T) {
 	}
 }
 
-// Passes over a short prompt have together no more rows than one pass of a chunk.
+// TestRowsFor checks that the passes over a short prompt together have no more rows than one
+// pass of a chunk.
 func TestRowsFor(t *testing.T) {
 	m := &Model{chunk: 256, config: Config{Vocabulary: 1000}}
 	small := &Model{chunk: 32, config: Config{Vocabulary: 1000}}

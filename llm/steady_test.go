@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestSteady generates a long text: after the third token no plan is compiled, and memory does not grow.
+// TestSteady generates a long text. After the third token, no plan may be compiled and memory must not grow.
 func TestSteady(t *testing.T) {
 	tokens := 10000
 	if testing.Short() {
@@ -35,21 +35,21 @@ func TestSteady(t *testing.T) {
 			t.Fatalf("%d tokens, want %d", n, tokens)
 		}
 		if made := dev.Stats().Compiled - plans; made != 0 {
-			t.Errorf("%v: %d plans were made behind the third token", typ, made)
+			t.Errorf("%v: %d plans were compiled after the third token", typ, made)
 		}
 		if got := dev.Stats().BufferBytes; got != buffers {
-			t.Errorf("%v: buffers of %d bytes, %d behind the third token", typ, got, buffers)
+			t.Errorf("%v: buffers of %d bytes, %d after the third token", typ, got, buffers)
 		}
 		// Only the list of tokens and the index of shared prefixes grow: about 32 bytes a token.
 		if got := heapInUse(); got > heap+uint64(tokens)*64+1<<20 {
-			t.Errorf("%v: %d bytes in use behind %d tokens, %d behind 1500", typ, got, tokens, heap)
+			t.Errorf("%v: %d bytes in use after %d tokens, %d after 1500", typ, got, tokens, heap)
 		}
 		_ = s.Close()
 	}
 }
 
-// heapInUse returns the bytes of objects that are in use, when the cleanups of the others have run: they
-// run on another goroutine, which may be late on a busy machine.
+// heapInUse returns the bytes of live objects, after the cleanups of the other objects have run.
+// Cleanups run on another goroutine, which may be late on a busy machine.
 func heapInUse() uint64 {
 	testutil.Collect()
 	var m runtime.MemStats

@@ -9,18 +9,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// store is the keys of one layer in the cache, or its values: an array [rows width] of f32 or f16, or numbers of 8 bits
-// with a factor for each group of them.
+// store holds the keys (or the values) of one layer in the cache: an array [rows width] of f32 or
+// f16, or 8-bit numbers with a factor for each group.
 type store struct {
 	width   int
-	data    *device.Buffer // [rows width], or four numbers a word, [rows width/4] of u32
-	factors *device.Buffer // [rows width/groupSize] of f16, nil of floats
+	data    *device.Buffer // [rows width]; or [rows width/4] of u32, with four numbers in a word
+	factors *device.Buffer // [rows width/groupSize] of f16; nil for floats
 }
 
-// groupSize is how many numbers of 8 bits have one factor: a block of q8_0.
+// groupSize is the number of 8-bit numbers with the same factor, as in a block of q8_0.
 const groupSize = 32
 
-// newStore makes a store of zeros.
+// newStore returns a store of zeros.
 func newStore(ctx context.Context, dev *device.Device, typ op.DType, rows, width int) (s store, err error) {
 	s.width = width
 	if typ != op.Q8_0 {
@@ -49,7 +49,7 @@ func (s store) close() {
 // floats reports whether attention can read the store without conversion.
 func (s store) floats() bool { return s.factors == nil }
 
-// put records that rows [n width] go to their places.
+// put records the store of rows [n width] at places.
 func (s store) put(b *batch.Batch, places, rows batch.Value) {
 	if s.floats() {
 		if s.data.Type() != op.F32 {
@@ -64,18 +64,18 @@ func (s store) put(b *batch.Batch, places, rows batch.Value) {
 	f := b.Cast(factors, op.F32)
 	zero := b.Const(0)
 	q := b.Where(b.Greater(f, zero), b.Round(b.Div(groups, f)), zero)
-	q = b.Minimum(b.Maximum(q, b.Const(-127)), b.Const(127)) // f may have lost digits
-	// The numbers are from 1 to 255, four in a word.
+	q = b.Minimum(b.Maximum(q, b.Const(-127)), b.Const(127)) // rounding f to f16 may let q exceed the range
+	// The numbers are from 1 to 255; pack four in a word.
 	q = b.Cast(b.Reshape(b.Add(q, b.Const(128)), n, s.width/4, 4), op.U32)
 	words := b.Sum(b.ShiftLeft(q, byteShifts(b)), op.Axes(2))
 	b.Store(s.data, 0, b.Scatter(b.Use(s.data), places, words))
 	b.Store(s.factors, 0, b.Scatter(b.Use(s.factors), places, b.Reshape(factors, n, s.width/groupSize)))
 }
 
-// byteShifts are where the bytes of a word are.
+// byteShifts returns the bit positions of the bytes of a word.
 func byteShifts(b *batch.Batch) batch.Value { return batch.Upload(b, []uint32{0, 8, 16, 24}) }
 
-// get records that rows are read, as f32.
+// get records a load of the rows at places, as f32.
 func (s store) get(b *batch.Batch, places batch.Value) batch.Value {
 	if s.floats() {
 		return b.Cast(b.Gather(b.Use(s.data), places), op.F32)
@@ -88,8 +88,9 @@ func (s store) get(b *batch.Batch, places batch.Value) batch.Value {
 	return b.Reshape(b.Mul(x, b.Reshape(f, n, s.width/groupSize, 1)), n, s.width)
 }
 
-// copy records that rows of a page go to other places, by way of buffers that it returns: a graph that scatters what
-// it gathers from the same buffer would copy the whole buffer.
+// copy records a copy of the rows of a page to other rows, through temporary buffers that it
+// returns. Without them, the graph would gather from and scatter to the same buffer, and would copy
+// the whole buffer first.
 func (s store) copy(ctx context.Context, b *batch.Batch, from, to batch.Value) (pages []*device.Buffer, err error) {
 	for _, buf := range []*device.Buffer{s.data, s.factors} {
 		if buf == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestStoreOfBlocks compares the values read from a store of 8 bits with those of the blocks in files.
+// TestStoreOfBlocks compares the values of an 8-bit store with those of q8_0 blocks in files.
 func TestStoreOfBlocks(t *testing.T) {
 	dev := openCPU(t)
 	rnd := testutil.Rand(t)
@@ -26,7 +26,7 @@ func TestStoreOfBlocks(t *testing.T) {
 	}
 	clear(x[:groupSize])
 	for i := range groupSize {
-		x[groupSize+i] *= 1e-7 // the factor has few digits
+		x[groupSize+i] *= 1e-7 // the factor is subnormal and has few bits
 	}
 	places := make([]int32, n)
 	for i, p := range rnd.Perm(rows)[:n] {
@@ -56,16 +56,16 @@ func TestStoreOfBlocks(t *testing.T) {
 	other := 0
 	for i, v := range want {
 		group := x[i/groupSize*groupSize:][:groupSize]
-		step := greatest(group)/127 + 6e-8 // the least half float
+		step := greatest(group)/127 + 6e-8 // plus the smallest half float
 		if d := math.Abs(float64(got[i] - v)); d > 1.01*step {
 			t.Fatalf("element %d: %v, not %v", i, got[i], v)
 		}
 		if got[i] != v {
-			other++ // the block divides by a factor that is not rounded
+			other++ // package block divides by the unrounded factor
 		}
 	}
 	if other > len(x)/8 {
-		t.Errorf("%d of %d elements are not those of blocks", other, len(x))
+		t.Errorf("%d of %d elements differ from those of blocks", other, len(x))
 	}
 	if _, err := newStore(t.Context(), dev, op.Q8_0, 4, 48); err == nil {
 		t.Error("rows of no whole blocks are taken")

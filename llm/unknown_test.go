@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestUnknown has models that compute what this package does not know be errors.
+// TestUnknown checks that models with unsupported computations give errors.
 func TestUnknown(t *testing.T) {
 	dev := openCPU(t)
 	v := variants["qwen3moe"]

@@ -180,7 +180,7 @@ func TestModelVariants(t *testing.T) {
 	}
 }
 
-// TestReference holds the reference to what llama.cpp computes.
+// TestReference compares the reference with the results of llama.cpp.
 func TestReference(t *testing.T) {
 	for _, name := range []string{"llama-ropefreqs", "llama-linear", "llama-moe", "qwen2", "qwen3", "gemma3"} {
 		g, f := readGolden(t, name), modelFile(t, name)
@@ -191,13 +191,13 @@ func TestReference(t *testing.T) {
 				row[j] = float32(v)
 			}
 			if d := worst(row, g.Logits[i], greatest(g.Logits...)); d > goldens[name] {
-				t.Fatalf("%s: logits behind token %d are off by %.3g", name, i, d)
+				t.Fatalf("%s: logits after token %d are off by %.3g", name, i, d)
 			}
 		}
 	}
 }
 
-// TestRandomSizes compares models of random sizes, with and without what their architecture may have.
+// TestRandomSizes compares models of random sizes, with and without the optional parts of their architecture.
 func TestRandomSizes(t *testing.T) {
 	dev := openCPU(t)
 	rnd := testutil.Rand(t)
@@ -216,7 +216,7 @@ func TestRandomSizes(t *testing.T) {
 	}
 }
 
-// randomVariant chooses sizes and what an architecture may have.
+// randomVariant chooses random sizes and optional parts of an architecture.
 func randomVariant(rnd *rand.Rand, arch string) variant {
 	pick := func(least, most int) int64 { return int64(least + rnd.IntN(most-least+1)) }
 	coin := func() bool { return rnd.IntN(2) == 0 }
@@ -263,7 +263,7 @@ func randomVariant(rnd *rand.Rand, arch string) variant {
 	return v
 }
 
-// agrees feeds random tokens in random pieces.
+// agrees feeds random tokens in random pieces and compares the logits with the reference.
 func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand, tol float64) {
 	t.Helper()
 	m, err := Load(t.Context(), dev, f, Options{Context: 200, Cache: 500, Chunk: 32})
@@ -320,8 +320,8 @@ func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand, tol 
 	}
 }
 
-// TestDamagedModels loads models whose metadata or tensors are missing or wrong: an error, or
-// a model that computes.
+// TestDamagedModels loads models whose metadata or tensors are missing or wrong. Each must give an
+// error or a working model.
 func TestDamagedModels(t *testing.T) {
 	dev := openCPU(t)
 	rnd := testutil.Rand(t)

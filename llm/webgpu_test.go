@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestWebGPU computes models by the shaders of a software driver.
+// TestWebGPU computes models with the shaders of a software driver.
 func TestWebGPU(t *testing.T) {
 	options := []device.Option{device.Require(device.WebGPU)}
 	if !testutil.OnGPU() {

@@ -33,28 +33,28 @@ type norm struct{ weight, bias *device.Buffer }
 // layer is the weights of one layer.
 type layer struct {
 	norm         norm
-	qkv          linear // of all three, or
+	qkv          linear // the stacked matrices of q, k and v; or
 	q, k, v      linear
 	qNorm, kNorm norm
 	out          linear
-	outNorm      norm // of what attention adds; of the sum in an encoder
+	outNorm      norm // norm of the result of attention; in encoders, norm of the residual sum
 
 	ffnNorm        norm
-	gateUp         linear // of both, the gate first, or
+	gateUp         linear // the stacked matrices of gate and up; or
 	gate, up, down linear
 	ffnOutNorm     norm
 
-	router linear // to the experts, whose matrices are [experts out in]
+	router linear // with experts, whose matrices are [experts out in]
 }
 
-// loader brings tensors of a file to a device. The first mistake sticks.
+// loader uploads the tensors of a file to a device. It keeps the first error.
 type loader struct {
 	ctx     context.Context
 	dev     *device.Device
 	f       *gguf.File
 	err     error
 	buffers []*device.Buffer
-	context int // tokens that a session can have
+	context int // maximum number of tokens of a session
 	used    map[string]bool
 }
 
@@ -64,15 +64,15 @@ func (l *loader) fail(name, format string, args ...any) {
 	}
 }
 
-// close frees everything that was uploaded.
+// close frees all uploaded tensors.
 func (l *loader) close() {
 	for _, b := range l.buffers {
 		_ = b.Close()
 	}
 }
 
-// find returns a tensor of the extents, rows last; nil without it, which is a mistake
-// unless it is optional. An extent of -1 is any.
+// find returns a tensor with the given extents, the number of rows last. An extent of -1 allows
+// any. It returns nil if there is no such tensor, and sets an error unless the tensor is optional.
 func (l *loader) find(name string, optional bool, dims ...int) *gguf.Tensor {
 	t := l.f.Tensor(name)
 	if t == nil {
@@ -131,7 +131,7 @@ func (l *loader) keep(b *device.Buffer, err error) *device.Buffer {
 	return b
 }
 
-// norm loads NAME.weight and, if it is there, NAME.bias.
+// norm loads NAME.weight and, if present, NAME.bias.
 func (l *loader) norm(name string, optional bool, n int) norm {
 	w := l.vector(name+".weight", optional, n)
 	if w == nil {
@@ -140,14 +140,14 @@ func (l *loader) norm(name string, optional bool, n int) norm {
 	return norm{w, l.vector(name+".bias", true, n)}
 }
 
-// linear loads NAME.weight [out in] and, if it is there, NAME.bias. out = -1 allows any number of outputs.
+// linear loads NAME.weight [out in] and, if present, NAME.bias. out = -1 allows any number of outputs.
 func (l *loader) linear(name string, optional bool, out, in int) linear {
 	t := l.find(name+".weight", optional, out, in)
 	if t == nil {
 		return linear{}
 	}
 	if _, rows := t.Row(); out < 0 {
-		out = int(rows) // any number, which the file's size bounds
+		out = int(rows) // any number; the size of the file limits it
 	}
 	return linear{l.upload([]*gguf.Tensor{t}, out, in), l.vector(name+".bias", true, out)}
 }
@@ -161,14 +161,15 @@ func (l *loader) experts(name string, n, out, in int) linear {
 	return linear{w: l.upload([]*gguf.Tensor{t}, n, out, in)}
 }
 
-// part is a matrix of one that is stacked.
+// part is one of several matrices to stack.
 type part struct {
 	name string
 	rows int
 }
 
-// stacked loads matrices of the same columns as one, one below the other, so that one product
-// computes all; false if they have different types, or biases in part.
+// stacked loads matrices with the same number of columns as one matrix, stacked vertically, so that
+// one product computes all. It returns false if they have different types, or if only some have
+// biases.
 func (l *loader) stacked(prefix string, cols int, parts ...part) (linear, bool) {
 	var tensors []*gguf.Tensor
 	rows, biases := 0, 0
@@ -199,8 +200,8 @@ func (l *loader) stacked(prefix string, cols int, parts ...part) (linear, bool) 
 	return y, true
 }
 
-// upload uploads tensors of one type, one behind the other, in the form that the file has:
-// as blocks, or as f32, f16 or bf16.
+// upload uploads concatenated tensors of one type in the format of the file: as blocks, or as f32,
+// f16 or bf16.
 func (l *loader) upload(tensors []*gguf.Tensor, shape ...int) *device.Buffer {
 	if err := l.ctx.Err(); err != nil && l.err == nil {
 		l.err = err
@@ -215,7 +216,7 @@ func (l *loader) upload(tensors []*gguf.Tensor, shape ...int) *device.Buffer {
 	return l.keep(b, err)
 }
 
-// transfer is upload by pieces, where devices have the format.
+// transfer is upload in pieces, for formats that devices support.
 func (l *loader) transfer(tensors []*gguf.Tensor, shape []int) (*device.Buffer, error) {
 	format := tensors[0].Type
 	var parts []io.Reader
@@ -240,10 +241,10 @@ func (l *loader) transfer(tensors []*gguf.Tensor, shape []int) (*device.Buffer, 
 	return device.Upload(l.ctx, l.dev, x, shape...)
 }
 
-// floats are the formats without blocks that devices have too.
+// floats has the formats without blocks that devices support.
 var floats = map[block.Format]op.DType{block.F32: op.F32, block.F16: op.F16, block.BF16: op.BF16}
 
-// load brings all tensors of the model to the device.
+// load uploads all tensors of the model to the device.
 func (l *loader) load(c *Config, arch *architecture) *weights {
 	w := &weights{}
 	t := l.f.Tensor("token_embd.weight")
@@ -287,7 +288,7 @@ func (l *loader) unused() {
 	}
 }
 
-// factors returns what divides the frequencies of rope, or nil.
+// factors returns the divisors of the frequencies of rope, or nil.
 func (l *loader) factors(c *Config) []float32 {
 	name := "rope_freqs.weight"
 	if l.f.Tensor(name) == nil {
@@ -312,7 +313,7 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 	if l.f.Tensor(prefix+"attn_qkv.weight") != nil {
 		y.qkv = l.linear(prefix+"attn_qkv", false, q+k+v, c.Width)
 	} else {
-		// Not stacked: rope and the cache would have to copy their parts.
+		// Do not stack these matrices: rope and the cache would have to copy the parts of the product.
 		y.q = l.linear(prefix+"attn_q", false, q, c.Width)
 		y.k = l.linear(prefix+"attn_k", false, k, c.Width)
 		y.v = l.linear(prefix+"attn_v", false, v, c.Width)
@@ -340,8 +341,8 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 	return y
 }
 
-// feedForward loads the part of a layer that each token goes through by itself. Gate and up
-// are stacked where they can be: the product of both reads x once.
+// feedForward loads the feed-forward part of a layer. It stacks gate and up if possible, so that
+// one product reads x once.
 func (l *loader) feedForward(y *layer, c *Config, arch *architecture, prefix string) {
 	ok := arch.fused
 	if ok {

@@ -116,7 +116,7 @@ func TestErrorTexts(t *testing.T) {
 		"scale":          {dev.MapAsync(ctx, x[:4], op.Scale, x[4:8]).Wait(ctx), device.ErrUnsupported, "call the method Scale"},
 		"add_scalar":     {recorded(func(b *batch.Batch) { b.Map(op.AddScalar, b.Upload(x)) }), device.ErrUnsupported, "call the method AddScalar"},
 		"leaky_relu":     {dev.Map(ctx, x[:4], op.LeakyRelu, x[4:8]), nil, ""},
-		"twin":           {recorded(func(b *batch.Batch) { b.Use(buf) }), device.ErrForeign, "buffer of another Device, for which cpu:0 was opened once more"},
+		"twin":           {recorded(func(b *batch.Batch) { b.Use(buf) }), device.ErrForeign, "buffer of another Device of cpu:0, which was opened twice"},
 		"no buffer":      {recorded(func(b *batch.Batch) { b.Use(nil) }), device.ErrForeign, "not of this device"},
 		"overlap of add": {dev.Add(ctx, x[:4], x[8:12], x[2:6]), device.ErrOverlap, "overlaps y partially"},
 		"overlap":        {dev.MatMul(ctx, x[:4], x[4:8], x[2:6], nil, 2, 2, 2), device.ErrOverlap, "operand b"},

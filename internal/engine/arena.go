@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// arenaAlign is the alignment of temporaries: what every device's vector
-// loads and binding offsets need.
+// arenaAlign is the alignment of temporaries. It suffices for the vector loads and binding offsets
+// of every device.
 const arenaAlign = 256
 
 func alignTo(n, a int64) int64 { return (n + a - 1) / a * a }
@@ -36,14 +36,14 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 	}
 	placed := make([]bool, len(p.Slots))
 	temporary := func(s int) bool { return p.Slots[s].Ext < 0 && p.Slots[s].Data == nil }
-	part, parts := make([]int, len(p.Slots)), 1 // of the arena, for each slot
+	part, parts := make([]int, len(p.Slots)), 1 // part of the arena of each slot
 	if lim.SeparateBindings {
 		part, parts = separateParts(p, temporary)
 	}
 	free, size := make([][]span, parts), make([]int64, parts)
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		taken := make(map[int]bool) // operands whose memory became that of an output
+		taken := make(map[int]bool) // operands whose memory an output reuses
 		for _, o := range step.Out {
 			if !temporary(o.Slot) || placed[o.Slot] {
 				continue
@@ -94,7 +94,7 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 // the same number, and no step writes two: a device that binds a buffer for writing can bind it
 // only once.
 func separateParts(p *driver.Program, temporary func(int) bool) (part []int, parts int) {
-	not := make(map[int][]int) // slots that another may not be with
+	not := make(map[int][]int) // for each slot: slots that must be in another part
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		for k, o := range step.Out {
@@ -126,10 +126,9 @@ func separateParts(p *driver.Program, temporary func(int) bool) (part []int, par
 	return part, parts
 }
 
-// overwritable returns a slot that step reads and may overwrite with out, or
-// -1. Elementwise steps with one output read an element before they write it;
-// row operations read a row before they write it. Everything else reads in
-// another order.
+// overwritable returns a slot that step reads and may overwrite with out, or -1. Elementwise steps
+// with one output read an element before they write it, and row operations read a row before they
+// write it. Other steps may write an element before they have read it.
 func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) bool) int {
 	row := step.Op != nil && step.Op.Class() == op.Row && step.Pre == nil && step.Post == nil
 	if step.Kernel != nil || step.Op != nil && !row || len(step.Out) != 1 {
@@ -187,7 +186,7 @@ func eachOperand(s *driver.Step, f func(*driver.Operand)) {
 
 type span struct{ off, size int64 }
 
-// take finds size bytes: in the tightest free span, or at the end.
+// take allocates size bytes: in the smallest free span that fits, or at the end.
 func take(free []span, size int64, end *int64) (int64, []span) {
 	best := -1
 	for i, s := range free {

@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestTemporariesThatLiveTogetherDoNotOverlap plans random programs and runs
-// them over a pretended arena in which every byte knows its owner.
+// TestTemporariesThatLiveTogetherDoNotOverlap plans random programs and runs them on a simulated
+// arena that records the owner of each byte.
 func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 	for seed := range uint64(600) {
 		lim := []driver.Limits{{}, {SeparateBindings: true}, {SeparateBindings: true, OffsetAlign: 512}, {OffsetAlign: 96}}[seed%4]
@@ -34,7 +34,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 				f.In = append(f.In, o)
 			}
 			outs := []driver.Operand{out}
-			if r.IntN(3) == 0 { // a second result, as the places of topk
+			if r.IntN(3) == 0 { // a second result, like the indices of topk
 				p.Slots = append(p.Slots, driver.Slot{Ext: -1, Bytes: int64(4 * n)})
 				outs = append(outs, driver.Operand{Slot: len(p.Slots) - 1, Type: op.I32, N: n})
 			}
@@ -65,7 +65,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 					t.Fatalf("seed %d step %d: writes both its results into one buffer, cuts %v", seed, i, p.Cuts)
 				}
 				if last := *out; bufferOf(p, out) != bufferOf(p, &driver.Slot{Off: last.Off + max(last.Bytes, 1) - 1}) {
-					t.Fatalf("seed %d: slot at %d of %d bytes lies across one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
+					t.Fatalf("seed %d: slot at %d of %d bytes crosses one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
 				}
 				if out.Off%arenaAlign != 0 || lim.OffsetAlign > 0 && out.Off%lim.OffsetAlign != 0 || out.Off+out.Bytes > p.Arena {
 					t.Fatalf("seed %d: slot at %d of %d bytes in an arena of %d", seed, out.Off, out.Bytes, p.Arena)
@@ -76,7 +76,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 			}
 			for _, o := range s.Out {
 				if owner[p.Slots[o.Slot].Off/4] != o.Slot {
-					t.Fatalf("seed %d step %d: the results lie over each other", seed, i)
+					t.Fatalf("seed %d step %d: the results overlap", seed, i)
 				}
 			}
 		}
@@ -98,7 +98,7 @@ func TestChainRunsInPlace(t *testing.T) {
 	}
 }
 
-// bufferOf returns the number of the buffer in which a temporary lies.
+// bufferOf returns the number of the buffer that contains a temporary.
 func bufferOf(p *driver.Program, s *driver.Slot) int {
 	n := 0
 	for _, c := range p.Cuts {
@@ -109,7 +109,7 @@ func bufferOf(p *driver.Program, s *driver.Slot) int {
 	return n
 }
 
-// strict is a device that refuses programs beyond its limits.
+// strict is a device that rejects programs beyond its limits.
 type strict struct {
 	driver.Device
 	t   *testing.T
@@ -139,8 +139,8 @@ func (d *strict) Prepare(ctx context.Context, p *driver.Program) (driver.Executa
 	return d.Device.Prepare(ctx, p)
 }
 
-// TestLimits: what is planned for a device that binds few arrays, and none
-// for reading and writing, keeps to that and computes the same.
+// TestLimits checks that plans for a device with few bindings, and with separate bindings for reads
+// and writes, obey these limits and have the same results.
 func TestLimits(t *testing.T) {
 	c, err := cpu.Open(1)
 	if err != nil {
@@ -225,6 +225,6 @@ func TestLimits(t *testing.T) {
 	long := &graph.Graph{}
 	long.Outputs = []graph.ID{long.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{1 << 20}, Ref: 0})}
 	if _, err := e.Compile(ctx, long); !errors.Is(err, driver.ErrLimit) {
-		t.Errorf("%v for an array beyond a binding", err)
+		t.Errorf("%v for an array larger than a binding", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantise is quantised in programs that use quantised types, else nil: see [UseBlocks].
+// quantise is the function quantised in programs that use quantised types, otherwise nil: see [UseBlocks].
 var quantise func(x *op.Array, t op.DType) (*op.Array, Host, error)
 
 // UseBlocks links the self-test of quantised types. In pages package batch calls it, because only that
@@ -23,7 +23,7 @@ func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	for k, v := range x.Data {
 		values[k] = float32(v)
 	}
-	even := make([]float32, x.Shape[len(x.Shape)-1]) // importances, which some formats need
+	even := make([]float32, x.Shape[len(x.Shape)-1]) // the importance matrix, which some formats need
 	for k := range even {
 		even[k] = 1
 	}
@@ -47,7 +47,7 @@ func anyBlocks(f block.Format, blocks []byte) {
 				b[i] = byte(state >> 24)
 			}
 			if scale := f.Layout().Scale; scale.Encoding == block.E8M0 {
-				b[scale.Number[0].At/8] = 118 + byte(state>>8)%20 // sums of more are not finite
+				b[scale.Number[0].At/8] = 118 + byte(state>>8)%20 // with larger scales, sums overflow
 			}
 		}
 	}

@@ -16,13 +16,13 @@ type Buffer struct {
 	typ   op.DType
 	shape op.Shape
 	bytes int64
-	// refs counts the owner, until Close, and the submissions that use the
-	// memory; the last one frees it.
+	// refs counts the users of the memory: the owner, until Close, and submissions. The last user
+	// frees it.
 	refs   atomic.Int64
 	closed atomic.Bool
 }
 
-// NewBuffer allocates device memory, not cleared, for an array.
+// NewBuffer allocates uninitialised device memory for an array.
 func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 	if err := e.Err(); err != nil {
 		return nil, err
@@ -35,14 +35,14 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 		return nil, fmt.Errorf("buffer of %v: %w", t, driver.ErrUnsupported)
 	}
 	if len(shape) > e.lim.MaxRank {
-		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
+		return nil, fmt.Errorf("%d extents: at most %d are supported: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
 	}
 	bytes := int64(n)
 	if t.Quantized() {
-		bytes = (bytes + 3) &^ 3 // they are copied as words
+		bytes = (bytes + 3) &^ 3 // copies move words
 	}
 	if bytes > e.lim.MaxBuffer {
-		return nil, fmt.Errorf("buffer of %d bytes, the most is %d: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
+		return nil, fmt.Errorf("buffer of %d bytes: at most %d are supported: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
 	}
 	if !e.enter() {
 		return nil, e.Err()
@@ -85,7 +85,7 @@ func (b *Buffer) Close() error {
 	return nil
 }
 
-// retain keeps the memory for a submission; false if it is closed.
+// retain adds a submission to the users. It returns false if the buffer is closed.
 func (b *Buffer) retain() bool {
 	for {
 		n := b.refs.Load()

@@ -7,14 +7,14 @@ import (
 	"github.com/rayo-go/rayo/internal/graph"
 )
 
-// maxPlans bounds the plans that an engine keeps for graphs it may see again.
+// maxPlans is the maximum number of plans that an engine caches.
 const maxPlans = 128
 
-// planCache keeps the plans used last, by the graph that they were made for.
+// planCache caches the most recently used plans by their graphs.
 type planCache struct {
 	mu   sync.Mutex
 	max  int
-	last *list.List // of *cached, the one used last in front
+	last *list.List // of *cached, the most recently used first
 	at   map[uint64][]*list.Element
 }
 
@@ -40,7 +40,7 @@ func (c *planCache) get(hash uint64, g *graph.Graph) *Plan {
 	return nil
 }
 
-// put keeps p, or returns the plan that another goroutine put there first.
+// put caches p and returns it. If another goroutine has cached a plan of the graph first, it returns that plan.
 func (c *planCache) put(hash uint64, g *graph.Graph, p *Plan) *Plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,8 +57,8 @@ func (c *planCache) put(hash uint64, g *graph.Graph, p *Plan) *Plan {
 	return p
 }
 
-// drop forgets a plan. A caller may still hold it (a compiled batch): the
-// garbage collector ends it then.
+// drop removes a plan from the cache. If a caller still holds the plan (a compiled batch), the
+// garbage collector ends it later.
 func (c *planCache) drop(e *list.Element) {
 	k := c.last.Remove(e).(*cached)
 	es := c.at[k.hash]

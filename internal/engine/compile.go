@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// CompileKernel makes a kernel ready, so that mistakes show before there is
-// work for it and the first launch does not wait.
+// CompileKernel compiles a kernel in advance, so that errors are reported early and the first
+// launch does not wait.
 func (e *Engine) CompileKernel(ctx context.Context, p *ir.Program) (err error) {
 	defer guard(&err)
 	if err := e.alive(ctx); err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 )
 
-// Copy copies a buffer to one of as many bytes on another device, without the
-// host, and returns when it is done. The error wraps ErrUnsupported where the
-// devices cannot do that.
+// Copy copies a buffer to a buffer of the same size on another device, without the host, and waits
+// for the end. The error wraps ErrUnsupported if the devices do not support such copies.
 func Copy(ctx context.Context, dst, src *Buffer) (err error) {
 	defer guard(&err)
 	to, ok := dst.eng.dev.(driver.Peer)

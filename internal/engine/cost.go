@@ -5,11 +5,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// StepCost returns the bytes that a step reads and writes in memory, each
-// operand once, and its arithmetic operations.
+// StepCost returns the number of bytes that a step reads and writes, each operand counted once, and
+// the number of its arithmetic operations.
 func StepCost(s *driver.Step) (bytes int64, flops float64) {
 	count := func(o *driver.Operand) {
-		n, _ := o.Type.Bytes(op.Shape{o.N}) // whole blocks: it has been checked
+		n, _ := o.Type.Bytes(op.Shape{o.N}) // blocks are whole, which was checked
 		bytes += int64(n)
 	}
 	eachOperand(s, count)

@@ -18,7 +18,7 @@ import (
 // Engine owns one open driver.Device. It is safe for concurrent use.
 type Engine struct {
 	dev  driver.Device
-	imm  driver.Immediate // nil if the device has no cheaper way for one step
+	imm  driver.Immediate // nil if the device has no fast path for single steps
 	info driver.Info
 	name string
 	lim  driver.Limits
@@ -27,13 +27,13 @@ type Engine struct {
 	state   atomic.Int64
 	drained chan struct{}
 	closed  chan struct{} // closed when Close has finished
-	err     error         // of Close
+	err     error         // result of Close
 	loss    loss
 
 	plans planCache
 
-	selfTests [op.MaxID][sizes]selfTestResult // of operations, by number and size
-	// blockSelfTests are of products with blocks, by the place of these in op.QuantTypes.
+	selfTests [op.MaxID][sizes]selfTestResult // results for operations, by number and size
+	// blockSelfTests has the results for products with blocks, by the index of the block type in op.QuantTypes.
 	blockSelfTests [64]selfTestResult
 	selfTestMu     sync.Mutex
 
@@ -42,7 +42,7 @@ type Engine struct {
 	execs   map[*executable]struct{}
 
 	peaksMu sync.Mutex
-	peaks   *Peaks // once measured
+	peaks   *Peaks // nil until measured
 
 	counters
 }
@@ -82,8 +82,8 @@ func (e *Engine) Limits() driver.Limits { return e.lim }
 // Name returns kind:index.
 func (e *Engine) Name() string { return e.name }
 
-// MayWait returns an error where the caller may not wait for the device: one that does
-// not compute in the call itself is waited for, and in a page that takes the event loop.
+// MayWait returns an error if the caller must not wait for the device. This is the case for
+// asynchronous devices in web pages, because the wait would block the event loop.
 func (e *Engine) MayWait() error {
 	if e.imm != nil {
 		return nil
@@ -91,7 +91,7 @@ func (e *Engine) MayWait() error {
 	return jscall.MayWait()
 }
 
-// alive is driver.Alive for a call that waits.
+// alive returns an error if ctx has ended, or if the caller must not wait.
 func (e *Engine) alive(ctx context.Context) error {
 	if err := driver.Alive(ctx); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (e *Engine) alive(ctx context.Context) error {
 	return e.MayWait()
 }
 
-// enter counts work in; the caller must exit if it returns true. It returns
-// false once the engine is closed.
+// enter registers a running call. If it returns true, the caller must call exit. It returns false
+// if the engine is closed.
 func (e *Engine) enter() bool {
 	if e.state.Add(1)&closedBit != 0 {
 		e.exit()
@@ -111,8 +111,8 @@ func (e *Engine) enter() bool {
 
 func (e *Engine) exit() {
 	if e.state.Add(-1) == closedBit {
-		// Close waits, and no call runs: notify it. Calls that begin too late also come here, so
-		// drained may have a notification already.
+		// Close waits and this was the last running call: notify Close. Calls that begin after
+		// Close also get here, so drained may already contain a notification.
 		select {
 		case e.drained <- struct{}{}:
 		default:
@@ -134,17 +134,16 @@ func (e *Engine) Err() error {
 	return nil
 }
 
-// Foreign returns the error of a thing of engine of that is used on e, another one.
+// Foreign returns the error for an object of engine of that is used with e.
 func (e *Engine) Foreign(what string, of *Engine) error {
 	if of.name == e.name {
-		return fmt.Errorf("%s of another Device, for which %s was opened once more: use it on the one that made it: %w", what, e.name, driver.ErrForeign)
+		return fmt.Errorf("%s of another Device of %s, which was opened twice: use it with the Device that made it: %w", what, e.name, driver.ErrForeign)
 	}
 	return fmt.Errorf("%s of %s used on %s: %w", what, of.name, e.name, driver.ErrForeign)
 }
 
-// Close waits for everything under way, then frees all memory and the device.
-// It may be called more than once and from several goroutines; each call
-// returns when the device is closed.
+// Close waits for running calls, then frees all memory and the device. It may be called more than
+// once and from several goroutines; each call returns when the device is closed.
 func (e *Engine) Close() error {
 	for {
 		s := e.state.Load()
@@ -179,15 +178,15 @@ func (e *Engine) Close() error {
 	return e.err
 }
 
-// guard turns a panic, which can only be a defect of this module, into an
-// error: a user's process does not die of it.
+// guard converts a panic, which is a bug of this module, to an error, so that it does not end the
+// user's process.
 func guard(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("BUG: %v", p)
 	}
 }
 
-// counters are what Stats reads.
+// counters has the counts for Stats.
 type counters struct {
 	steps       atomic.Int64
 	submissions atomic.Int64
@@ -201,13 +200,13 @@ type counters struct {
 // Stats are counts since the device was opened.
 type Stats struct {
 	Submissions int64 // round trips: one-shot calls, batches, plans
-	Submits     int64 // command buffers that this took, where the device counts them; 0 elsewhere
-	Steps       int64 // kernels run in them
-	Compiled    int64 // plans made
-	CacheHits   int64 // batches that found their plan ready
+	Submits     int64 // command buffers, if the device counts them, otherwise 0
+	Steps       int64 // kernels that ran
+	Compiled    int64 // plans that were compiled
+	CacheHits   int64 // batches that found their plan in the cache
 	Buffers     int64 // open buffers
 	BufferBytes int64 // bytes in open buffers
-	PeakBytes   int64 // the most that BufferBytes has been
+	PeakBytes   int64 // maximum of BufferBytes
 }
 
 // Stats returns the counts.

@@ -27,7 +27,7 @@ func open(t testing.TB) *Engine {
 	return e
 }
 
-// graphOnly hides the short way of the CPU: what a GPU looks like to the
+// graphOnly hides the driver.Immediate interface of the CPU, so that it looks like a GPU to the
 // engine.
 type graphOnly struct{ driver.Device }
 
@@ -81,7 +81,7 @@ func TestCloseWaitsAndThenRefuses(t *testing.T) {
 			defer wg.Done()
 			x := make([]float32, 1000)
 			for {
-				runtime.Gosched() // js does not interrupt goroutines
+				runtime.Gosched() // js does not preempt goroutines
 				if err := e.Elementwise(ctx, op.Relu, &op.Attrs{}, x, x, nil, nil); err != nil {
 					if !errors.Is(err, driver.ErrClosed) {
 						t.Error(err)
@@ -134,14 +134,15 @@ func TestPlansAreFoundAgainAndForgotten(t *testing.T) {
 		plan(float32(10 + i))
 	}
 	if n := e.plans.last.Len(); n != maxPlans {
-		t.Errorf("%d plans kept, the bound is %d", n, maxPlans)
+		t.Errorf("%d plans in the cache, expected at most %d", n, maxPlans)
 	}
 }
 
 // flatWork is the work of an elementwise operation.
 func flatWork(n int) Work { return Work{Bytes: 8 * int64(n), Flops: float64(n)} }
 
-// TestRouterTellsWorkApart: products that read the same bytes are not alike.
+// TestRouterTellsWorkApart checks that the router distinguishes products that read the same number
+// of bytes but differ in arithmetic.
 func TestRouterTellsWorkApart(t *testing.T) {
 	product := func(m, n, k int) Work {
 		host := func(rows, cols int) Host { return HostOf(make([]byte, 4*rows*cols), op.F32, op.Shape{rows, cols}) }
@@ -157,7 +158,7 @@ func TestRouterTellsWorkApart(t *testing.T) {
 		}
 	}
 	if r.Pick(op.MatMul, row) != near || r.Pick(op.MatMul, square) != far {
-		t.Errorf("products of one row and of many are one to the router: %+v, %+v", row, square)
+		t.Errorf("the router does not distinguish products of one row and of many: %+v, %+v", row, square)
 	}
 }
 
@@ -175,9 +176,9 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 	for !r.Settled(op.Exp, flatWork(1000)) || !r.Settled(op.Exp, flatWork(1<<20)) {
 		for _, n := range []int{1000, 1 << 20} {
 			e := r.Pick(op.Exp, flatWork(n))
-			took := time.Microsecond * time.Duration(n) / 1000 // near: grows with the size
+			took := time.Microsecond * time.Duration(n) / 1000 // the CPU: proportional to the size
 			if e == far {
-				took = 100 * time.Microsecond // far: a round trip, whatever the size
+				took = 100 * time.Microsecond // the device: a constant round trip
 			}
 			r.Observe(e, op.Exp, flatWork(n), took)
 		}
@@ -185,14 +186,14 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 	check := func(when string, far *Engine, r *Router) {
 		t.Helper()
 		if r.Pick(op.Exp, flatWork(1000)) == far || r.Pick(op.Exp, flatWork(1<<20)) != far {
-			t.Errorf("%s: small calls must stay near, large ones go far", when)
+			t.Errorf("%s: small calls must run on the CPU, large ones on the device", when)
 		}
 	}
 	check("measured", far, r)
 	r.Close()
 	far.Close()
 	if measured.Path("x") == "" {
-		return // pages keep nothing
+		return // web pages store nothing
 	}
 	far, r = pair()
 	check("remembered", far, r)
@@ -200,7 +201,7 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 	far.Close()
 }
 
-// sum is a graph with a temporary that is not small.
+// sum returns a graph with a large temporary.
 func sum(n int) *graph.Graph {
 	g := &graph.Graph{}
 	x := g.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{n, 2}})
@@ -218,8 +219,8 @@ func (e *Engine) executables() int {
 	return len(e.execs)
 }
 
-// TestPlansEnd: what the device holds for a plan goes with Close, or when
-// nobody can run it any more.
+// TestPlansEnd checks that the device resources of a plan are freed by Close, or when the plan is
+// unreachable.
 func TestPlansEnd(t *testing.T) {
 	e := open(t)
 	ctx := context.Background()
@@ -254,7 +255,7 @@ func TestPlansEnd(t *testing.T) {
 		runtime.GC()
 		return e.executables() == 0
 	})
-	// A plan of the cache is everybody's and stays.
+	// A plan in the cache is shared and stays.
 	if _, err := e.Compile(ctx, sum(n)); err != nil {
 		t.Fatal(err)
 	}

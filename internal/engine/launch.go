@@ -5,8 +5,8 @@ import (
 	"github.com/rayo-go/rayo/internal/graph"
 )
 
-// launch adds the step of a user's kernel. Each array that the kernel writes is
-// first given the contents that it has before.
+// launch adds the step of a user's kernel. Before the kernel, each array that it writes gets its
+// initial contents.
 func (l *lowerer) launch(id graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) error {
 	n := &l.g.Nodes[id]
 	k := l.g.Launches[n.Ref]
@@ -53,8 +53,8 @@ func (l *lowerer) launch(id graph.ID, result map[graph.ID]int, direct map[graph.
 	return nil
 }
 
-// same reports whether slot is the device memory that the value of id is: a
-// kernel updates it in place.
+// same reports whether the value of id is in the device memory of slot, so that a kernel can update
+// it in place.
 func (l *lowerer) same(id graph.ID, slot int) bool {
 	n := &l.g.Nodes[id]
 	s := &l.prog.Slots[slot]
@@ -65,7 +65,7 @@ func (l *lowerer) same(id graph.ID, slot int) bool {
 	return x.kind == extResident && x.ref == n.Ref && x.off == n.Off && n.Shape.Equal(s.Shape)
 }
 
-// before returns the node with the contents that the array v, which a kernel writes, had before, or
+// before returns the node with the initial contents of array v, which a kernel writes. It returns
 // Absent if v is neither a result of a kernel nor an update.
 func (l *lowerer) before(v graph.ID) graph.ID {
 	n := &l.g.Nodes[l.g.Producer(v)]

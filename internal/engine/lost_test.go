@@ -14,11 +14,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// lossDevice is a device that can be lost, and that counts what it holds.
+// lossDevice is a device that can be lost and counts its open objects.
 type lossDevice struct {
 	driver.Device
-	says   chan struct{} // closed: the device notices by itself
-	fails  atomic.Bool   // the next submission notices
+	says   chan struct{} // closed to report the loss asynchronously
+	fails  atomic.Bool   // makes the next submission report the loss
 	execs  atomic.Int64
 	closed atomic.Bool
 }
@@ -53,8 +53,8 @@ func (x *lossProgram) Close() {
 	x.Executable.Close()
 }
 
-// TestLost: however the loss is noticed, all that follows is ErrDeviceLost and
-// nothing is held any more.
+// TestLost checks that after a loss, reported in any way, all calls return ErrDeviceLost and no
+// object remains.
 func TestLost(t *testing.T) {
 	ctx := context.Background()
 	for _, how := range []string{"the device says it", "a call finds it", "an async call finds it"} {
@@ -102,7 +102,7 @@ func TestLost(t *testing.T) {
 			}
 		}
 	}
-	// A device that is closed first is not lost, and nobody watches it.
+	// A closed device is not lost, and no goroutine watches it.
 	gone := testutil.Goroutines(t)
 	c, err := cpu.Open(1)
 	if err != nil {
@@ -115,8 +115,8 @@ func TestLost(t *testing.T) {
 	gone()
 }
 
-// TestSyncCallsKeepTheirSlices: a call that is cancelled does not return while
-// a device without a shorter way still works on its slices.
+// TestSyncCallsKeepTheirSlices checks that a cancelled call does not return while a device without
+// driver.Immediate still uses its slices.
 func TestSyncCallsKeepTheirSlices(t *testing.T) {
 	c, err := cpu.Open(1)
 	if err != nil {
@@ -130,11 +130,11 @@ func TestSyncCallsKeepTheirSlices(t *testing.T) {
 	x := []float32{1, -2}
 	_ = e.Elementwise(ctx, op.Relu, &op.Attrs{}, x, x, nil, nil)
 	if d.running.Load() {
-		t.Error("the call returned while the device worked")
+		t.Error("the call returned while the device still used its memory")
 	}
 }
 
-// slow is a device whose submissions take a moment, whatever their context.
+// slow is a device whose submissions take some time, even if their context ends.
 type slow struct {
 	driver.Device
 	begun   context.CancelFunc

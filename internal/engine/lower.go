@@ -9,12 +9,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// extern says what an external slot of a program is bound to.
+// extern describes the binding of an external slot of a program.
 type extern struct {
 	kind  externKind
-	ref   int32 // of the graph, for inputs and residents
-	off   int64 // into a resident, in bytes
-	out   int   // output of the graph, for results
+	ref   int32 // reference of the graph, for inputs and residents
+	off   int64 // offset in a resident, in bytes
+	out   int   // index of the output of the graph, for results
 	bytes int64
 }
 
@@ -26,14 +26,14 @@ const (
 	extResult
 )
 
-// lowered is a program with the meaning of its external slots.
+// lowered is a program with the bindings of its external slots.
 type lowered struct {
 	prog     *driver.Program
 	ext      []extern
 	unshared int64 // bytes of the temporaries without sharing
 }
 
-// lower makes a program of the groups of g.
+// lower converts the groups of g to a program.
 func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes writer) (*lowered, error) {
 	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
 	l.prog = new(driver.Program)
@@ -45,7 +45,7 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 			l.more[resultKey{n.In[0], n.Ref}] = graph.ID(i)
 		}
 	}
-	result := make(map[graph.ID]int) // the output that a value becomes in place
+	result := make(map[graph.ID]int) // values that are computed directly in the memory of an output
 	for k, o := range g.Outputs {
 		b := g.Base(o)
 		if _, ok := result[b]; !ok && computed(&g.Nodes[b]) {
@@ -119,15 +119,15 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 	return &l.lowered, nil
 }
 
-// writer reports whether a device writes results in a layout: see
+// writer reports whether a device can write the result of an operation in a layout: see
 // [driver.Strided].
 type writer func(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool
 
-// writeThrough has operations put their results where a copy, which is all that
-// reads them, would bring them.
+// writeThrough removes copies: if only a copy reads a result, the operation writes the result
+// directly to the destination of the copy.
 func (l *lowerer) writeThrough(writes writer) {
 	steps := l.prog.Steps
-	readers := make(map[int][]int) // of a slot, the steps
+	readers := make(map[int][]int) // steps that read each slot
 	for i := range steps {
 		eachOperand(&steps[i], func(o *driver.Operand) { readers[o.Slot] = append(readers[o.Slot], i) })
 	}
@@ -162,7 +162,7 @@ func (l *lowerer) writeThrough(writes writer) {
 	}
 }
 
-// detach copies operands of a step out of the device memory that the step writes.
+// detach copies operands of a step to temporaries if they are in device memory that the step writes.
 func (l *lowerer) detach() {
 	steps := l.prog.Steps
 	l.prog.Steps = nil
@@ -212,17 +212,17 @@ func (l *lowerer) detach() {
 type lowerer struct {
 	lowered
 	g    *graph.Graph
-	slot []int // of base nodes; -1 until they have one
+	slot []int // slot of each base node, -1 until it has one
 	more map[resultKey]graph.ID
 }
 
-// resultKey is a result of a node beyond the first.
+// resultKey identifies a result of a node other than the first.
 type resultKey struct {
 	of graph.ID
 	at int32
 }
 
-// result returns the node of result k of id, or Absent if nobody wants it.
+// result returns the node of result k of id, or Absent if no node uses it.
 func (l *lowerer) result(id graph.ID, k int) graph.ID {
 	if k == 0 {
 		return id
@@ -233,7 +233,7 @@ func (l *lowerer) result(id graph.ID, k int) graph.ID {
 	return graph.Absent
 }
 
-// computed reports whether a step makes the value of n.
+// computed reports whether a step computes the value of n.
 func computed(n *graph.Node) bool {
 	return n.Kind == graph.Compute || n.Kind == graph.Result || n.Kind == graph.Launch
 }
@@ -263,12 +263,12 @@ func (l *lowerer) resident(n *graph.Node) (int, error) {
 		&extern{kind: extResident, ref: n.Ref, off: n.Off, bytes: bytes}), nil
 }
 
-// define gives the result id of the group rooted at root its slot: the host
-// memory of an output, the device memory of a store, or a temporary.
+// define assigns a slot to the result id of the group rooted at root: the host memory of an output,
+// the device memory of a store, or a temporary.
 func (l *lowerer) define(id graph.ID, k int, root graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) (driver.Operand, error) {
 	n := &l.g.Nodes[root]
 	if id == graph.Absent {
-		// One of several results of the operation, and nothing uses it.
+		// The operation has several results, and nothing uses this one.
 		t, shapes, err := l.results(n)
 		if err != nil {
 			return driver.Operand{}, err
@@ -293,7 +293,7 @@ func (l *lowerer) define(id graph.ID, k int, root graph.ID, result map[graph.ID]
 	return driver.Operand{Slot: l.slot[id], Type: n.Type, N: size}, nil
 }
 
-// unwanted gives a result that nobody wants a place.
+// unwanted assigns a temporary to an unused result.
 func (l *lowerer) unwanted(t op.DType, s op.Shape) (driver.Operand, error) {
 	size, err := s.Size()
 	if err != nil {
@@ -339,7 +339,7 @@ func (l *lowerer) use(id graph.ID) int {
 	case graph.Constant:
 		slot.Data = l.g.Data[n.Ref]
 		if len(slot.Data) == 0 {
-			slot.Data = []byte{} // an empty constant is one all the same
+			slot.Data = []byte{} // marks the slot as a constant although it is empty
 		}
 		l.slot[b] = l.add(slot, nil)
 	default:
@@ -348,8 +348,8 @@ func (l *lowerer) use(id graph.ID) int {
 	return l.slot[b]
 }
 
-// operand returns the operand that id is: of an elementwise program over a shape,
-// or, if that is nil, of another operation.
+// operand returns the operand for the value of id: of an elementwise program with the result shape
+// over or, if over is nil, of another operation.
 func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 	n := &l.g.Nodes[id]
 	base, lay, ok := l.g.Seen(id)
@@ -364,7 +364,7 @@ func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 	size, _ := l.g.Nodes[base].Shape.Size()
 	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size, Broadcast: lay.BroadcastKind(size)}
 	if over == nil && o.Broadcast != op.Full {
-		o.Broadcast = op.Strided // operations that are not elementwise read layouts, not spreads
+		o.Broadcast = op.Strided // operations that are not elementwise read layouts and do not broadcast
 	}
 	if o.Broadcast == op.Strided {
 		o.Layout = &lay
@@ -372,7 +372,7 @@ func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 	return o
 }
 
-// copy adds a step that copies the value of id, spread over shape, to slot dst.
+// copy adds a step that copies the value of id, broadcast to shape, to slot dst.
 func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) error {
 	if t := l.g.Nodes[id].Type; t.Quantized() {
 		return fmt.Errorf("copy of %v %v: %w", t, shape, op.ErrUnsupported)
@@ -424,7 +424,7 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 		s.Post = l.fused(r.Post, r.Core, r.Outs)
 	}
 	if inPlace(s.Op) {
-		// It is computed in the memory of the result, from the old contents.
+		// The operation updates the memory of the result, which must contain the old contents.
 		if x := l.g.Nodes[r.Core].In[0]; !l.same(x, out[0].Slot) {
 			if err := l.copy(x, out[0].Slot, l.g.Nodes[r.Core].Shape); err != nil {
 				return err
@@ -439,8 +439,8 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 // inPlace reports whether an operation changes some elements of its first operand.
 func inPlace(o *op.Operation) bool { return o == op.Update || o == op.Scatter }
 
-// transposed returns the step of a transposition for a copy that is one: devices
-// have kernels for that.
+// transposed replaces a copy that is a transposition by the operation transpose, for which devices
+// have kernels.
 func transposed(s driver.Step) driver.Step {
 	f := s.Post
 	if s.Op != nil || f == nil || len(f.Body) > 0 || len(f.In) != 1 || len(s.Out) != 1 || f.In[0].Layout == nil {
@@ -463,13 +463,12 @@ func transposed(s driver.Step) driver.Step {
 		Dims: []op.Shape{{m, rows, cols}, {m, cols, rows}}}
 }
 
-// fused makes the elementwise program of nodes; core, if there is one, is its
-// operand 0.
+// fused makes the elementwise program of nodes. core, if not Absent, is its operand 0.
 func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *driver.Fused {
 	f := &driver.Fused{Shape: l.g.Nodes[nodes[len(nodes)-1]].Shape}
-	value := make(map[graph.ID]int) // operands as they are numbered, instructions from below 0
+	value := make(map[graph.ID]int) // numbers of operands from 0 on, and of instructions from -1 downwards
 	var body []graph.ID
-	copies := make(map[graph.ID]graph.ID) // what casts to the type that it has
+	copies := make(map[graph.ID]graph.ID) // casts to the type of their operand
 	for _, id := range nodes {
 		if n := &l.g.Nodes[id]; n.Op == op.Cast && l.g.Nodes[n.In[0]].Type == n.Type {
 			copies[id] = n.In[0]
@@ -518,8 +517,8 @@ func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *drive
 	return f
 }
 
-// movable reports whether the step that makes v can put it anywhere: an
-// operation with one result can, and a launch.
+// movable reports whether the step that computes v can write it to any memory. This holds for
+// launches and for operations with one result.
 func (l *lowerer) movable(v graph.ID) bool {
 	n := &l.g.Nodes[v]
 	return n.Kind == graph.Compute && n.Op.Results() == 1 || l.g.Nodes[l.g.Producer(v)].Kind == graph.Launch
@@ -550,7 +549,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		case graph.Store:
 			stores++
 		case graph.Result:
-			continue // it reads no value that its own step computes first
+			continue // it reads no value that the same step computes
 		}
 		for _, in := range n.Inputs() {
 			if in != graph.Absent {
@@ -570,7 +569,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		v := g.Base(n.In[0])
 		if slices.ContainsFunc(read[n.Ref], func(r graph.ID) bool {
 			if int(r) > i || last[r] < epoch[v] {
-				return false // it is read when all is written, or before
+				return false // it is read before, or after everything was written
 			}
 			// A kernel may read an array that it updates in place.
 			return consumers[r] > 1 || r != l.before(v) || epoch[r] != epoch[v] ||
@@ -579,7 +578,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 			continue
 		}
 		if !g.Nodes[n.In[0]].Shape.Equal(n.Shape) {
-			continue // the value is spread over the memory
+			continue // the store broadcasts the value
 		}
 		_, wanted := result[v]
 		if roots[g.Producer(v)] && l.movable(v) && !wanted && consumers[v] == 1 && epoch[v] == epoch[i] {

@@ -16,12 +16,12 @@ type Host = driver.Host
 // HostOf returns the array of type t and shape s in data.
 func HostOf(data []byte, t op.DType, s op.Shape) Host { return driver.HostOf(data, t, s) }
 
-// call holds what a one-shot call passes by reference to the device.
+// call has the data that a one-shot call passes to the device by reference.
 type call struct {
 	attrs  op.Attrs
-	in     [2]Host // of reductions
+	in     [2]Host // operands of reductions
 	out    [1]Host
-	scalar [1]uint32 // where a reduction leaves its result
+	scalar [1]uint32 // result of a reduction
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -33,7 +33,7 @@ func callOf(a *op.Attrs) *call {
 	return c
 }
 
-// free forgets what belongs to the caller.
+// free drops references to the caller's memory and returns c to the pool.
 func (c *call) free() {
 	c.attrs.Act, c.in[0].Data, c.in[1].Data = nil, nil, nil
 	calls.Put(c)
@@ -94,8 +94,8 @@ func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y 
 	return r, err
 }
 
-// Call runs one operation over host memory and waits. Shapes and types are
-// right, and out does not overlap in where o forbids it.
+// Call runs one operation over host memory and waits. The caller has checked the shapes and types,
+// and that out does not overlap in unless o allows it.
 func (e *Engine) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) error {
 	if e.imm == nil {
 		return e.viaGraph(ctx, o, a, in, out)
@@ -110,8 +110,8 @@ func (e *Engine) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out
 	return err
 }
 
-// begin checks that an operation may start and counts it as under way; if it
-// returns nil, exit must follow.
+// begin checks that an operation may start and registers it as running. If it returns nil, the
+// caller must call exit.
 func (e *Engine) begin(ctx context.Context, o *op.Operation) error {
 	if err := driver.Alive(ctx); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (e *Engine) countStep() {
 	e.steps.Add(1)
 }
 
-// Start runs one operation over host memory without waiting: the graph of one
-// node, planned like any other.
+// Start runs one operation over host memory without waiting. It plans a graph of one node like any
+// other graph.
 func (e *Engine) Start(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) *driver.Completion {
 	p, refs, outs, err := e.oneNode(ctx, o, a, in, out)
 	if err != nil {
@@ -154,7 +154,7 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 }
 
 // oneNode returns the plan of one operation and the bindings of a run. The float parameters of an
-// elementwise operation are operands, so that calls that differ in them have one plan.
+// elementwise operation are operands, so that calls with different parameters share a plan.
 func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) (p *Plan, refs []Ref, outs [][]byte, err error) {
 	o, a, in = parametric(o, a, in)
 	g, refs, outs := graphOf(o, a, in, out)
@@ -200,7 +200,7 @@ func graphOf(o *op.Operation, a *op.Attrs, in, out []Host) (g *graph.Graph, refs
 	return g, refs, outs
 }
 
-// clone keeps shapes of callers on their stacks.
+// clone copies a shape, so that the caller's shape does not escape to the heap.
 func clone(s op.Shape) op.Shape { return append(op.Shape{}, s...) }
 
 // Bytes returns the memory of a slice of elements without pointers.

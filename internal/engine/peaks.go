@@ -125,9 +125,9 @@ func (e *Engine) onDevice(ctx context.Context, o *op.Operation, a *op.Attrs, sha
 	return max(best, 1), nil
 }
 
-// grow calls f with sizes from first to last, each a multiple of the one before, as long as one
-// call takes less than 10 ms. The largest size gives the result; slow machines stop early, and
-// sizes that do not fit in the device are ignored.
+// grow calls f with sizes from first to last, each times the previous one, until a call takes 10 ms
+// or more. The result of f for the largest size counts. Slow machines stop early, and sizes that do
+// not fit on the device are ignored.
 func grow(first, last, times int, f func(n int) (time.Duration, error)) error {
 	for n := first; n <= last; n *= times {
 		took, err := f(n)
@@ -144,7 +144,7 @@ func grow(first, last, times int, f func(n int) (time.Duration, error)) error {
 	return nil
 }
 
-// fastest returns the least time of a few runs.
+// fastest returns the shortest time of a few runs.
 func fastest(f func() error) (time.Duration, error) {
 	best := time.Duration(math.MaxInt64)
 	for range 5 {

@@ -14,16 +14,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Plan is a graph made ready to run many times. It is safe for concurrent
-// use.
+// Plan is a compiled graph, which can run many times. It is safe for concurrent use.
 type Plan struct {
 	eng  *Engine
 	exec *executable
 	lowered
-	outputs int // of the graph
-	refs    int // references of the graph: inputs and buffers
+	outputs int // number of outputs of the graph
+	refs    int // number of references of the graph: inputs and buffers
 	stores  bool
-	silent  bool      // its runs do not count
+	silent  bool      // Stats does not count its runs
 	jobs    sync.Pool // of *job
 }
 
@@ -52,7 +51,7 @@ func (e *Engine) Compile(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	})
 }
 
-// CompileOwn makes a plan that is the caller's alone, to be closed.
+// CompileOwn returns a plan that is not shared. The caller must close it.
 func (e *Engine) CompileOwn(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	return e.compile(ctx, func() (*Plan, error) { return e.build(ctx, g.Clone()) })
 }
@@ -69,9 +68,10 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 	return plan()
 }
 
-// Close waits for running runs and frees the device's resources of a plan of CompileOwn: temporary
-// memory and kernels. Later runs return ErrClosed. It may be called more than once and at any time;
-// without it the garbage collector does the same some time after the last reference is gone.
+// Close waits for running runs and frees the device resources of a plan of CompileOwn: temporary
+// memory and kernels. Later runs return ErrClosed. It may be called more than once and at any time.
+// If it is not called, the garbage collector frees the resources some time after the last reference
+// is gone.
 func (p *Plan) Close() { p.exec.end() }
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
@@ -113,7 +113,7 @@ func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error
 		return nil, err
 	}
 	if l.prog.Arena > e.lim.MaxBuffer {
-		return nil, fmt.Errorf("temporaries of %d bytes, the most is %d: %w", l.prog.Arena, e.lim.MaxBuffer, driver.ErrLimit)
+		return nil, fmt.Errorf("temporaries of %d bytes: at most %d are supported: %w", l.prog.Arena, e.lim.MaxBuffer, driver.ErrLimit)
 	}
 	p := &Plan{eng: e, lowered: *l, outputs: len(g.Outputs)}
 	for i := range g.Nodes {
@@ -136,8 +136,8 @@ func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error
 	return p, nil
 }
 
-// reads is the reader of operands in layouts: see [driver.Strided]. An operand that an operation changes is copied to the
-// result first, from any layout.
+// reads reports whether the device can read an operand in a layout: see [driver.Strided]. The first operand of an operation
+// that works in place may have any layout, because the engine copies it to the result.
 func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if inPlace(o) && at == 0 {
 		return true
@@ -149,7 +149,7 @@ func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	return d.Reads(o, at, s, l)
 }
 
-// writes is the writer of results in layouts.
+// writes reports whether the device can write a result in a layout.
 func (e *Engine) writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
 	d, ok := e.dev.(driver.Strided)
 	return ok && d.Writes(o, s, t, l)
@@ -163,7 +163,7 @@ func within(p *driver.Program, lim driver.Limits) error {
 	}
 	for i := range p.Slots {
 		if s := &p.Slots[i]; s.Bytes > most {
-			return fmt.Errorf("array %v of %d bytes, the most is %d: %w", s.Shape, s.Bytes, most, driver.ErrLimit)
+			return fmt.Errorf("array %v of %d bytes: at most %d are supported: %w", s.Shape, s.Bytes, most, driver.ErrLimit)
 		}
 	}
 	for i := range p.Steps {
@@ -174,7 +174,7 @@ func within(p *driver.Program, lim driver.Limits) error {
 			slots[o.Slot] = true
 		}
 		if lim.MaxBindings > 0 && len(slots) > lim.MaxBindings {
-			return fmt.Errorf("%s uses %d arrays, the most is %d: %w", s.Name(), len(slots), lim.MaxBindings, driver.ErrLimit)
+			return fmt.Errorf("%s uses %d arrays: at most %d are supported: %w", s.Name(), len(slots), lim.MaxBindings, driver.ErrLimit)
 		}
 	}
 	return nil
@@ -213,11 +213,11 @@ type job struct {
 	bufs []*Buffer
 	late []lateCopy
 	pend *driver.Completion
-	done func(error) // job.complete as a value, made once
+	done func(error) // the method value job.complete, which is allocated once
 }
 
-// lateCopy is a result that goes to its place only after the run, because
-// that place is also read.
+// lateCopy is a result that is copied to its destination after the run, because the run also reads
+// the destination.
 type lateCopy struct{ dst, src []byte }
 
 func (p *Plan) job() *job {
@@ -233,7 +233,7 @@ func (p *Plan) job() *job {
 func (j *job) bind(refs []Ref, outs [][]byte) error {
 	p := j.plan
 	if len(refs) < p.refs || len(outs) != p.outputs {
-		return fmt.Errorf("plan of %d references and %d outputs run with %d and %d: %w", p.refs, p.outputs, len(refs), len(outs), driver.ErrShape)
+		return fmt.Errorf("a plan with %d references and %d outputs was run with %d and %d: %w", p.refs, p.outputs, len(refs), len(outs), driver.ErrShape)
 	}
 	for i := range p.ext {
 		x := &p.ext[i]
@@ -241,7 +241,7 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 		case extInput:
 			h := refs[x.ref].Host
 			if int64(len(h)) != x.bytes {
-				return fmt.Errorf("input of %d bytes bound to %d: %w", x.bytes, len(h), driver.ErrShape)
+				return fmt.Errorf("an input of %d bytes was bound to %d bytes: %w", x.bytes, len(h), driver.ErrShape)
 			}
 			j.ext[i] = driver.Binding{Host: h}
 		case extResident:
@@ -252,7 +252,7 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 			case b.eng != p.eng:
 				return p.eng.Foreign("buffer", b.eng)
 			case x.off+x.bytes > b.bytes:
-				return fmt.Errorf("%d bytes from %d on of a buffer of %d: %w", x.bytes, x.off, b.bytes, driver.ErrShape)
+				return fmt.Errorf("%d bytes from byte %d on of a buffer of %d bytes: %w", x.bytes, x.off, b.bytes, driver.ErrShape)
 			case !b.retain():
 				return fmt.Errorf("buffer: %w", driver.ErrClosed)
 			}
@@ -261,13 +261,13 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 		case extResult:
 			h := outs[x.out]
 			if int64(len(h)) != x.bytes {
-				return fmt.Errorf("output %d of %d bytes bound to %d: %w", x.out, x.bytes, len(h), driver.ErrShape)
+				return fmt.Errorf("output %d of %d bytes was bound to %d bytes: %w", x.out, x.bytes, len(h), driver.ErrShape)
 			}
 			j.ext[i] = driver.Binding{Host: h}
 		}
 	}
-	// A result may go where an input comes from: then it must wait, for the
-	// input may be read after the first results are written.
+	// If a result overlaps an input, it must be copied late, because the run may read the input
+	// after it has written the first results.
 	for i := range p.ext {
 		if p.ext[i].kind != extResult {
 			continue
@@ -310,15 +310,15 @@ func (j *job) free() {
 	j.plan.jobs.Put(j)
 }
 
-// settle puts late results in place.
+// settle copies late results to their destinations.
 func (j *job) settle() {
 	for _, c := range j.late {
 		copy(c.dst, c.src)
 	}
 }
 
-// Run runs the plan and waits: refs by reference number, outs by output. times,
-// if not nil, gets the device's clocks.
+// Run runs the plan and waits: refs by reference number, outs by output. times, if not nil,
+// receives the device times of the steps.
 func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver.Times) error {
 	if err := p.eng.alive(ctx); err != nil {
 		return err
@@ -335,8 +335,7 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 		if f, err = p.exec.Submit(ctx, &j.sub); err == nil && f != nil {
 			err = f.Wait(ctx)
 			if err != nil && ctx.Err() != nil {
-				// The submission still runs over the caller's memory: the
-				// call may not return before it is done.
+				// The submission still uses the caller's memory, so wait until it is done.
 				<-f.Done()
 			}
 		}
@@ -349,8 +348,8 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 	return p.eng.checkLost(err)
 }
 
-// Start runs the plan without waiting. refs and outs may be reused at once,
-// the memory that they name only when it is completed.
+// Start runs the plan without waiting. The caller may reuse refs and outs at once, but the memory
+// that they refer to only after completion.
 func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *driver.Completion {
 	if err := driver.Alive(ctx); err != nil {
 		return driver.Completed(err)
@@ -396,8 +395,7 @@ func (p *Plan) count() {
 	p.eng.steps.Add(int64(len(p.prog.Steps)))
 }
 
-// Program returns the program, for listings and profiles. It is not to be
-// changed.
+// Program returns the program, for listings and profiles. Do not change it.
 func (p *Plan) Program() *driver.Program { return p.prog }
 
 // Engine returns the engine that made the plan.

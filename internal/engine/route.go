@@ -20,7 +20,7 @@ import (
 //
 // A Router is safe for concurrent use.
 type Router struct {
-	cpu, device *Engine // the CPU, and the device that was opened
+	cpu, device *Engine // the CPU, and the opened device
 
 	mu    sync.RWMutex
 	table map[routeKey]*routeCell
@@ -30,7 +30,7 @@ type Router struct {
 // Work is the size of a call, which determines its time: a product of one row reads as many bytes
 // as a product of thousands of rows, but does a thousandth of the arithmetic.
 type Work struct {
-	Bytes int64   // of operands and results, each once
+	Bytes int64   // of operands and results, each counted once
 	Flops float64 // see op.Operation.Flops
 }
 
@@ -49,7 +49,7 @@ func WorkOf(o *op.Operation, a *op.Attrs, in, out []Host) Work {
 			shapes[i] = append(shapes[i], s)
 		}
 	}
-	own := *a // the caller's stays on its stack
+	own := *a // a copy, so that the caller's does not escape to the heap
 	w.Flops = o.Flops(&own, shapes[0], shapes[1])
 	return w
 }
@@ -66,12 +66,12 @@ func keyOf(o *op.Operation, w Work) routeKey {
 
 // routeCell has the measurements of one operation and magnitude.
 type routeCell struct {
-	runs [2]atomic.Int32 // of cpu, of device
-	best [2]atomic.Int64 // least nanoseconds seen
+	runs [2]atomic.Int32 // number of calls on cpu and on device
+	best [2]atomic.Int64 // shortest time in nanoseconds
 }
 
-// routeTries is how often each engine is tried: the first call pays for
-// compiling, the best of the others counts.
+// routeTries is the number of calls that are measured on each engine. The first call includes
+// compilation, so the shortest time counts.
 const routeTries = 3
 
 // NewRouter returns a router that sends calls to cpu or to dev. It owns cpu.
@@ -98,13 +98,13 @@ func (r *Router) Pick(o *op.Operation, w Work) *Engine {
 	return r.cpu
 }
 
-// Settled reports whether calls of o of about this work need no more measuring.
+// Settled reports whether there are enough measurements for calls of o with similar work.
 func (r *Router) Settled(o *op.Operation, w Work) bool {
 	c := r.cell(keyOf(o, w))
 	return c.runs[0].Load() >= routeTries && c.runs[1].Load() >= routeTries
 }
 
-// Observe enters the time that a call took on e.
+// Observe records the time of a call on e.
 func (r *Router) Observe(e *Engine, o *op.Operation, w Work, took time.Duration) {
 	i := 0
 	if e == r.device {
@@ -142,13 +142,13 @@ func (r *Router) identity() string { return r.cpu.info.Identity + "\t" + r.devic
 // Close stores the measurements, if possible, and closes the CPU's engine.
 func (r *Router) Close() error {
 	if r.dirty.Load() {
-		r.store() // a file that cannot be written only means measuring again
+		r.store() // if this fails, the next process measures again
 	}
 	return r.cpu.Close()
 }
 
-// routes is the format of the measurements' file: operation, bits of bytes and of arithmetic, and
-// the two times, separated by tabs.
+// routes is the name of the file with the measurements. A line has the operation, the bit lengths
+// of bytes and of arithmetic, and the two times, separated by tabs.
 const routes = "routes.txt"
 
 func (r *Router) load() {

@@ -18,12 +18,12 @@ import (
 // selfTestResult is the result of the self-test of the kernels of one operation.
 type selfTestResult struct {
 	ok  atomic.Bool
-	err error // under Engine.selfTestMu: they are wrong
+	err error // set if the kernels are wrong; under Engine.selfTestMu
 }
 
-// untested reports whether o is used without a test: elementwise operations but for conversions are
-// tested together when the device is opened, reshape moves nothing, and the reference itself
-// computes an operation that has neither a probe nor a portable kernel.
+// untested reports whether o needs no separate test. Elementwise operations other than conversions
+// are tested together when the device is opened; reshape moves nothing; and the reference itself
+// computes operations with neither a probe nor a portable kernel.
 func untested(o *op.Operation) bool {
 	switch o.Class() {
 	case op.Elementwise:
@@ -34,9 +34,9 @@ func untested(o *op.Operation) bool {
 	return false
 }
 
-// Kernels of portable operations are chosen by size: each kind of size is tested by
-// itself, and in the place of a size each type of quantised weights. usual is the one
-// where no size is asked for.
+// The size classes. Kernels of portable operations depend on the size, so each class is tested
+// separately; so is each type of quantised weights. usual is the class of operations whose kernels
+// do not depend on the size.
 const (
 	usual = 1
 	sizes = 6
@@ -49,16 +49,16 @@ var (
 	upTo   = [sizes - 1]int{16, 256, 1024, 4096, 8191}
 )
 
-// products are the sizes m, k, n on which products of matrices are tested.
+// products has the sizes m, k, n with which products of matrices are tested.
 var products = [sizes][3]int{{5, 9, 7}, {5, 9, 7}, {33, 40, 70}, {700, 20, 800}, {700, 20, 800}, {1500, 20, 1500}}
 
-// multiplies reports whether o is the product of matrices.
+// multiplies reports whether o is a product of matrices.
 func multiplies(o *op.Operation) bool {
 	c := irhook.SelfTestOf(o)
 	return c != nil && c.Product
 }
 
-// sizeOf returns the kind of size of operands.
+// sizeOf returns the size class of operands.
 func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 	switch {
 	case multiplies(o):
@@ -133,7 +133,7 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 	case err == nil:
 		p.ok.Store(true)
 	case errors.Is(err, driver.ErrLimit):
-		return nil // the case is too large for the device, so nothing is tested
+		return nil // the case does not fit on the device, so nothing is tested
 	case errors.Is(err, errWrong):
 		p.err = err
 	}
@@ -146,7 +146,7 @@ func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node
 	switch blocks := blockOperand(n.Op); {
 	case blocks > 0:
 		size = slices.Index(op.QuantTypes(), g.Nodes[n.In[blocks]].Type)
-	case e.imm == nil: // a CPU's own kernels have no sizes
+	case e.imm == nil: // kernels of the CPU do not depend on the size
 		var in []op.Shape
 		for _, i := range n.Inputs() {
 			in = append(in, nil)
@@ -159,7 +159,7 @@ func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node
 	return e.selfTest(ctx, n.Op, size)
 }
 
-// errWrong is the error of kernels that fail their test.
+// errWrong is the error of kernels that fail their self-test.
 var errWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
 
 // blockOperand returns the operand of o that has a quantised type, or 0 for none.
@@ -181,10 +181,10 @@ func (t *selfTest) operand(i, size int) (*op.Array, Host, error) {
 	}
 	x := op.NewArray(s)
 	for k := range x.Data {
-		x.Data[k] = float64((k*7919+i*5)%23-11) / 4 // exact, without order
+		x.Data[k] = float64((k*7919+i*5)%23-11) / 4 // exact and unsorted numbers
 		switch typ {
 		case op.U32:
-			x.Data[k] = 1<<32 - 5 // wraps
+			x.Data[k] = 1<<32 - 5 // sums wrap around
 		case op.I32:
 			x.Data[k] = float64((k*5 + 3) % t.shapes[0][0])
 		}
@@ -220,7 +220,7 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 			t.shapes = append(t.shapes, s)
 		}
 	}
-	rows := 0 // of the result that are compared, if not all are
+	rows := 0 // number of rows of the result to compare, or 0 for all
 	switch {
 	case t.Product:
 		p := products[size]
@@ -260,7 +260,7 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 	return nil
 }
 
-// selfTest is a case with its operands and what the reference makes of them.
+// selfTest is a test case with its operands and the results of the reference.
 type selfTest struct {
 	irhook.SelfTest
 	o      *op.Operation
@@ -269,8 +269,8 @@ type selfTest struct {
 	arrays []*op.Array
 	in     []op.DType
 	out    []op.DType
-	of     []op.Shape // of the results
-	first  int        // row of the first result that is compared
+	of     []op.Shape // shapes of the results
+	first  int        // first row of the results to compare
 	want   []*op.Array
 }
 
@@ -286,7 +286,7 @@ func (t *selfTest) operands(size int) (in []Host, err error) {
 	return in, nil
 }
 
-// compute computes the reference, of a large product the last rows only, if rows is not 0.
+// compute computes the reference. If rows is not 0, it computes only the last rows of a product.
 func (t *selfTest) compute(rows int) (err error) {
 	if t.out, err = t.o.Types(&t.attrs, t.in); err != nil {
 		return err
@@ -303,7 +303,7 @@ func (t *selfTest) compute(rows int) (err error) {
 		return err
 	}
 	for len(t.out) < len(t.want) {
-		t.out = append(t.out, op.I32) // the places that topk and sort found
+		t.out = append(t.out, op.I32) // the indices of topk and sort
 	}
 	return nil
 }
@@ -311,7 +311,7 @@ func (t *selfTest) compute(rows int) (err error) {
 // shape returns the shape of a result.
 func (t *selfTest) shape(i int) op.Shape { return t.of[min(i, len(t.of)-1)] }
 
-// results returns memory for the results, with NaN in it.
+// results returns memory for the results, filled with NaN.
 func (t *selfTest) results() (out []Host, err error) {
 	for i := range t.want {
 		n, err := t.shape(i).Size()
@@ -327,7 +327,7 @@ func (t *selfTest) results() (out []Host, err error) {
 	return out, nil
 }
 
-// compare compares results with those of the reference.
+// compare compares results with the reference.
 func (t *selfTest) compare(out []Host) error {
 	for i, w := range t.want {
 		skip := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// miscompiled is a device whose kernels of one operation get the last element
-// of their result wrong.
+// miscompiled is a device whose kernels of one operation compute the last element of the result
+// incorrectly.
 type miscompiled struct {
 	driver.Device
 	o *op.Operation
@@ -52,8 +52,8 @@ func (x *misprogram) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	return f, err
 }
 
-// TestProofs: each operation is tested before its first use, and one that is
-// wrong is refused while the others work.
+// TestProofs checks that each operation is tested before its first use, and that a wrong operation
+// is refused while the others work.
 func TestProofs(t *testing.T) {
 	ctx := context.Background()
 	for _, o := range op.Catalogue() {
@@ -89,7 +89,7 @@ func TestProofs(t *testing.T) {
 		}
 		e.Close()
 	}
-	// For each kind of size.
+	// For each size class.
 	for _, o := range []*op.Operation{op.MatMul, op.Softmax, op.Max} {
 		c, err := cpu.Open(1)
 		if err != nil {
@@ -116,7 +116,7 @@ func TestProofs(t *testing.T) {
 		}
 		bad.Close()
 	}
-	// Each type of quantised weights has kernels of its own.
+	// Each type of quantised weights has separate kernels.
 	c, err := cpu.Open(1)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestProofs(t *testing.T) {
 			t.Errorf("a product of %v is tested as size %d, not %d", p, got, size)
 		}
 	}
-	// By the ways that calls take.
+	// Through each path of calls.
 	if c, err = cpu.Open(1); err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +152,10 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestOperationWithoutKernel: an operation with a shape rule and a reference runs
-// before anybody writes a kernel or a probe for it, in a call and in a graph.
+// TestOperationWithoutKernel checks that an operation with a shape rule and a reference, but
+// without a kernel or a probe, runs in calls and in graphs.
 func TestOperationWithoutKernel(t *testing.T) {
-	var o op.Operation // transpose, at an address that no table has
+	var o op.Operation // a copy of transpose, whose address is in no table
 	reflect.ValueOf(&o).Elem().Set(reflect.ValueOf(op.Transpose).Elem())
 	x, want := []float32{1, 2, 3, 4, 5, 6}, []float32{1, 4, 2, 5, 3, 6}
 	in := []Host{HostOf(Bytes(x), op.F32, op.Shape{2, 3})}

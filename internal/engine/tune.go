@@ -16,24 +16,23 @@ import (
 // Tuned has the measurements of the variants of one operation.
 type Tuned struct {
 	Best  string
-	Times []VariantTime // in the order of preference without measurement
+	Times []VariantTime // in the order of preference before the measurement
 }
 
-// VariantTime is the least time that a variant took, on the device's clock.
+// VariantTime is the shortest device time of a variant.
 type VariantTime struct {
 	Variant string
 	Took    time.Duration
 }
 
-// tuneTime is how long each variant is measured, and tuneRuns how often at
-// least.
+// tuneTime is the time for which each variant is measured, and tuneRuns the minimum number of runs.
 const (
 	tuneTime = 30 * time.Millisecond
 	tuneRuns = 3
 )
 
-// Target returns the device's features for portable kernels; ok is false for a device that runs
-// none.
+// Target returns the features of the device for portable kernels. ok is false if the device does
+// not run them.
 func (e *Engine) Target() (t portable.Target, ok bool) {
 	if dev, ok := e.dev.(driver.Tunable); ok {
 		return dev.Target(), true
@@ -85,7 +84,7 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 		}
 	}
 	dev.Tune(key, t.Best)
-	e.plans.clear() // earlier plans are made again
+	e.plans.clear() // compile earlier plans again
 	return t, dev.Keep(key)
 }
 
@@ -149,7 +148,7 @@ func anything(t op.DType, s op.Shape) ([]byte, error) {
 	return data, nil
 }
 
-// timed returns the least time that the steps of a graph take.
+// timed returns the shortest device time of the steps of a graph.
 func (e *Engine) timed(ctx context.Context, g *graph.Graph, refs []Ref, outs [][]byte) (time.Duration, error) {
 	p, err := e.build(ctx, g)
 	if err != nil {
@@ -163,7 +162,7 @@ func (e *Engine) timed(ctx context.Context, g *graph.Graph, refs []Ref, outs [][
 			return 0, err
 		}
 		if i == 0 {
-			continue // it finds kernels and memory
+			continue // the first run compiles kernels and allocates memory
 		}
 		took := time.Duration(0)
 		for _, s := range times.Steps {

@@ -23,7 +23,7 @@ func TestTune(t *testing.T) {
 	f := op.F32
 	a := op.Attrs{}
 	r, err := e.Tune(ctx, op.Sum, &a, []op.DType{f}, []op.Shape{{3000}})
-	if kept := measured.Path("x") != ""; kept != (err == nil) { // pages keep nothing, and say so
+	if kept := measured.Path("x") != ""; kept != (err == nil) { // web pages store nothing and return an error
 		t.Fatal(err)
 	}
 	best := r.Times[0]
@@ -35,7 +35,7 @@ func TestTune(t *testing.T) {
 	if len(r.Times) < 2 || best.Variant != r.Best {
 		t.Errorf("%+v: the best of %+v is not %s", r, r.Times, r.Best)
 	}
-	// A new device of the same kind knows.
+	// A new device of the same kind has the measurement.
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// module lowers programs into one module, in the order of their names, and
-// returns its text and the name of the program of each kernel.
+// module lowers programs to one module, in the order of their names. It returns the text of the
+// module and, for each kernel, the name of its program.
 func module(t testing.TB, target ptx.Target, programs map[string]*ir.Program, o Options) (text []byte, names []string) {
 	t.Helper()
 	m := ptx.NewModule(target)
@@ -41,12 +41,12 @@ func module(t testing.TB, target ptx.Target, programs map[string]*ir.Program, o 
 	return text, names
 }
 
-// stacked are the bytes on the stack that kernels of an operation may have: ptxas
-// spills a register or two of those whose expressions are longest.
+// stacked is the number of bytes that kernels of an operation may spill to the stack. ptxas spills
+// a register or two in the kernels with the longest expressions.
 var stacked = map[string]int{"pow": 8, "floor_divide": 8}
 
-// assemble has ptxas judge the text, and whether the registers of all kernels fit
-// if names are given.
+// assemble requires that ptxas accepts the text. If names are given, it also requires that no
+// kernel spills registers.
 func assemble(t *testing.T, target ptx.Target, text []byte, names []string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "module.ptx")
@@ -97,8 +97,7 @@ func TestAssembleCodes(t *testing.T) {
 	}
 }
 
-// library returns the kernels that the portable library makes of some shapes, in
-// each variant.
+// library returns the kernels of the portable library for some shapes, in each variant.
 func library(t testing.TB) map[string]*ir.Program {
 	t.Helper()
 	shapes := [][]op.Shape{
@@ -138,9 +137,9 @@ func library(t testing.TB) map[string]*ir.Program {
 	return programs
 }
 
-// request passes on the programs that compute o on operands of type d; of
-// which role makes the last indices, the first or second quantised blocks, or the
-// first conditions. It passes on nothing for types that it was asked for before.
+// request calls each for the programs that compute o on operands of type d. role selects operands
+// of another type: the last operands are indices, the first or the second has quantised blocks, or
+// the first has conditions. It skips types for which it has been called before.
 func request(asked map[string]bool, o *op.Operation, in []op.Shape, d op.DType, role int, each func(name string, p *ir.Program)) {
 	attrs := o.Defaults()
 	switch o {
@@ -215,18 +214,18 @@ func request(asked map[string]bool, o *op.Operation, in []op.Shape, d op.DType, 
 	}
 }
 
-// update has TestAssembleLibrary write what is assembled now or was before.
+// update makes TestAssembleLibrary rewrite the file with the accepted kernels.
 var update = flag.Bool("update", false, "write testdata/assembled.txt anew")
 
-// assembled is the file with the kernels that ptxas has taken, with no registers in
-// memory: a line for what has said so, then target and hash of the text of each. The same
-// assembler says the same of the same text.
+// assembled is the file with the kernels that ptxas has accepted without spilled registers. Its
+// first line is the version of ptxas, and each other line the target and the hash of the text of a
+// kernel. The same version accepts the same text again.
 const assembled = "testdata/assembled.txt"
 
 const assembledHeader = "# Kernels that ptxas takes, with no registers in memory, by target and hash of their text.\n" +
 	"# Made by go test ./internal/ptxgen -run AssembleLibrary -update\n"
 
-// taken reads the file, of which nothing counts if another assembler has judged.
+// taken reads the file. The result is empty if the file is from another version of ptxas.
 func taken(t testing.TB, assembler string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(assembled)
@@ -242,11 +241,11 @@ func taken(t testing.TB, assembler string) map[string]bool {
 	return kernels
 }
 
-// TestAssembleLibrary assembles every kernel of the portable library, in all variants,
-// with no registers in memory: those whose texts are new, and some that it has taken
-// before, other ones in each run.
+// TestAssembleLibrary assembles kernels of the portable library, in all variants, and requires that
+// ptxas spills no registers. It assembles all kernels with new texts, and a random sample of the
+// accepted ones.
 func TestAssembleLibrary(t *testing.T) {
-	testutil.Need(t, "ptxas") // first: without it the texts, which take long, are for nobody
+	testutil.Need(t, "ptxas") // check this first, because it takes long to generate the texts
 	version, err := exec.Command("ptxas", "--version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -260,12 +259,12 @@ func TestAssembleLibrary(t *testing.T) {
 	}
 	t.Logf("%d programs of %d operations", len(programs), len(ops))
 	for _, o := range op.Catalogue() {
-		if portable.Has(o) && !ops[o.Name()] && o != op.Cast && o != op.Concat { // which fuses, but is no kernel alone; whose kernels are those of update
+		if portable.Has(o) && !ops[o.Name()] && o != op.Cast && o != op.Concat { // Cast is only fused; Concat uses the kernels of update
 			t.Errorf("no program of %v: add a shape", o)
 		}
 	}
 	before := taken(t, assembler)
-	sample := 16 // one of so many is assembled again
+	sample := 16 // one in sample accepted kernels is assembled again
 	if testing.Short() {
 		sample = 64
 	}
@@ -298,7 +297,7 @@ func TestAssembleLibrary(t *testing.T) {
 	}
 }
 
-// TestSameText has the same programs give the same text.
+// TestSameText requires that the same programs give the same text.
 func TestSameText(t *testing.T) {
 	programs := everyCode()
 	first, _ := module(t, ptx.SM80, programs, Options{Checked: true})
@@ -348,7 +347,7 @@ func TestErrors(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Lower(ptx.NewModule(ptx.SM80), "not a name", &good().Program, Options{}); err == nil {
-		t.Error("a name that PTX does not take")
+		t.Error("Lower accepts a name that is invalid in PTX")
 	}
 	if _, err := Lower(ptx.NewModule(ptx.SM80), "k", nil, Options{}); !errors.Is(err, ir.ErrProgram) {
 		t.Error(err)

@@ -9,12 +9,11 @@ import (
 
 func number(bits uint32) float32 { return math.Float32frombits(bits) }
 
-// operation computes one component from the components of the operands. Unused operands are the
-// number 0.
+// operation computes one component from the components of the operands. Unused operands are 0.
 type operation func(g *lowering, a, b, c ptx.U32) ptx.U32
 
-// register returns x in a register if it is a constant: an instruction of
-// constants alone is computed when the kernel runs.
+// register moves x to a register if it is a constant, so that an instruction with only constant
+// operands is executed by the device.
 func register[T ptx.Value](g *lowering, x ptx.U32) T {
 	if _, ok := x.Constant(); ok {
 		return ptx.Reg(g.k, T(x))
@@ -39,7 +38,7 @@ func triadic[T, R ptx.Value](f func(x, y, z T) R) operation {
 	return func(g *lowering, a, b, c ptx.U32) ptx.U32 { return ptx.U32(f(register[T](g, a), T(b), T(c))) }
 }
 
-// floats computes on float32.
+// floats has the operations of float32.
 var floats = [256]operation{
 	ir.Add:      dyadic(ptx.F32.Add),
 	ir.Sub:      dyadic(ptx.F32.Sub),
@@ -60,8 +59,8 @@ var floats = [256]operation{
 	ir.RoundBF16: func(g *lowering, a, _, _ ptx.U32) ptx.U32 {
 		return ptx.U32(Narrow(g.k, register[ptx.F32](g, a)).F32())
 	},
-	ir.Recip: monadic(ptx.F32.RcpApprox),   // within 1 unit
-	ir.Rsqrt: monadic(ptx.F32.RsqrtApprox), // within 1 unit, and subnormal x count
+	ir.Recip: monadic(ptx.F32.RcpApprox),   // error of 1 ULP
+	ir.Rsqrt: monadic(ptx.F32.RsqrtApprox), // error of 1 ULP; keeps subnormal x
 
 	ir.Exp2Approx:  monadic(ptx.F32.Ex2ApproxFlush),
 	ir.RecipApprox: monadic(ptx.F32.RcpApproxFlush),
@@ -73,7 +72,7 @@ var floats = [256]operation{
 	ir.Le:          dyadic(ptx.F32.Le),
 }
 
-// extreme is Min or Max: NaN where an operand is NaN, and -0 less than 0.
+// extreme returns Min or Max. The result is NaN if an operand is NaN, and -0 is less than 0.
 func extreme(f, older func(x, y ptx.F32) ptx.F32) operation {
 	return func(g *lowering, a, b, _ ptx.U32) ptx.U32 {
 		x, y := register[ptx.F32](g, a), ptx.F32(b)
@@ -85,7 +84,7 @@ func extreme(f, older func(x, y ptx.F32) ptx.F32) operation {
 	}
 }
 
-// logic computes on Bool.
+// logic has the operations of Bool.
 var logic = [256]operation{
 	ir.And: dyadic(ptx.Pred.And),
 	ir.Or:  dyadic(ptx.Pred.Or),
@@ -93,7 +92,7 @@ var logic = [256]operation{
 	ir.Not: monadic(ptx.Pred.Not),
 }
 
-// words computes on integers, where the sign does not matter.
+// words has the operations of integers that do not depend on the sign.
 var words = [256]operation{
 	ir.Add: dyadic(ptx.U32.Add),
 	ir.Sub: dyadic(ptx.U32.Sub),
@@ -113,11 +112,10 @@ var words = [256]operation{
 	ir.ReverseBits:   monadic(ptx.U32.ReverseBits),
 }
 
-// count is a count of a shift: compilers of other targets see to it that it is
-// less than 32.
+// count returns a shift count modulo 32, like the compilers of other targets.
 func count(n ptx.U32) ptx.U32 { return n.And(ptx.U(31)) }
 
-// unsigned has the codes of U32 that differ from those of words.
+// unsigned has the other operations of U32.
 var unsigned = [256]operation{
 	ir.Abs:     monadic(func(x ptx.U32) ptx.U32 { return x }),
 	ir.Min:     dyadic(ptx.U32.Min),
@@ -130,7 +128,7 @@ var unsigned = [256]operation{
 	ir.IMod:    func(g *lowering, a, b, _ ptx.U32) ptx.U32 { return g.divide(a, b, ptx.U32.Rem) },
 }
 
-// divide divides by b, or by 1 where b is 0.
+// divide applies f to a and b, or to a and 1 if b is 0.
 func (g *lowering) divide(a, b ptx.U32, f func(x, y ptx.U32) ptx.U32) ptx.U32 {
 	a = register[ptx.U32](g, a)
 	if n, ok := b.Constant(); ok {
@@ -139,7 +137,7 @@ func (g *lowering) divide(a, b ptx.U32, f func(x, y ptx.U32) ptx.U32) ptx.U32 {
 	return f(a, b.Max(ptx.U(1)))
 }
 
-// signed computes on I32 what words does not.
+// signed has the other operations of I32.
 var signed = [256]operation{
 	ir.Abs:  monadic(ptx.S32.Abs),
 	ir.Min:  dyadic(ptx.S32.Min),
@@ -151,8 +149,7 @@ var signed = [256]operation{
 	ir.IMod: func(g *lowering, a, b, _ ptx.U32) ptx.U32 { return g.divideSigned(a, b, ptx.S32.Rem) },
 }
 
-// divideSigned divides by b, or by 1 where b is 0 and where the quotient has no
-// room.
+// divideSigned applies f to a and b, or to a and 1 if b is 0 or the quotient overflows.
 func (g *lowering) divideSigned(a, b ptx.U32, f func(x, y ptx.S32) ptx.S32) ptx.U32 {
 	x := register[ptx.S32](g, a)
 	if n, ok := b.Constant(); ok && n != math.MaxUint32 {
@@ -167,7 +164,7 @@ func (g *lowering) divideSigned(a, b ptx.U32, f func(x, y ptx.S32) ptx.S32) ptx.
 	return f(x, ptx.Select(bad, ptx.S(1), ptx.S32(register[ptx.S32](g, b)))).U32()
 }
 
-// operations returns how a code computes on a type, or nil.
+// operations returns the operation of a code on a type, or nil.
 func operations(c ir.Code, t ir.Type) operation {
 	switch t {
 	case ir.F32, ir.F16:
@@ -186,7 +183,7 @@ func operations(c ir.Code, t ir.Type) operation {
 	return words[c]
 }
 
-// compute lowers an instruction that is computed component by component.
+// compute lowers a componentwise instruction.
 func (g *lowering) compute(in *ir.Instr, out *value) {
 	from := g.p.Code[in.Args[0]].Type
 	switch in.Code {
@@ -219,7 +216,7 @@ func (g *lowering) compute(in *ir.Instr, out *value) {
 	}
 	f := operations(in.Code, from)
 	if f == nil {
-		g.lacks = in.Code // cannot be: Verify knows the same codes
+		g.lacks = in.Code // unreachable: Verify accepts the same codes
 		return
 	}
 	args, n := in.Operands()

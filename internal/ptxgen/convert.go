@@ -64,8 +64,8 @@ func (g *lowering) dot(in *ir.Instr) ptx.U32 {
 	return g.narrow(in.Type, ptx.U32(sum))
 }
 
-// packed lowers what puts several numbers into a word, takes them out of it, or
-// multiplies them there.
+// packed lowers instructions that pack numbers into a word, unpack them, or multiply packed
+// numbers.
 func (g *lowering) packed(in *ir.Instr, out *value) {
 	word := func(k, c int) ptx.U32 { return register[ptx.U32](g, g.comp(in.Args[k], c)) }
 	switch in.Code {

@@ -1,6 +1,6 @@
-// Package ptxgen lowers programs of kernels ([ir.Program]) to PTX through
-// package ptx: what package kernel built, the portable library, and elementwise
-// programs, which the portable library makes programs of.
+// Package ptxgen lowers programs ([ir.Program]) to PTX through package ptx. The programs come from
+// package kernel and from the portable library, which also makes programs from elementwise
+// expressions.
 //
 //	m := ptx.NewModule(ptx.SM80)
 //	e, err := ptxgen.Lower(m, "saxpy", program, ptxgen.Options{})
@@ -24,7 +24,6 @@
 //   - Half floats are computed in float32 and rounded, which gives what half
 //     arithmetic gives; Fma is the instruction for half floats.
 //
-// A buffer is an address and, where the program asks for it or indices are
-// checked, a length; each parameter is one of the kernel's. The same program
-// gives the same text.
+// A buffer is an address and, where the program asks for it or indices are checked, a length; each
+// parameter is one of the kernel's. The text depends only on the program and the options.
 package ptxgen

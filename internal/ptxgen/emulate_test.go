@@ -17,10 +17,10 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// Programs run in the emulator of PTX and in the interpreter, which is the
-// definition of what they mean, over the same memory.
+// These tests run programs in the PTX emulator and in the interpreter, which defines their meaning,
+// and compare the memory.
 
-// interesting are bits that numbers of any type may have.
+// interesting are bit patterns that are special for some type.
 var interesting = []uint32{0, 1, 2, 31, 32, 0x7fffffff, 0x80000000, 0xffffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
 	0x00000001, 0x80000001, 0x007fffff, 0x4f000000, 0xcf000000, 0x4f800000, 0x3f000000, 0x3fc00000, 0x40200000, 0x4b000001, 0x33800000, 0x477fe000, 0x38800000}
 
@@ -31,7 +31,7 @@ func bytesOf(w []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), 4*len(w))
 }
 
-// fill fills the memory of a buffer with numbers of all kinds, or with small ones.
+// fill fills a buffer with small numbers, or with numbers of all kinds if wild is set.
 func fill(rnd *rand.Rand, w []uint32, t ir.Type, wild bool) {
 	for i := range w {
 		switch {
@@ -58,8 +58,8 @@ func fill(rnd *rand.Rand, w []uint32, t ir.Type, wild bool) {
 	}
 }
 
-// emulate runs a program in both over buffers of so many words, and returns what
-// they leave in the buffers, and the record of faults.
+// emulate runs a program in the interpreter and in the emulator. It returns the buffers after each
+// run, and the record of faults.
 func emulate(t *testing.T, target ptx.Target, o Options, p *ir.Program, grid [3]uint32, buffers [][]uint32, params []byte) (want, got [][]uint32, fault []byte) {
 	t.Helper()
 	k, err := interp.Compile(p, interp.Limits{})
@@ -144,7 +144,7 @@ func emulate(t *testing.T, target ptx.Target, o Options, p *ir.Program, grid [3]
 	return want, got, fault
 }
 
-// same reports whether two words are the same number: any NaN is like another.
+// same reports whether two words are the same number. All NaN are the same.
 func same(a, b uint32) bool {
 	nan := func(v uint32) bool { return v&0x7fffffff > 0x7f800000 }
 	return a == b || nan(a) && nan(b)
@@ -182,8 +182,9 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// near allows what is not defined to the bit: functions, which the interpreter
-// computes in another way, the order of sums, and the bits of NaN in half floats.
+// near reports whether two words are equal, or differ in a way that is not defined to the bit: the
+// interpreter computes functions and the order of sums in another way, and NaN of half floats have
+// other bits.
 func near(p *ir.Program, want, got uint32) bool {
 	for i := range p.Code {
 		switch in := &p.Code[i]; {
@@ -193,9 +194,9 @@ func near(p *ir.Program, want, got uint32) bool {
 			half := func(v uint32) bool { return v&0x7fff > 0x7c00 }
 			return (want&0xffff == got&0xffff || half(want) && half(got)) && (want>>16 == got>>16 || half(want>>16) && half(got>>16))
 		case in.Code == ir.SubgroupOp, in.Code == ir.SubgroupScan, in.Code == ir.Dot:
-			return in.Type == ir.F32 || in.Type == ir.F16 // those of integers are compared, and see TestKernels
+			return in.Type == ir.F32 || in.Type == ir.F16 // integers are compared exactly; see also TestKernels
 		case in.Code == ir.Shl, in.Code == ir.Shr, in.Code == ir.Ldexp:
-			return true // counts of 32 and more, exponents that are not integral
+			return true // shift counts from 32 on, exponents that are not integral
 		case in.Code == ir.Sin, in.Code == ir.Cos:
 			return true // see TestSine
 		}
@@ -203,8 +204,7 @@ func near(p *ir.Program, want, got uint32) bool {
 	return false
 }
 
-// ordered returns a number that grows with the float of these bits, by 1 from
-// each to the next.
+// ordered maps the bits of floats to consecutive integers in the order of the floats.
 func ordered(bits uint32) int64 {
 	if bits>>31 != 0 {
 		return -int64(bits & 0x7fffffff)

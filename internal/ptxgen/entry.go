@@ -7,30 +7,30 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Entry is a program as a kernel of a module: how to launch it.
+// Entry describes how to launch the kernel of a program.
 type Entry struct {
 	Name    string
 	Local   [3]uint32 // threads of a block
-	Dynamic int       // bytes of shared memory that a launch asks for
-	Static  int       // and that it has anyway
-	// Aligned has, for each buffer, what its address must be a multiple of.
+	Dynamic int       // bytes of shared memory that the launch must request
+	Static  int       // bytes of shared memory that the kernel declares
+	// Aligned has the required alignment of the address of each buffer.
 	Aligned []int
 	// Lengths lists the buffers with lengths as parameters.
 	Lengths        []int
-	Checked        bool // see Options
-	ParamsInMemory bool // likewise
+	Checked        bool // as in Options
+	ParamsInMemory bool // as in Options
 
 	uniforms []ir.Uniform
 	bindings int
 }
 
-// FaultBytes is the size of the record of a fault, in device memory that is 0
+// FaultBytes is the size of the record of a fault. The record is in device memory and must be zero
 // before a launch.
 const FaultBytes = 16
 
 // Fault describes a fault of a checked kernel. Only one of several faults is recorded.
 type Fault struct {
-	At    ir.Value // the instruction: an access out of bounds, or a loop beyond its budget
+	At    ir.Value // the instruction: an access out of bounds, or a loop that reached its iteration limit
 	Index uint32   // of the access
 	Len   uint32   // elements of the accessed array
 }
@@ -53,11 +53,10 @@ func (e *Entry) ArgBytes() int {
 	return n
 }
 
-// Args appends the block of parameters of a launch to dst: fault is the address
-// of the record of a checked kernel, buffers has the address of each buffer,
-// lengths its length in elements (vectors, where the buffer is of vectors), and
-// params is the block of parameters as package kernel lays it out, or, with
-// [Options].Held, the address of one in 8 bytes.
+// Args appends the block of parameters of a launch to dst. fault is the address of the record of a
+// checked kernel. buffers has the address of each buffer, and lengths its number of elements (of
+// vectors, if the elements are vectors). params is the block of parameters in the layout of package
+// kernel or, with [Options].ParamsInMemory, the address of such a block in 8 bytes.
 func (e *Entry) Args(dst []byte, fault uint64, buffers []uint64, lengths []uint32, params []byte) []byte {
 	le := binary.LittleEndian
 	if e.Checked {

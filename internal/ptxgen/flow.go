@@ -5,13 +5,13 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// loop is a loop that is open: where Continue and Break go.
+// loop is an open loop: the targets of Continue and Break.
 type loop struct {
 	head      ir.Value
 	next, end ptx.Label
 }
 
-// branch lowers an If and its blocks, and returns the place of its End.
+// branch lowers an If and its blocks, and returns the index of its End.
 func (g *lowering) branch(at int, in *ir.Instr) int {
 	cond := ptx.Pred(g.comp(in.Args[0], 0))
 	middle := int(in.Imm)
@@ -32,7 +32,7 @@ func (g *lowering) open(head ir.Value) *loop {
 
 func (g *lowering) close() { g.loops = g.loops[:len(g.loops)-1] }
 
-// leave goes to the end or to the next turn of a loop.
+// leave branches to the end or to the next iteration of a loop.
 func (g *lowering) leave(in *ir.Instr) {
 	for i := len(g.loops) - 1; i >= 0; i-- {
 		l := &g.loops[i]
@@ -48,8 +48,8 @@ func (g *lowering) leave(in *ir.Instr) {
 	}
 }
 
-// budget returns the code that ends a loop, which is not known to terminate, when it reaches the
-// iteration limit: it comes at the beginning of an iteration.
+// budget returns a function that writes the code that ends a loop at the iteration limit, for loops
+// that are not known to terminate. The code belongs at the beginning of an iteration.
 func (g *lowering) budget(v ir.Value, in *ir.Instr) func(end ptx.Label) {
 	if in.Flag == ir.Bounded {
 		return func(ptx.Label) {}
@@ -65,7 +65,7 @@ func (g *lowering) budget(v ir.Value, in *ir.Instr) func(end ptx.Label) {
 	}
 }
 
-// endless lowers a Loop and returns the place of its End.
+// endless lowers a Loop and returns the index of its End.
 func (g *lowering) endless(v ir.Value, in *ir.Instr) int {
 	k, end := g.k, int(in.Imm)
 	check := g.budget(v, in)
@@ -79,7 +79,7 @@ func (g *lowering) endless(v ir.Value, in *ir.Instr) int {
 	return end
 }
 
-// counted lowers a For and returns the place of its End.
+// counted lowers a For and returns the index of its End.
 func (g *lowering) counted(v ir.Value, in *ir.Instr) int {
 	k, end := g.k, int(in.Imm)
 	lo, hi, step := g.comp(in.Args[0], 0), g.comp(in.Args[1], 0), g.comp(in.Args[2], 0)
@@ -115,15 +115,15 @@ func below(t ir.Type, lo uint32, hi ptx.U32) bool {
 	return ok && lo < x
 }
 
-// successor returns what advances the counter of a loop and goes back to its
-// head if there is another turn.
+// successor returns a function that writes the code that advances the counter of a loop and
+// branches to its head if there is another iteration.
 func (g *lowering) successor(t ir.Type, hi, step ptx.U32) func(i ptx.Var[ptx.U32], head ptx.Label) {
 	k := g.k
 	s, known := step.Constant()
 	switch {
 	case t == ir.U32 && !(known && s == 0):
-		// A counter below last has a successor below hi. A step that turns out
-		// to be 0 leaves it where it is, as it should.
+		// A counter below last has a successor below hi. If the step is 0, the counter does not
+		// change, as required.
 		last := hi.Max(step).Sub(step)
 		return func(i ptx.Var[ptx.U32], head ptx.Label) {
 			more := i.Get().Lt(last)
@@ -131,7 +131,7 @@ func (g *lowering) successor(t ir.Type, hi, step ptx.U32) func(i ptx.Var[ptx.U32
 			k.BranchIf(more, head)
 		}
 	case t == ir.I32 && known && int32(s) > 0:
-		// Likewise: hi - step is not below the least number.
+		// The same for signed counters: hi - step does not overflow.
 		least := ptx.S(-1 << 31).Add(step.S32())
 		last := hi.S32().Max(least).Sub(step.S32())
 		return func(i ptx.Var[ptx.U32], head ptx.Label) {
@@ -141,8 +141,8 @@ func (g *lowering) successor(t ir.Type, hi, step ptx.U32) func(i ptx.Var[ptx.U32
 		}
 	}
 	return func(i ptx.Var[ptx.U32], head ptx.Label) {
-		// The step may be negative: the sum overflowed if it is below the counter
-		// and the step is not below 0, or the other way round.
+		// The step may be negative. The sum overflowed if it is below the counter although the step
+		// is not negative, or vice versa.
 		x := i.Get()
 		y := x.Add(step)
 		i.Set(y)

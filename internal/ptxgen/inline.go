@@ -6,14 +6,14 @@ import (
 )
 
 // Expressions are elementwise expressions on values of kernels that are written with package ptx,
-// for example an activation on a product. The same code lowers them as programs.
+// for example an activation of a product. They are lowered by the same code as programs.
 type Expressions struct {
 	list []*ir.Node
 	at   []int
 }
 
-// NewExpressions returns expressions over operands, the Arg of each, and without
-// Param.
+// NewExpressions returns the expressions with the given roots. They may use operands (Arg), but not
+// parameters (Param).
 func NewExpressions(roots ...*ir.Node) *Expressions {
 	lowered := make([]*ir.Node, len(roots))
 	for i, r := range roots {
@@ -24,7 +24,7 @@ func NewExpressions(roots ...*ir.Node) *Expressions {
 	return x
 }
 
-// Len returns how many values computing the expressions takes.
+// Len returns the number of values that the expressions compute.
 func (x *Expressions) Len() int {
 	n := 0
 	for _, v := range x.list {
@@ -48,7 +48,7 @@ func (x *Expressions) Inline(k *ptx.Kernel, args ...ptx.U32) []ptx.U32 {
 	return out
 }
 
-// expressions computes the nodes of a list that ir.Flatten made.
+// expressions computes the nodes of a list from ir.Flatten.
 func (g *lowering) expressions(list []*ir.Node, args []ptx.U32) []ptx.U32 {
 	values := make([]ptx.U32, len(list))
 	at := make(map[*ir.Node]int, len(list))

@@ -15,11 +15,10 @@ type Options struct {
 	// store does nothing, and both are recorded (see [Fault]), as is a loop that reaches its
 	// iteration limit.
 	Checked bool
-	// Scalar accesses vectors by component, so that buffers need be aligned to
-	// their components only.
+	// Scalar accesses vectors by component, so that buffers need only the alignment of a component.
 	Scalar bool
-	// Coherent reads every buffer as if the kernel could write it: a buffer that is only read may
-	// then be the same memory as one that is written, if no lane reads an element that another lane
+	// Coherent reads every buffer as if the kernel could write it. Then a buffer that is only read
+	// may share memory with a buffer that is written, if no lane reads an element that another lane
 	// writes.
 	Coherent bool
 	// ParamsInMemory reads the parameters from memory, so that a recorded launch, which has only
@@ -27,12 +26,11 @@ type Options struct {
 	ParamsInMemory bool
 }
 
-// maxParams is the most parameters that a kernel has: their block is at most 4
-// KiB.
+// maxParams is the largest number of parameters: the block of parameters is limited to 4 KiB.
 const maxParams = 500
 
-// preferredLanes is how many lanes of a roomy program a multiprocessor runs at least:
-// each may have the 255 registers that an instruction can name.
+// preferredLanes is the minimum number of lanes of a program with PreferRegisters on a
+// multiprocessor. With this number, a lane may use all 255 registers that instructions can address.
 const preferredLanes = 256
 
 // Lower adds p to the module as a kernel with the given name, which must begin with a letter and
@@ -60,8 +58,7 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 		g.k = k
 		k.Block(int(p.Local[0]), int(p.Local[1]), int(p.Local[2]))
 		if p.PreferRegisters {
-			// Left to itself the assembler keeps some values in memory where one more
-			// block fits on a multiprocessor then.
+			// Otherwise the assembler spills some values to fit one more block on a multiprocessor.
 			k.MinBlocks(max(preferredLanes/int(lanes), 1))
 		}
 		Follow(k)
@@ -99,13 +96,12 @@ func Follow(k *ptx.Kernel) {
 	}
 }
 
-// Overlaps reports whether launches of kernels that begin with [Follow] may ask to
-// overlap with those before them.
+// Overlaps reports whether launches of kernels that begin with [Follow] may overlap with the
+// previous launch.
 func Overlaps(t ptx.Target) bool { return t >= ptx.SM90 }
 
-// lowering lowers one program. Every register is kept as a ptx.U32, whatever its
-// type: the types of package ptx are one handle with different methods, and the
-// program says which type a value has.
+// lowering lowers one program. It stores registers of all types as ptx.U32, because the types of
+// package ptx are the same handle with different methods; the program has the type of each value.
 type lowering struct {
 	Options
 	p      *ir.Program
@@ -128,17 +124,17 @@ type lowering struct {
 	fault                         ptx.Global[ptx.U32]
 	faultAt, faultIndex, faultLen ptx.Var[ptx.U32]
 	exit                          ptx.Label
-	lacks                         ir.Code // what could not be lowered
+	lacks                         ir.Code // a code that cannot be lowered
 }
 
-// value is the components of a value.
+// value has the components of a value.
 type value [4]ptx.U32
 
 // name returns the name of parameter or array i.
 func name(prefix string, i int) string { return prefix + strconv.Itoa(i) }
 
-// native reports which functions PTX has with the accuracy of the expansions.
-// Sin and Cos are their expansions, and more: see sine.go.
+// native reports whether the lowering computes a function without ir.Lower: PTX has it with the
+// accuracy of the expansion, or it is Sin or Cos: see sine.go.
 func native(c ir.Code) bool {
 	switch c {
 	case ir.CopySign, ir.Round, ir.RoundF16, ir.RoundBF16, ir.Recip, ir.Rsqrt, ir.Sin, ir.Cos, ir.Exp2Approx, ir.RecipApprox, ir.FmaUnit, ir.SqrtInRange:
@@ -147,8 +143,8 @@ func native(c ir.Code) bool {
 	return false
 }
 
-// expand returns p with the functions that PTX lacks as arithmetic. Its Pos has,
-// for each instruction, its place in p: what faults name.
+// expand returns p with the functions that PTX lacks expanded to arithmetic. The Pos of each new
+// instruction is its index in p, so that faults refer to p.
 func expand(p *ir.Program) *ir.Program {
 	q := *p
 	q.Pos = make([]uintptr, len(p.Code))
@@ -170,10 +166,10 @@ func (g *lowering) survey() {
 	}
 }
 
-// comp returns component c of v, which may be a number for all components.
+// comp returns component c of v. A scalar has the same value for all components.
 func (g *lowering) comp(v ir.Value, c int) ptx.U32 { return g.values[v][c] }
 
-// block lowers the instructions from one place up to another.
+// block lowers the instructions with indices from from up to to.
 func (g *lowering) block(from, to int) {
 	for i := from; i < to; i++ {
 		in := &g.p.Code[i]
@@ -190,7 +186,7 @@ func (g *lowering) block(from, to int) {
 	}
 }
 
-// instr lowers an instruction that opens no block.
+// instr lowers an instruction that does not open a block.
 func (g *lowering) instr(v ir.Value, in *ir.Instr) {
 	out := &g.values[v]
 	switch in.Code {

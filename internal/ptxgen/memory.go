@@ -5,8 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// binding declares the address of buffer i. Its elements are words here; the
-// accesses know better.
+// binding declares the address of buffer i, as an address of words. Accesses cast it to the type of
+// the elements.
 func (g *lowering) binding(i int) ptx.Global[ptx.U32] {
 	p := ptx.GlobalParam[ptx.U32](g.k, name("b", i))
 	if g.p.Bindings[i].Access == ir.ReadOnly && !g.Coherent {
@@ -34,7 +34,7 @@ func (g *lowering) arrays() {
 	}
 }
 
-// memory holds what addresses of both kinds of memory do.
+// memory has the methods of addresses of global and of shared memory.
 type memory[T ptx.Element, P any] interface {
 	At(i ptx.U32) P
 	Load() T
@@ -154,8 +154,8 @@ func (g *lowering) storeShared(v ir.Value, in *ir.Instr) {
 	})
 }
 
-// guarded runs access, which gives the components of a value of type t, where i
-// is below n, and gives 0 elsewhere.
+// guarded runs access if i is below n, and otherwise sets the components of out to 0. access sets
+// the components of a value of type t.
 func (g *lowering) guarded(v ir.Value, i, n ptx.U32, t ir.Type, width int, out *value, access func(out *value)) {
 	if !g.Checked {
 		access(out)
@@ -174,7 +174,7 @@ func (g *lowering) guarded(v ir.Value, i, n ptx.U32, t ir.Type, width int, out *
 	}
 }
 
-// guard runs access where i is below n.
+// guard runs access if i is below n.
 func (g *lowering) guard(v ir.Value, i, n ptx.U32, access func()) {
 	if !g.Checked {
 		access()
@@ -229,7 +229,7 @@ func (g *lowering) atomic(v ir.Value, in *ir.Instr) ptx.U32 {
 	return out[0]
 }
 
-// pointer is an address in memory of either kind.
+// pointer is an address in global or shared memory.
 type pointer[T ptx.Element] interface {
 	ptx.Global[T] | ptx.Shared[T]
 }

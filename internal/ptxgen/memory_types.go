@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// ConvertLanes is how many elements a workgroup of the kernels of [Convert] converts.
+// ConvertLanes is the number of elements that a workgroup of a kernel of [Convert] converts.
 const ConvertLanes = 256
 
-// conversion is how one element goes between memory and 32 bits.
+// conversion converts an element between its type in memory and 32 bits.
 type conversion struct {
 	size          int // bytes of an element
 	widen, narrow func(k *ptx.Kernel, from, to ptx.Global[ptx.F32], i ptx.U32)
 }
 
-// conversions are those of the types that programs do not have.
+// conversions has the types that programs do not support.
 var conversions = map[op.DType]conversion{
 	op.BF16: {2,
 		func(_ *ptx.Kernel, from, to ptx.Global[ptx.F32], i ptx.U32) {
@@ -39,10 +39,10 @@ func lowByte(_ *ptx.Kernel, from, to ptx.Global[ptx.F32], i ptx.U32) {
 	ptx.Cast[ptx.U8](to).At(i).Store(ptx.Cast[ptx.U32](from).At(i).Load().U8())
 }
 
-// Convert adds a kernel that converts between elements of a type that programs do not
-// have, BF16, U8 or I8, and those of 32 bits, of F32, U32 or I32: buffer 1 gets the elements
-// of buffer 0. Numbers of float32 are rounded to nearest even, and of integers the low bits
-// stay. The length of the buffer of 32 bits says how many they are.
+// Convert adds a kernel that converts between a type that programs do not support (BF16, U8 or I8)
+// and the 32-bit type F32, U32 or I32. It converts the elements of buffer 0 to buffer 1. Floats are
+// rounded to nearest even; integers keep their low bits. The length of the 32-bit buffer is the
+// number of elements.
 func Convert(m *ptx.Module, name string, t op.DType, narrow bool) (*Entry, error) {
 	c, is := conversions[t]
 	if !is {
@@ -75,6 +75,6 @@ func Narrow(k *ptx.Kernel, x ptx.F32) ptx.BF16 {
 	bits := x.Bits().U32()
 	high := bits.Shr(ptx.U(16))
 	even := bits.Add(ptx.U(0x7fff)).Add(high.And(ptx.U(1))).Shr(ptx.U(16))
-	// A NaN stays one, whichever of its bits are lost.
+	// Keep NaN a NaN, even if its set mantissa bits are cut off.
 	return ptx.Select(x.IsNaN(x), high.Or(ptx.U(0x40)), even).BrainBits()
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// source assembles a program that applies one code to numbers from memory, in
-// every way that is well formed, and stores the results as words.
+// source builds a program that applies one code to numbers from memory, with all valid combinations
+// of operands, and stores the results as words.
 type source struct {
 	ir.Program
 	in   map[ir.Type]uint32 // buffers
 	out  uint32
 	lane ir.Value
-	kept uint32 // results, of which each has a place for every lane
+	kept uint32 // number of results; each has an element for every lane
 }
 
 const sourceLanes = 64
@@ -49,8 +49,8 @@ func (s *source) u32(v uint32) ir.Value {
 	return s.push(ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1, Imm: v})
 }
 
-// number returns a number from memory: the same for all operands that are the
-// k-th of an instruction, another for each component.
+// number returns a number from memory. It depends on k, the index of the operand in the
+// instruction, and on the component c.
 func (s *source) number(t ir.Type, k, c int) ir.Value {
 	from := t
 	if t == ir.Bool {
@@ -102,7 +102,7 @@ func (s *source) keep(v ir.Value) {
 	}
 }
 
-// try applies an instruction to operands of the types, if that is well formed.
+// try applies an instruction to operands of the types, and reports whether this is valid.
 func (s *source) try(in ir.Instr, types [4]ir.Type, widths [4]uint8) bool {
 	_, n := in.Operands()
 	if n == 0 {
@@ -134,15 +134,14 @@ func (s *source) try(in ir.Instr, types [4]ir.Type, widths [4]uint8) bool {
 	return true
 }
 
-// everyCode returns a program for each code that computes something and each
-// type of its operands.
+// everyCode returns a program for each code with a result and each type of its operands.
 func everyCode() map[string]*ir.Program {
 	all := []ir.Type{ir.F32, ir.I32, ir.U32, ir.Bool, ir.F16}
 	m := make(map[string]*ir.Program)
 	for c := ir.Add; c != 0; c++ {
 		switch c {
 		case ir.Load, ir.LoadShared, ir.LoadVar, ir.UniformLoad, ir.AtomicOp, ir.AtomicOpShared, ir.Param32, ir.Len, ir.BuiltIn, ir.Const, ir.For:
-			continue // in kernels of their own
+			continue // tested in separate kernels
 		}
 		if strings.HasPrefix(c.String(), "Code(") {
 			continue
@@ -197,12 +196,12 @@ type sizes struct {
 	Step uint32
 }
 
-// local is the shape of the workgroups of kernels: whole warps, and not.
+// local is the shape of workgroups: some have whole warps, some do not.
 type local [3]int
 
 var locals = []local{{64, 1, 1}, {8, 4, 2}, {40, 1, 1}, {5, 3, 1}}
 
-// kernels returns kernels with everything that is not an expression.
+// kernels returns kernels that cover all codes other than expressions.
 func kernels(l local) []*kernel.Kernel {
 	lanes := l[0] * l[1] * l[2]
 	n := func(v int) kernel.U32 { return kernel.N(v) }
@@ -340,7 +339,7 @@ func subgroups(b *kernel.Builder, lanes int) {
 	}
 }
 
-// built returns the programs of all of these kernels.
+// built returns the programs of all kernels.
 func built(t testing.TB) map[string]*ir.Program {
 	t.Helper()
 	m := make(map[string]*ir.Program)

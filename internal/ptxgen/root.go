@@ -2,8 +2,9 @@ package ptxgen
 
 import "github.com/rayo-go/rayo/ptx"
 
-// The square root equals the result of the instruction sqrt.rn bit for bit, without the branch in
-// its expansion: branches prevent adjacent elements from being computed at the same time.
+// squareRoot equals the instruction sqrt.rn bit for bit, but has no branch. The expansion of
+// sqrt.rn has a branch, which prevents the assembler from interleaving the code of several
+// elements.
 
 // rootScale scales numbers below rootMin so that no bits are lost.
 const (
@@ -17,8 +18,8 @@ func squareRoot(g *lowering, a, _, _ ptx.U32) ptx.U32 {
 	tiny := x.Get().Lt(ptx.F(rootMin)) // including 0 and negative numbers
 	g.k.When(tiny, func() { x.Set(x.Live().Mul(ptx.F(rootScale))) })
 	y, half, root := rootOf(x.Live())
-	// The inverse of the root of 0 and infinity is one of the two, and only they are
-	// their own halves.
+	// The reciprocal square root y of 0 is infinity, and that of infinity is 0; these are the only
+	// values with y/2 == y.
 	r := ptx.NewVar(g.k, ptx.Select(half.Eq(y), x.Live(), root))
 	g.k.When(tiny, func() { r.Set(r.Live().Mul(ptx.F(0x1p-48))) })
 	return ptx.U32(r.Get())
@@ -30,8 +31,8 @@ func normalRoot(x ptx.F32) ptx.F32 {
 	return root
 }
 
-// rootOf returns the inverse of the square root of x, half of it, and from these the
-// square root: what its square is off by, exactly, times the half makes up for it.
+// rootOf returns the reciprocal square root y of x, half of y, and the square root. The square root
+// has one Newton correction: the exact error of its square, times half of y.
 func rootOf(x ptx.F32) (y, half, root ptx.F32) {
 	y = x.RsqrtApproxFlush()
 	half = y.Mul(ptx.F(0.5))

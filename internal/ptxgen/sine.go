@@ -52,13 +52,13 @@ func (g *lowering) ofAngle(c ir.Code, x ptx.F32) ptx.F32 {
 	return ptx.F32(g.expressions(list, []ptx.U32{ptx.U32(x)})[len(list)-1])
 }
 
-// reduceAngle returns which quarter of a turn |x| is nearest to, modulo 4, and
-// the angle from there, for a finite |x| > 2**16.
+// reduceAngle returns the multiple of a quarter turn that is nearest to |x|, modulo 4, and the
+// remaining angle. |x| must be finite and greater than 2**16.
 func (g *lowering) reduceAngle(x ptx.F32) (turn ptx.U32, angle ptx.F32) {
 	bits := x.Bits().U32()
 	m := bits.And(ptx.U(1<<23 - 1)).Or(ptx.U(1 << 23)) // |x| = m * 2**e
-	// The bits of 2/pi that m * 2**e turns into whole turns do not matter: what
-	// matters begins e-2 bits after the point.
+	// Skip the bits of 2/pi whose product with m * 2**e is a whole number of turns. The other bits
+	// begin e-2 bits after the point.
 	skip := bits.Shr(ptx.U(23)).And(ptx.U(255)).Sub(ptx.U(150 + 2 - 32))
 	at, shift := skip.Shr(ptx.U(5)), skip.And(ptx.U(31))
 	var w [4]ptx.U32
@@ -68,11 +68,11 @@ func (g *lowering) reduceAngle(x ptx.F32) (turn ptx.U32, angle ptx.F32) {
 			w[i] = ptx.Select(at.Eq(ptx.U(uint32(j))), ptx.U(ir.TwoOverPi[i+j]), w[i])
 		}
 	}
-	var f [3]ptx.U32 // the fraction of a turn that 2**e is
+	var f [3]ptx.U32 // 2**e as a fraction of a turn
 	for i := range f {
 		f[i] = w[i+1].FunnelLeft(w[i], shift)
 	}
-	// The upper 64 of the 96 bits of the fraction that m * 2**e is.
+	// The upper 64 of the 96 bits of m * 2**e as a fraction of a turn.
 	low := m.MulHigh(f[2])
 	middle := m.MulWide(f[1]).Add(low.U64())
 	whole := middle.Add(m.MulWide(f[0]).Shl(ptx.U(32)))

@@ -5,10 +5,10 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// warp is the lanes of a subgroup.
+// warp is the number of lanes in a subgroup.
 const warp = 32
 
-// exchange lowers an operation of subgroups, which all lanes come to.
+// exchange lowers a subgroup operation. All lanes must execute it.
 func (g *lowering) exchange(in *ir.Instr, out *value) {
 	for c := range int(in.Width) {
 		x := g.comp(in.Args[0], c)
@@ -37,7 +37,7 @@ func (g *lowering) subLane() ptx.U32 { return g.lane.And(ptx.U(warp - 1)) }
 // whole reports whether all warps have all their lanes.
 func (g *lowering) whole() bool { return g.lanes%warp == 0 }
 
-// present returns how many lanes the warp has.
+// present returns the number of lanes in the warp.
 func (g *lowering) present() ptx.U32 {
 	return ptx.U(g.lanes).Sub(g.lane.And(ptx.U(^uint32(warp - 1)))).Min(ptx.U(warp))
 }
@@ -65,7 +65,7 @@ func (g *lowering) fetch(t ir.Type, x, from ptx.U32, f func(x ptx.U32) ptx.U32) 
 	return g.choose(t, ptx.U32(from.Lt(g.present())), y, x)
 }
 
-// reduce returns what all lanes of the subgroup give together, in each of them.
+// reduce returns the reduction of x over all lanes of the subgroup, in each lane.
 func (g *lowering) reduce(flag uint8, t ir.Type, x ptx.U32) ptx.U32 {
 	if y, ok := g.reduceAtOnce(flag, t, x); ok {
 		return y
@@ -85,13 +85,14 @@ func (g *lowering) reduce(flag uint8, t ir.Type, x ptx.U32) ptx.U32 {
 		x = y
 	}
 	if !g.whole() {
-		// Lane 0 has them all: it received the other lanes' elements in another way.
+		// In a partial warp only lane 0 is sure to have received the elements of all lanes:
+		// broadcast its result.
 		x = g.asWord(wide, x, func(x ptx.U32) ptx.U32 { return ptx.ShuffleIndex(x, ptx.U(0)) })
 	}
 	return g.narrow(t, x)
 }
 
-// reduceAtOnce reduces with one instruction where there is one.
+// reduceAtOnce reduces with one instruction, and reports whether the target has it.
 func (g *lowering) reduceAtOnce(flag uint8, t ir.Type, x ptx.U32) (ptx.U32, bool) {
 	if !g.whole() {
 		return x, false
@@ -124,7 +125,7 @@ func (g *lowering) reduceAtOnce(flag uint8, t ir.Type, x ptx.U32) (ptx.U32, bool
 	return u.B32().ReduceOr(ptx.AllLanes).U32(), true
 }
 
-// scan returns the sum of x over the lanes before this one.
+// scan returns the sum of x over the lanes before this lane.
 func (g *lowering) scan(t ir.Type, x ptx.U32) ptx.U32 {
 	wide := t
 	if t == ir.F16 {

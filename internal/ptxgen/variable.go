@@ -5,8 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// variable is a variable of a lane: a register for each component. Which of the
-// fields is used follows from the type.
+// variable is a variable of a lane: a register for each component. The type decides which field is
+// used.
 type variable struct {
 	typ   ir.Type
 	words [4]ptx.Var[ptx.U32]
@@ -57,15 +57,15 @@ func (x *variable) set(c int, v ptx.U32) {
 	}
 }
 
-// variables declares the variables of a lane. They begin as 0: what reads them
-// before they are written gets something that is the same every time.
+// variables declares the variables of a lane. They are initialised to 0, so that reading an unset
+// variable is deterministic.
 func (g *lowering) variables() {
 	for _, v := range g.p.Vars {
 		g.vars = append(g.vars, newVariable(g, v.Type, int(v.Width)))
 	}
 }
 
-// builtIns computes the place of a lane in its workgroup, if it is asked for.
+// builtIns computes the index of a lane in its workgroup, if the program uses it.
 func (g *lowering) builtIns() {
 	p := g.p
 	for i := range 3 {

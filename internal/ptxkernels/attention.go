@@ -11,22 +11,24 @@ import (
 
 func init() { register(planAttention, op.Attention) }
 
-// attentionCut describes how queries become rows of matrices: the rows of one head of queries, or,
-// packed, the rows of all heads that share a head of keys, which are contiguous.
+// attentionCut describes how queries become rows of matrices. A matrix has the rows of one head of
+// queries. If packed, it has the rows of all query heads that share a head of keys; these rows are
+// contiguous.
 type attentionCut struct {
 	op.AttentionSizes
 	causal  bool
 	typ     op.DType
 	packed  bool
 	heads   int // matrices
-	rows    int // of each
+	rows    int // of each matrix
 	group   int // matrices that share a head of keys
 	to      *epilogue
 	strided attentionStrided
-	places  [4]portable.AttentionPlace // with laid, of q, k, v and the result
+	places  [4]portable.AttentionPlace // of q, k, v and the result, if strided
 }
 
-// pack cuts, packed or not.
+// pack sets packed and computes heads, rows and group. It ignores packed if each head of queries
+// has its own head of keys.
 func (c *attentionCut) pack(packed bool) {
 	share := c.Heads / c.KVHeads
 	c.packed = packed && share > 1
@@ -36,7 +38,7 @@ func (c *attentionCut) pack(packed bool) {
 	}
 }
 
-// padded returns the width of a head in the tiles of the kernels, 0 if it is too large.
+// padded returns the width of a head in the tiles of the kernels, or 0 if the head is too large.
 func (c *attentionCut) padded() int {
 	for _, n := range []int{64, 128, 256} {
 		if c.D <= n {
@@ -46,8 +48,8 @@ func (c *attentionCut) padded() int {
 	return 0
 }
 
-// planAttention answers requests for attention. Weights are rounded to the type of
-// the operands before they meet the values.
+// planAttention plans attention. The kernels round the weights to the type of the operands before
+// they multiply them by the values.
 func planAttention(r *portable.Request, d *Device) (*Plan, error) {
 	for i := op.AttentionLengths; i < len(r.In); i++ {
 		if r.In[i].Shape != nil {
@@ -80,7 +82,7 @@ func planAttention(r *portable.Request, d *Device) (*Plan, error) {
 	return c.choose(d)
 }
 
-// choose returns the plan that is the fastest.
+// choose returns the fastest plan.
 func (c *attentionCut) choose(d *Device) (*Plan, error) {
 	share := c.Heads / c.KVHeads
 	if w, ok := c.wgmma(d); ok && c.Tq*share > 64 && c.fills(w.queries(), d) {
@@ -95,16 +97,16 @@ func (c *attentionCut) choose(d *Device) (*Plan, error) {
 	return c.planMMA(d, attentionMMA{Rows: 4, Sides: 1})
 }
 
-// args returns the arguments that follow the arrays.
+// args appends the arguments that follow the arrays.
 func (c *attentionCut) args(args ...Arg) []Arg {
 	scale := float32(float64(c.Scale) * math.Log2E)
 	args = append(args, word(uint32(c.rows)), word(uint32(c.Tq)), word(uint32(c.Tk)), word(uint32(c.group)), word(uint32(c.D/2)), word(math.Float32bits(scale)))
 	return append(args, c.steps()...)
 }
 
-// planMMA makes the plan of products of warps; s says Rows and Sides. Where there
-// are too few tiles for the device, the keys are divided among blocks, and a
-// second stage puts the parts together.
+// planMMA plans the kernel whose warps multiply with mma; the caller sets Rows and Sides of s. If
+// there are too few tiles to fill the device, blocks divide the keys (split-K), and a second stage
+// merges the partials.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	s.Type, s.Causal, s.Head, s.Keys, s.AlignedWeights = c.typ, c.causal, c.padded(), 64, c.strided
 	switch {
@@ -156,11 +158,12 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	return p, nil
 }
 
-// wgmma returns the kernel of warpgroups that is the fastest, if there is one.
+// wgmma returns the fastest kernel that multiplies with wgmma, and whether the device and the
+// operands support it.
 func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
 	s := attentionWgmma{Type: c.typ, Causal: c.causal, AlignedWeights: c.strided, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
 	switch s.Head {
-	case 64: // half the registers hold results: there is room for a third warpgroup
+	case 64: // the results need half the registers of a head of 128, so there is room for a third warpgroup
 		s.Groups, s.Stages, s.Keys = 3, 3, 128
 	case 128:
 		s.Keys = 128
@@ -181,19 +184,19 @@ func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
 	return s, d.Target == ptx.SM90a && s.shared() <= d.Shared && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
 }
 
-// fills reports whether tiles of so many queries keep the multiprocessors busy.
-// Where they do not, the keys are better divided among blocks too.
+// fills reports whether tiles of the given number of queries keep the multiprocessors busy. If it
+// is false, it is faster to divide the keys among blocks too.
 func (c *attentionCut) fills(queries int, d *Device) bool {
 	tiles := ((c.Tq-1)/queries + 1) * c.Batch * c.Heads
 	waves := (tiles-1)/d.Multiprocessors + 1
 	return 5*tiles >= 2*waves*d.Multiprocessors || c.Tk < 1024
 }
 
-// l2Share is how many bytes of keys and values are kept in L2 together, of the 50
-// MiB and more that devices of sm_90 have.
+// l2Share is the number of bytes of keys and values that blocks use at the same time, so that they
+// stay in the L2 cache. Devices of sm_90 have an L2 cache of 50 MiB or more.
 const l2Share = 32 << 20
 
-// planWgmma makes the plan of products of warpgroups.
+// planWgmma plans the kernel whose warpgroups multiply with wgmma.
 func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 	c.pack(false)
 	tiles := (c.rows-1)/s.queries() + 1
@@ -214,23 +217,23 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
 	args = append(args, c.to.args()...)
 	blocks, zero := min(tiles*c.heads, d.Multiprocessors), -1
-	if s.Causal && blocks < tiles*c.heads { // counts the blocks that have finished, to assign the next tile
+	if s.Causal && blocks < tiles*c.heads { // a counter assigns the next tile to the block that asks for it
 		zero = 0
 	}
 	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, c.to, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
 		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}
 }
 
-// attentionKernels holds a *Kernel for each specialisation.
+// attentionKernels maps an attentionSpec to its *Kernel.
 var attentionKernels sync.Map
 
-// attentionSpec has the parameters for which a kernel is specialised.
+// attentionSpec holds the parameters that specialise a kernel.
 type attentionSpec struct {
 	kernel any // attentionMMA, attentionWgmma or attentionMerge
 	key    string
 }
 
-// attentionKernel returns the kernel of a specialisation, which build writes.
+// attentionKernel returns the kernel of a specialisation, and builds it with build on first use.
 func attentionKernel(spec any, to *epilogue, name string, t ptx.Target, threads int, build func(k *ptx.Kernel, to *epilogue)) *Kernel {
 	key := attentionSpec{kernel: spec}
 	if to != nil {

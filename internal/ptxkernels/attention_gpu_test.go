@@ -37,7 +37,7 @@ func (c attentionCase) cut() *attentionCut {
 	return &attentionCut{AttentionSizes: s, causal: c.causal, typ: c.t, to: plainEpilogue(c.t)}
 }
 
-// flops counts half for causal ones, as others do.
+// flops returns the number of operations. Causal attention counts half, as is usual.
 func (c attentionCase) flops() float64 {
 	n := 4 * float64(c.b*c.h) * float64(c.tq) * float64(c.tk) * float64(c.d)
 	if c.causal && c.tq > 1 {
@@ -46,7 +46,7 @@ func (c attentionCase) flops() float64 {
 	return n
 }
 
-// operands are random arrays in memory.
+// operands returns random arrays.
 func (c attentionCase) operands() [][]byte {
 	var in [][]byte
 	for _, x := range c.request().In {
@@ -55,8 +55,7 @@ func (c attentionCase) operands() [][]byte {
 	return in
 }
 
-// checkRows compares rows of a result, at random and the last ones, with the
-// reference.
+// checkRows compares random rows and the last rows of a result with the reference.
 func (c attentionCase) checkRows(in [][]byte, out []byte, n int) error {
 	decode := func(b []byte, first, n int) *op.Array {
 		x := op.NewArray(op.Shape{1, n / c.d, c.d})
@@ -88,7 +87,7 @@ func (c attentionCase) checkRows(in [][]byte, out []byte, n int) error {
 	return nil
 }
 
-// gpuAttention are sizes that nothing was tuned for.
+// gpuAttention are sizes that were not tuned.
 var gpuAttention = []attentionCase{
 	{op.F16, false, 1, 2, 2, 128, 128, 64}, {op.F16, true, 1, 2, 2, 256, 256, 128}, {op.BF16, true, 2, 3, 3, 509, 509, 128}, {op.F16, false, 1, 8, 2, 1000, 1999, 80},
 	{op.F16, true, 2, 140, 70, 333, 777, 64}, {op.BF16, false, 1, 3, 1, 2049, 4099, 96}, {op.F16, true, 1, 4, 4, 700, 301, 128}, {op.F16, true, 1, 5, 5, 600, 600, 256},
@@ -118,7 +117,7 @@ func TestGPUAttention(t *testing.T) {
 	}
 }
 
-// attentionBench are batch 4, or 2 of the longest, of 32 heads, as the bars are.
+// attentionBench returns cases with 32 heads and batch 4, or batch 2 for the longest.
 func attentionBench() (cases []attentionCase) {
 	for _, d := range []int{128, 64} {
 		for _, n := range []int{2048, 4096, 8192, 16384} {
@@ -130,7 +129,7 @@ func attentionBench() (cases []attentionCase) {
 	return cases
 }
 
-// attentionTried are the variants that are timed, for heads of one length or all.
+// attentionTried are the variants to measure.
 var attentionTried = []attentionWgmma{
 	{Groups: 2, Keys: 128, Stages: 2, Head: 128},
 	{Groups: 2, Keys: 128, Stages: 2, Turns: true, Head: 128},
@@ -143,7 +142,7 @@ var attentionTried = []attentionWgmma{
 	{Groups: 3, Keys: 96, Stages: 3, Turns: true, Head: 64},
 }
 
-// BenchmarkGPUAttention times the kernels of warpgroups, and that of warps.
+// BenchmarkGPUAttention measures the wgmma kernels and the mma kernel.
 func BenchmarkGPUAttention(b *testing.B) {
 	g := openGPU(b)
 	for _, c := range attentionBench() {
@@ -173,8 +172,8 @@ func BenchmarkGPUAttentionChosen(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUAttentionDecode times one query and few ones on long caches. The bar
-// is the time that reading keys and values takes.
+// BenchmarkGPUAttentionDecode measures one query and a few queries on long caches. The lower bound
+// is the time to read the keys and values.
 func BenchmarkGPUAttentionDecode(b *testing.B) {
 	g := openGPU(b)
 	for _, c := range []attentionCase{
@@ -189,7 +188,7 @@ func BenchmarkGPUAttentionDecode(b *testing.B) {
 	}
 }
 
-// compareAttention checks and times plans for one case over the same operands.
+// compareAttention checks and measures plans for one case with the same operands.
 func (g *gpu) compareAttention(b *testing.B, c attentionCase, plans []*Plan) {
 	in := c.operands()
 	n := int64(c.t.Size() * c.b * c.h * c.tq * c.d)
@@ -213,7 +212,7 @@ func (g *gpu) compareAttention(b *testing.B, c attentionCase, plans []*Plan) {
 			}
 			for _, s := range p.Stages {
 				if i := g.code[s.Kernel].fn.Info(); i.Spilled > 0 {
-					b.Errorf("%s: %d registers and %d bytes spilt", s.Kernel.Name, i.Registers, i.Spilled)
+					b.Errorf("%s: %d registers and %d bytes spilled", s.Kernel.Name, i.Registers, i.Spilled)
 				}
 			}
 			if err := g.stream.Set32(arrays.arrays[portable.OutputRef][0], optest.Poison, n/4); err != nil {

@@ -5,11 +5,11 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// half is one of the types of 16 bits that tensor cores multiply, two elements to
-// a register.
+// half is float16 or bfloat16: the 16-bit types that tensor cores multiply. A register holds two
+// elements.
 type half op.DType
 
-// pack rounds two numbers, the first for the low half.
+// pack rounds two numbers and packs them into a register, low in the low half.
 func (h half) pack(low, high ptx.F32) ptx.B32 {
 	if op.DType(h) == op.BF16 {
 		return high.PackBF16(low).B32()
@@ -35,7 +35,7 @@ func (h half) wgmma(k *ptx.Kernel, acc []ptx.Var[ptx.F32], a, b ptx.Tile, w ptx.
 	k.WgmmaF16(acc, a, b, w)
 }
 
-// wgmmaRegs multiplies a matrix in registers by one in shared memory.
+// wgmmaRegs multiplies a matrix in registers by a matrix in shared memory.
 func (h half) wgmmaRegs(k *ptx.Kernel, acc []ptx.Var[ptx.F32], a [4]ptx.B32, b ptx.Tile, w ptx.Wgmma) {
 	if op.DType(h) == op.BF16 {
 		k.WgmmaBF16Regs(acc, [4]ptx.BF16x2{a[0].BF16x2(), a[1].BF16x2(), a[2].BF16x2(), a[3].BF16x2()}, b, w)

@@ -8,14 +8,14 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// attentionResult counts the result among the arrays of an attention, behind q, k and v.
+// attentionResult is the index of the result among the arrays of an attention; it follows q, k and v.
 const attentionResult = op.AttentionV + 1
 
-// attentionStrided says whether rows of q, k and v, and of the result, have strides, which are
-// parameters. Otherwise rows are contiguous.
+// attentionStrided says whether the kernel takes strides as parameters: Operands for q, k and v,
+// Result for the result. Otherwise rows are contiguous.
 type attentionStrided struct{ Operands, Result bool }
 
-// of reports whether it holds for an array.
+// of reports whether array i has strides.
 func (l attentionStrided) of(i int) bool {
 	if i == attentionResult {
 		return l.Result
@@ -23,21 +23,21 @@ func (l attentionStrided) of(i int) bool {
 	return l.Operands
 }
 
-// attentionSteps is how many pairs of elements are from one of the batch, one matrix and
-// one row to the next, and from one head to the next of those in one matrix.
+// attentionSteps holds the strides of an array, in pairs of elements: between batch entries,
+// between matrices, between rows, and between the heads of a packed matrix.
 type attentionSteps struct{ batch, matrix, row, head ptx.U32 }
 
-// attentionHead is where the rows of a matrix begin.
+// attentionHead locates the rows of a matrix in each array.
 type attentionHead struct {
 	q, kv ptx.U32 // rows before the head
 	start [4]ptx.U32
 }
 
-// attentionLine is where a row begins: its number among all rows or, by strides, the
-// pairs before it.
+// attentionLine locates a row: its index among all rows if rows are contiguous, otherwise its
+// offset in pairs of elements.
 type attentionLine ptx.U32
 
-// declareSteps declares the parameters that strides add.
+// declareSteps declares the parameters for strides, if there are any.
 func (a *attentionArgs) declareSteps(k *ptx.Kernel) {
 	if a.strided == (attentionStrided{}) {
 		return
@@ -51,7 +51,7 @@ func (a *attentionArgs) declareSteps(k *ptx.Kernel) {
 	}
 }
 
-// steps returns the arguments of what declareSteps declares.
+// steps returns the arguments for the parameters that declareSteps declares.
 func (c *attentionCut) steps() []Arg {
 	if c.strided == (attentionStrided{}) {
 		return nil
@@ -76,8 +76,8 @@ func (c *attentionCut) steps() []Arg {
 	return args
 }
 
-// lay takes the layouts of a request. Rows begin at multiples of 16 bytes, as copies of
-// tiles do.
+// lay reads the layouts of a request. Rows must begin at multiples of 16 bytes, because tiles are
+// copied in pieces of 16 bytes.
 func (c *attentionCut) lay(r *portable.Request) (err error) {
 	layouts, laid := portable.AttentionLayouts(r)
 	if !laid {
@@ -120,14 +120,15 @@ func (c *attentionCut) operand(i int) Arg {
 	return a
 }
 
-// mapped reports whether tensor maps can describe the operands: none of them may be broadcast.
+// mapped reports whether tensor maps can describe the operands. A tensor map cannot describe a
+// broadcast operand.
 func (c *attentionCut) mapped() bool {
 	return !c.strided.Operands || !slices.ContainsFunc(c.places[:attentionResult], func(p portable.AttentionPlace) bool {
 		return p.Batch == 0 || p.Head == 0 || p.Row == 0
 	})
 }
 
-// head returns where the rows of a matrix begin.
+// head locates the rows of matrix head.
 func (a *attentionArgs) head(head ptx.U32) *attentionHead {
 	h := &attentionHead{q: head.Mul(a.rows), kv: head.Div(a.group).Mul(a.tk)}
 	for i, s := range a.steps {
@@ -148,7 +149,7 @@ func (a *attentionArgs) operand(i int) ptx.Global[ptx.B32] {
 	return [...]ptx.Global[ptx.B32]{a.q, a.keys, a.values}[i]
 }
 
-// line returns where a row of a matrix begins, in array i.
+// line locates a row of a matrix in array i.
 func (a *attentionArgs) line(i int, of *attentionHead, row ptx.U32) attentionLine {
 	queries := i == op.AttentionQ || i == attentionResult
 	switch s := a.steps[i]; {
@@ -162,7 +163,7 @@ func (a *attentionArgs) line(i int, of *attentionHead, row ptx.U32) attentionLin
 	return attentionLine(of.kv.Add(row))
 }
 
-// pair returns how many pairs are before one of a row.
+// pair returns the offset of a pair of a row in array i, in pairs.
 func (a *attentionArgs) pair(i int, row attentionLine, pair ptx.U32) ptx.U32 {
 	if a.strided.of(i) {
 		return ptx.U32(row).Add(pair)
@@ -170,7 +171,7 @@ func (a *attentionArgs) pair(i int, row attentionLine, pair ptx.U32) ptx.U32 {
 	return ptx.U32(row).MulAdd(a.d2, pair)
 }
 
-// piece returns how many words are before a piece of 16 bytes of a row.
+// piece returns the offset of a 16-byte piece of a row in array i, in words.
 func (a *attentionArgs) piece(i int, row attentionLine, piece ptx.U32) ptx.U32 {
 	if a.strided.of(i) {
 		return piece.MulAdd(ptx.U(4), a.words(ptx.U32(row)))

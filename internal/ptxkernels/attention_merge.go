@@ -5,13 +5,13 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// mergedRow is a row of results in the registers of a warp, not divided by the
-// sum of weights yet.
+// mergedRow is a row of results in the registers of a warp, before the division by the sum of
+// weights.
 type mergedRow struct {
 	limit, total ptx.F32 // the greatest score (times scale, to base 2), the sum of weights
 	sums         [][2]ptx.Var[ptx.F32]
-	at           []ptx.U32  // pairs that the lane has
-	in           []ptx.Pred // whether there are such
+	at           []ptx.U32  // indices of the lane's pairs
+	in           []ptx.Pred // whether the row has these pairs
 }
 
 // each calls f for each pair that the lane has.
@@ -21,9 +21,9 @@ func (e *mergedRow) each(k *ptx.Kernel, f func(at ptx.U32, v [2]ptx.F32)) {
 	}
 }
 
-// mergeRows adds up parts of a row that were summed over different keys, each
-// relative to its own greatest score: note returns that and the sum of weights,
-// load a pair of sums.
+// mergeRows merges the partials of a row, which were summed over different keys. Each partial is
+// relative to its own greatest score. note returns the greatest score and the sum of weights of a
+// partial; load returns a pair of its sums.
 func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(part ptx.U32) [2]ptx.F32, load func(part, at ptx.U32) [2]ptx.F32) *mergedRow {
 	largest, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
 	k.Count(parts, func(i ptx.U32) { ptx.MaxTo(largest, note(i)[0]) })
@@ -49,7 +49,7 @@ func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(pa
 	return e
 }
 
-// finishRow divides and stores a row that a warp has merged, or repairs it.
+// finishRow divides a merged row by the sum of weights and stores it, or repairs it if hidden keys made it NaN.
 func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *mergedRow, of *attentionHead, row, seen, hidden ptx.U32) {
 	factor := ptx.Select(seen.Eq(ptx.U(0)), ptx.F(0), e.total.Rcp())
 	store := func() {
@@ -73,8 +73,7 @@ func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *merged
 	k.IfElse(broken.Get().Eq(ptx.U(0)), store, func() { w.repair(of, row, seen) })
 }
 
-// attentionMerge is the second stage of split-K attention, whose keys were divided among blocks:
-// one warp merges each row.
+// attentionMerge is the second stage of split-K attention: one warp merges the partials of one row.
 type attentionMerge struct {
 	Type           op.DType
 	Causal, Packed bool

@@ -5,18 +5,18 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// attentionMMA is attention by the products of warps, for sm_80 and later. It goes through the keys
-// once (Dao: FlashAttention-2): a block has the queries of 16 rows for each of Rows warps, in
-// registers, and a tile of keys and values in shared memory while the next tile is copied. A
-// greater score scales the sums down (online softmax).
+// attentionMMA is attention with the mma instruction, for sm_80 and later. It reads the keys once
+// (Dao: FlashAttention-2). Each of the Rows warps of a block keeps 16 rows of queries in registers.
+// The block multiplies a tile of keys and values in shared memory while it copies the next tile.
+// When a greater score appears, the sums are scaled down (online softmax).
 //
-// Sides warps share the rows and divide the keys of a tile, if there are too few rows to divide.
+// If there are too few rows to occupy the warps, Sides warps share the same rows and divide the keys of a tile.
 type attentionMMA struct {
 	Type           op.DType
 	Causal         bool
 	Packed         bool // rows of several heads in one matrix
-	Split          bool // the keys are divided among blocks: results are parts, in float32
-	Head           int  // elements of a row in shared memory: those beyond d are 0
+	Split          bool // blocks divide the keys and store float32 partials
+	Head           int  // elements of a row in shared memory; elements from d on are 0
 	Rows, Sides    int
 	Keys           int // of a tile
 	AlignedWeights attentionStrided
@@ -27,7 +27,7 @@ func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
 // shared returns the bytes of shared memory.
 func (s attentionMMA) shared() int { return 4 * s.pitch() * (16*s.Rows + 4*s.Keys) }
 
-// products returns what multiplies matrices of the type.
+// products returns the code that multiplies matrices of type s.Type.
 func (s attentionMMA) products(k *ptx.Kernel, qs ptx.Shared[ptx.B32], slice ptx.U32) attentionProducts {
 	if s.Type == op.F32 {
 		return newSingleProducts(s, k, qs, slice)
@@ -37,16 +37,17 @@ func (s attentionMMA) products(k *ptx.Kernel, qs ptx.Shared[ptx.B32], slice ptx.
 
 // attentionProducts multiplies matrices in shared memory for a warp.
 type attentionProducts interface {
-	// keys adds to scores the products of the queries of the warp and keys, from
+	// keys computes scores += queries x keys, for the queries of the warp and the keys of tile from
 	// row on.
 	keys(tile ptx.Shared[ptx.B32], row ptx.U32, scores [][4]ptx.Var[ptx.F32])
-	// values adds to sums the products of weights, which a lane has where scores
-	// were, and values, from row on.
+	// values computes sums += weights x values, for the values of tile from row on. The weights
+	// have the register layout of the scores.
 	values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][4]ptx.F32, sums [][4]ptx.Var[ptx.F32])
 }
 
-// build writes the kernel. The layouts are those of mma.m16n8k16 in the PTX manual: of a product of
-// 16 by 8, a lane has the rows lane/4 and lane/4 + 8, and the columns 2(lane%4) and the next.
+// build writes the kernel. It uses the fragment layout of mma.m16n8k16 in the PTX manual: in a
+// product of 16 by 8, a lane holds the rows lane/4 and lane/4 + 8 of the columns 2(lane%4) and
+// 2(lane%4) + 1.
 func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	c := &attentionWarps{s: s, k: k}
@@ -61,23 +62,23 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	c.store()
 }
 
-// attentionWarps is the code of an attentionMMA.
+// attentionWarps holds the values that the code of an attentionMMA uses.
 type attentionWarps struct {
 	s             attentionMMA
 	k             *ptx.Kernel
 	a             *attentionArgs
-	parts, shares ptx.Global[ptx.F32] // of splits: sums that are not divided yet; the greatest score and the sum of weights
+	parts, shares ptx.Global[ptx.F32] // of splits: sums before the division; the greatest score and the sum of weights
 	per           ptx.U32             // keys of a split
 	tiles         ptx.U32             // of a head
 	qs, ks, vs    ptx.Shared[ptx.B32]
 
 	t, lane, warp  ptx.U32
-	side, slice    ptx.U32 // which part of the keys, and which rows, the warp has
+	side, slice    ptx.U32 // which part of the keys the warp multiplies, and which rows
 	of             *attentionHead
 	first          ptx.U32 // row of the tile
-	lo, end        ptx.U32 // keys that are multiplied
-	whole          ptx.U32 // keys below are seen by all rows
-	hidden         ptx.U32 // keys from here on are seen by no row
+	lo, end        ptx.U32 // range of keys that the block multiplies
+	whole          ptx.U32 // all rows see the keys below whole
+	hidden         ptx.U32 // no row sees the keys from hidden on
 	row, sees      [2]ptx.U32
 	largest, total [2]ptx.Var[ptx.F32]
 	sums           [][4]ptx.Var[ptx.F32]
@@ -105,7 +106,7 @@ func (c *attentionWarps) declare(to *epilogue) {
 	c.vs = ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
 }
 
-// find computes which rows the block has, and which keys they see.
+// find computes the rows of the block and the keys that these rows see.
 func (c *attentionWarps) find() {
 	s, k, a := c.s, c.k, c.a
 	c.t, c.lane = k.Special(ptx.TidX), k.Special(ptx.LaneID)
@@ -114,13 +115,13 @@ func (c *attentionWarps) find() {
 	if s.Sides > 1 {
 		c.side, c.slice = c.warp.Div(ptx.N(s.Rows)), c.warp.Rem(ptx.N(s.Rows))
 	}
-	// The last tiles, which see most, go first.
+	// Start with the last tiles: they see the most keys.
 	block := k.Special(ptx.CtaidX)
 	head := block.Div(c.tiles)
 	first := c.tiles.Sub(ptx.U(1)).Sub(block.Rem(c.tiles)).Mul(ptx.N(16 * s.Rows))
 	c.of, c.first = a.head(head), first
 
-	// The rows of the tile see keys up to end; all of them see those below whole.
+	// Some row of the tile sees the keys below end; all rows see the keys below whole.
 	c.lo, c.end, c.whole = ptx.U(0), a.tk, a.tk
 	if s.Causal {
 		last := first.Add(ptx.N(16*s.Rows - 1)).Min(a.rows.Sub(ptx.U(1)))
@@ -138,7 +139,7 @@ func (c *attentionWarps) find() {
 	}
 }
 
-// load starts to copy n rows of operand x from row on into tile; rows from limit on are 0.
+// load starts to copy n rows of operand x, from row on, to tile. Rows from limit on become 0.
 func (c *attentionWarps) load(tile ptx.Shared[ptx.B32], x int, row, limit ptx.U32, n int) {
 	s, k, a, threads := c.s, c.k, c.a, c.s.threads()
 	pieces := s.Head * s.Type.Size() / 16
@@ -175,7 +176,7 @@ func (c *attentionWarps) load(tile ptx.Shared[ptx.B32], x int, row, limit ptx.U3
 	}
 }
 
-// stage starts to copy keys and values from at on into half i of the tiles.
+// stage starts to copy the keys and values from at on to buffer i of the two buffers for tiles.
 func (c *attentionWarps) stage(i, at ptx.U32) {
 	off := i.Mul(ptx.N(c.s.Keys * c.s.pitch()))
 	c.load(c.ks.At(off), op.AttentionK, at, c.end, c.s.Keys)
@@ -183,7 +184,7 @@ func (c *attentionWarps) stage(i, at ptx.U32) {
 	c.k.CopyCommit()
 }
 
-// fragments returns n products of 16 by 8, zeros at first.
+// fragments returns accumulators for n products of 16 by 8, set to 0.
 func (c *attentionWarps) fragments(n int) [][4]ptx.Var[ptx.F32] {
 	f := make([][4]ptx.Var[ptx.F32], n)
 	for i := range f {
@@ -194,7 +195,7 @@ func (c *attentionWarps) fragments(n int) [][4]ptx.Var[ptx.F32] {
 	return f
 }
 
-// multiply goes through the keys of the warp, tile by tile.
+// multiply loops over the tiles of keys and values, and multiplies the warp's part of each.
 func (c *attentionWarps) multiply() {
 	s, k, a := c.s, c.k, c.a
 	w := s.products(k, c.qs, c.slice)
@@ -227,7 +228,7 @@ func (c *attentionWarps) multiply() {
 	}
 }
 
-// mask hides scores of keys, from the given one on, that rows do not see.
+// mask sets the scores of keys that a row does not see to -Inf. The first score belongs to key from.
 func (c *attentionWarps) mask(scores [][4]ptx.Var[ptx.F32], from ptx.U32) {
 	key := from.Add(c.lane.And(ptx.U(3)).Mul(ptx.U(2)))
 	for j := range scores {
@@ -238,8 +239,7 @@ func (c *attentionWarps) mask(scores [][4]ptx.Var[ptx.F32], from ptx.U32) {
 	}
 }
 
-// weigh returns the weights of the scores, and scales what is summed up to the greatest
-// score so far.
+// weigh returns the weights of the scores, and rescales the sums to the greatest score so far.
 func (c *attentionWarps) weigh(scores [][4]ptx.Var[ptx.F32]) [][4]ptx.F32 {
 	weights := make([][4]ptx.F32, len(scores))
 	var base, down [2]ptx.F32
@@ -268,7 +268,8 @@ func (c *attentionWarps) weigh(scores [][4]ptx.Var[ptx.F32]) [][4]ptx.F32 {
 	return weights
 }
 
-// store stores the rows of a warp that has seen all keys, or unites it with others.
+// store stores the rows of the warp. If the keys were divided among sides or splits, it merges or
+// stores the partials.
 func (c *attentionWarps) store() {
 	s, k, a := c.s, c.k, c.a
 	if s.Sides == 1 && !s.Split {
@@ -293,11 +294,11 @@ func (c *attentionWarps) store() {
 		u.direct()
 		return
 	}
-	k.Sync() // the tiles are not needed any more
+	k.Sync() // all warps have read the tiles
 	u.merge(ptx.CastShared[ptx.F32](c.ks), ptx.CastShared[ptx.F32](c.vs))
 }
 
-// quad combines x of the four lanes that share a row.
+// quad reduces x over the four lanes that share a row, by f.
 func quad(x ptx.F32, f func(x, y ptx.F32) ptx.F32) ptx.F32 {
 	for n := 1; n < 4; n *= 2 {
 		x = f(x, ptx.ShuffleXor(x, ptx.N(n)))

@@ -2,38 +2,37 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// attentionPipe is the code of an attentionWgmma: what warps that copy and those that
-// multiply have in common, and what the latter have of their own.
+// attentionPipe holds the values that the code of an attentionWgmma uses: first the values that all
+// warps use, then the values of the warps that multiply.
 type attentionPipe struct {
 	s                                           attentionWgmma
 	k                                           *ptx.Kernel
 	a                                           *attentionArgs
 	mq, mk, mv                                  ptx.TensorMap
-	counter                                     ptx.Global[ptx.U32] // of tiles of queries taken, where some see more than others
-	tiles, heads, total                         ptx.U32             // tiles of queries: of a head and of all
-	together                                    ptx.U32             // heads that are taken together
+	counter                                     ptx.Global[ptx.U32] // number of query tiles that blocks have taken, if causal
+	tiles, heads, total                         ptx.U32             // tiles: query tiles of a head; total: query tiles of all heads
+	together                                    ptx.U32             // heads whose keys and values blocks use at the same time
 	qs, ks, vs                                  ptx.Shared[ptx.B32]
 	fullQ, emptyQ, fullK, emptyK, fullV, emptyV ptx.MBarrier
 	fullW, emptyW                               ptx.MBarrier
-	work                                        ptx.Shared[ptx.U32] // numbers of tiles of queries, one ahead
+	work                                        ptx.Shared[ptx.U32] // indices of the current and the next query tile
 
 	mine          ptx.U32 // number of the warpgroup
 	lane          ptx.U32
 	scores, sums  []ptx.Var[ptx.F32]
-	weights       []ptx.Var[ptx.B32]  // of two columns each
-	limit, weight [2]ptx.Var[ptx.F32] // of each row the greatest score and the sum of weights
+	weights       []ptx.Var[ptx.B32]  // each of two columns
+	limit, weight [2]ptx.Var[ptx.F32] // greatest score and sum of weights of each row
 	turn          ptx.Var[ptx.U32]    // tiles of keys so far
 	sees          [2]ptx.U32
 }
 
-// stage returns where tile i is, and the parity of its phase.
+// stage returns the stage of tile i and the parity of the phase of its barrier.
 func (p *attentionPipe) stage(i ptx.U32) (stage, phase ptx.U32) {
 	n := ptx.N(p.s.Stages)
 	return i.Rem(n), i.Div(n).And(ptx.U(1))
 }
 
-// tell is how one thread gives the number of a tile of queries to all others, and
-// counts the round.
+// tell sends the index of a query tile from one thread to all other threads, and increments round.
 func (p *attentionPipe) tell(round ptx.Var[ptx.U32], work ptx.U32) {
 	slot, phase := round.Get().And(ptx.U(1)), round.Get().Shr(ptx.U(1)).And(ptx.U(1))
 	p.emptyW.At(slot).Wait(phase.Xor(ptx.U(1)))
@@ -42,7 +41,7 @@ func (p *attentionPipe) tell(round ptx.Var[ptx.U32], work ptx.U32) {
 	ptx.AddTo(round, ptx.U(1))
 }
 
-// told is how a warp, or one thread of one, is told the number.
+// told waits for the index that tell sends. All lanes of a warp call it (warp is true), or a single thread.
 func (p *attentionPipe) told(round ptx.Var[ptx.U32], warp bool) ptx.U32 {
 	slot, phase := round.Get().And(ptx.U(1)), round.Get().Shr(ptx.U(1)).And(ptx.U(1))
 	p.fullW.At(slot).Wait(phase)
@@ -57,7 +56,7 @@ func (p *attentionPipe) told(round ptx.Var[ptx.U32], warp bool) ptx.U32 {
 	return work
 }
 
-// release tells the warp that copies that this warp does not need a tile any more.
+// release signals to the warp that copies that this warp no longer needs a tile.
 func (p *attentionPipe) release(bar ptx.MBarrier) {
 	p.k.If(p.lane.Eq(ptx.U(0)), func() { bar.Arrive() })
 }
@@ -75,8 +74,8 @@ func (p *attentionPipe) multiplyKeys(stage ptx.U32) {
 	p.k.WgmmaCommit()
 }
 
-// multiplyValues starts sums += weights x values. The values lie along the head,
-// not along the sum.
+// multiplyValues starts sums += weights x values. The rows of values run along the head and not
+// along the dimension of the sum, so the operand is transposed.
 func (p *attentionPipe) multiplyValues(weights [][4]ptx.B32, stage ptx.U32) {
 	s := p.s
 	b := ptx.NewTile(p.vs.At(stage.Mul(ptx.N(s.Keys*s.Head/2))), ptx.Swizzle128, s.Keys*128, 1024)
@@ -86,8 +85,8 @@ func (p *attentionPipe) multiplyValues(weights [][4]ptx.B32, stage ptx.U32) {
 	p.k.WgmmaCommit()
 }
 
-// registerWeights returns the weights as register operands: the accumulator layout of a product of
-// 64 by 8 columns has the order that the operand layout of 64 by 16 needs.
+// registerWeights returns the weights as register operands. It moves no data: the accumulator
+// layout of two products of 64 by 8 is the operand layout of a matrix of 64 by 16.
 func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
 	x := make([][4]ptx.B32, p.s.Keys/16)
 	for c := range x {
@@ -98,7 +97,7 @@ func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
 	return x
 }
 
-// mask hides the scores of the tile that begins at key from that the rows do not see.
+// mask sets the scores of keys that a row does not see to -Inf. The tile begins at key from.
 func (p *attentionPipe) mask(from ptx.U32) {
 	first := from.Add(p.lane.And(ptx.U(3)).Mul(ptx.U(2)))
 	for i := range 2 {
@@ -112,13 +111,13 @@ func (p *attentionPipe) mask(from ptx.U32) {
 	}
 }
 
-// weigh makes weights of the scores, in place, and returns what all that was
-// summed up before is to be multiplied by.
+// weigh replaces the scores by their weights. It returns, for each row, the factor by which the
+// caller must multiply the sums of the earlier tiles.
 func (p *attentionPipe) weigh() (down [2]ptx.F32) {
 	s, scale := p.s, p.a.scale
 	var base [2]ptx.F32
 	for i := range 2 {
-		// Two chains, for the latency.
+		// Two independent chains hide the latency of max.
 		top := [2]ptx.F32{p.limit[i].Get(), p.scores[2*i+1].Get()}
 		for j := range s.Keys / 8 {
 			for e := range 2 {
@@ -149,14 +148,14 @@ func (p *attentionPipe) weigh() (down [2]ptx.F32) {
 	return down
 }
 
-// keep rounds the weights.
+// keep rounds the weights to s.Type and stores them in p.weights.
 func (p *attentionPipe) keep() {
 	for i := range p.weights {
 		p.weights[i].Set(half(p.s.Type).pack(p.scores[2*i].Get(), p.scores[2*i+1].Get()))
 	}
 }
 
-// consume is a warpgroup that multiplies.
+// consume is the code of a warpgroup that multiplies.
 func (p *attentionPipe) consume() {
 	k, s := p.k, p.s
 	t := k.Special(ptx.TidX)
@@ -181,7 +180,7 @@ func (p *attentionPipe) consume() {
 	}
 	p.each(func() ptx.U32 { return p.told(round, true) }, func(w *attentionWork) {
 		of := p.a.head(w.head)
-		first := w.first.Add(p.mine.Mul(ptx.U(64))).Add(warp.Mul(ptx.U(16))) // of the rows of the warp
+		first := w.first.Add(p.mine.Mul(ptx.U(64))).Add(warp.Mul(ptx.U(16))) // first row of the warp
 		p.clear(first)
 		p.fullQ.Wait(round.Get().Add(ptx.U(1)).And(ptx.U(1)))
 		p.multiplyTiles(w)
@@ -190,7 +189,7 @@ func (p *attentionPipe) consume() {
 	})
 }
 
-// clear begins with a tile of queries: the rows of the warp are from first on.
+// clear resets the sums and limits for a new query tile, in which the rows of the warp begin at first.
 func (p *attentionPipe) clear(first ptx.U32) {
 	row := [2]ptx.U32{first.Add(p.lane.Shr(ptx.U(2)))}
 	row[1] = row[0].Add(ptx.U(8))
@@ -204,8 +203,8 @@ func (p *attentionPipe) clear(first ptx.U32) {
 	}
 }
 
-// multiplyTiles goes through the tiles of keys from the last one to the first. The values of
-// the first, which come last, are left to finishTile.
+// multiplyTiles loops over the tiles of keys from the last one to the first. It leaves the values
+// of the first tile to finishTile.
 func (p *attentionPipe) multiplyTiles(w *attentionWork) {
 	k, s := p.k, p.s
 	left := ptx.NewVar(k, w.n.Sub(ptx.U(1)))
@@ -224,8 +223,8 @@ func (p *attentionPipe) multiplyTiles(w *attentionWork) {
 	k.While(func() ptx.Pred { return left.Get().Gt(ptx.U(0)) }, func() { p.multiplyTile(left, false) })
 }
 
-// multiplyTile multiplies the next tile of keys, and the values of the one before. It counts
-// left down, the number of the tile.
+// multiplyTile multiplies the next tile of keys and the values of the previous tile. It decrements
+// left, the index of the tile.
 func (p *attentionPipe) multiplyTile(left ptx.Var[ptx.U32], masked bool) {
 	k := p.k
 	left.Set(left.Get().Sub(ptx.U(1)))
@@ -238,7 +237,7 @@ func (p *attentionPipe) multiplyTile(left ptx.Var[ptx.U32], masked bool) {
 	k.WgmmaFence()
 	p.multiplyKeys(st)
 	p.fullV.At(last).Wait(lastPhase)
-	k.WgmmaFence() // again, for the weights: after a branch
+	k.WgmmaFence() // a second fence for the registers of the weights: fullV.Wait branches
 	p.multiplyValues(resident, last)
 	p.end()
 	k.WgmmaWait(1)
@@ -275,9 +274,9 @@ func (p *attentionPipe) finishTile(w *attentionWork, out *attentionStore) {
 	out.do(k, p.a, p.sums, factor)
 }
 
-// begin waits for the turn of the warpgroup to start products, and end gives it to
-// the next one. A register has the number of the barrier, so that no branch stands
-// between products.
+// begin waits until it is the warpgroup's turn to start products; end passes the turn to the next
+// warpgroup. The number of the barrier is in a register, so that there is no branch between
+// products.
 func (p *attentionPipe) begin() {
 	if p.s.Turns {
 		p.k.Raw("bar.sync $$, 256", p.mine.Add(ptx.U(1)))

@@ -5,7 +5,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// pitch returns how many words lie between rows in shared memory.
+// pitch returns the row stride in shared memory, in words.
 func (s attentionMMA) pitch() int {
 	if s.Type == op.F32 {
 		return s.Head + 4 // rows begin 4 banks apart
@@ -13,8 +13,8 @@ func (s attentionMMA) pitch() int {
 	return s.Head / 2
 }
 
-// piece returns the word of a row at which the 16-byte piece c begins. The pieces of 16-bit types
-// are permuted by the row modulo 8, so that the rows of a matrix have no bank conflicts.
+// piece returns the first word of the 16-byte piece c of a row. The pieces of 16-bit types are
+// permuted by the row modulo 8, so that loads of a matrix have no bank conflicts.
 func (s attentionMMA) piece(c, row ptx.U32) ptx.U32 {
 	if s.Type != op.F32 {
 		c = c.Xor(row)
@@ -22,9 +22,10 @@ func (s attentionMMA) piece(c, row ptx.U32) ptx.U32 {
 	return c.Mul(ptx.U(4))
 }
 
-// matrixLane is the address that a lane gives ldmatrix, for four matrices of 8 rows of 16 bytes:
-// the matrix and the row. For operands that are summed along their rows (keys), the second matrix
-// is beside the first; for queries, and for values, which are transposed, it is below the first.
+// matrixLane has the parts of the address that a lane passes to ldmatrix, for four matrices of 8
+// rows of 16 bytes: the row, and the low and high bit of the index of the matrix. For keys, which
+// are summed along their rows, the second matrix is to the right of the first. For queries, and for
+// values, which are transposed, it is below the first.
 type matrixLane struct {
 	row, low, high ptx.U32
 }
@@ -38,7 +39,7 @@ func newMatrixLane(k *ptx.Kernel) matrixLane {
 func (m matrixLane) below() ptx.U32  { return m.low.MulAdd(ptx.U(8), m.row) }
 func (m matrixLane) beside() ptx.U32 { return m.high.MulAdd(ptx.U(8), m.row) }
 
-// halfProducts multiplies in types of 16 bits, by m16n8k16.
+// halfProducts multiplies 16-bit types with mma.m16n8k16.
 type halfProducts struct {
 	s       attentionMMA
 	k       *ptx.Kernel
@@ -50,7 +51,7 @@ func newHalfProducts(s attentionMMA, k *ptx.Kernel, qs ptx.Shared[ptx.B32], slic
 	p := &halfProducts{s: s, k: k, m: newMatrixLane(k)}
 	at := p.places(qs, slice.MulAdd(ptx.U(16), p.m.below()), p.m.high)
 	p.queries = func(c int) [4]ptx.B32 { return p.load(at, 0, c, false) }
-	if s.Head <= 128 { // there are registers for all
+	if s.Head <= 128 { // the queries fit into registers
 		resident := make([][4]ptx.B32, s.Head/16)
 		for c := range resident {
 			resident[c] = p.queries(c)
@@ -60,8 +61,7 @@ func newHalfProducts(s attentionMMA, k *ptx.Kernel, qs ptx.Shared[ptx.B32], slic
 	return p
 }
 
-// places returns where the pieces 2c (or the next one, if bit is set) of a row
-// are, for c modulo 4.
+// places returns the addresses of the pieces 2c (2c+1 if bit is 1) of a row, for c from 0 to 3.
 func (p *halfProducts) places(x ptx.Shared[ptx.B32], row, bit ptx.U32) (at [4]ptx.Shared[ptx.B32]) {
 	for c := range at {
 		if 16*c < p.s.Head {
@@ -103,9 +103,9 @@ func (p *halfProducts) values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][
 	}
 }
 
-// singleProducts multiplies float32 by m16n8k8 of TF32, which has 11 of the 24 bits: each operand
-// is the sum of two TF32 numbers, and three of the four products are added. The omitted product is
-// at most 2**-20 of the result, a few roundings.
+// singleProducts multiplies float32 with mma.m16n8k8 of TF32, which has 11 of the 24 significant
+// bits. Each operand is split into a sum of two TF32 numbers, and three of the four products are
+// added. The omitted product is at most 2**-20 of the result, which is a few rounding errors.
 type singleProducts struct {
 	s       attentionMMA
 	k       *ptx.Kernel
@@ -119,17 +119,16 @@ func newSingleProducts(s attentionMMA, k *ptx.Kernel, qs ptx.Shared[ptx.B32], sl
 	return p
 }
 
-// split returns the two parts of a number: the nearest TF32 number, with halves rounded away from
-// 0, and the rest, whose lowest bits the products ignore. cvt.rna.tf32 would take five instructions
-// here, because it handles NaN. A NaN that overflows in the first part is still a NaN in the
-// second.
+// split splits a number into the nearest TF32 number (halves are rounded away from 0) and the rest,
+// whose lowest bits the products ignore. cvt.rna.tf32 would take five instructions here, because it
+// handles NaN. If the addition overflows a NaN in the first part, the second part is still NaN.
 func split(x ptx.F32) (high, low ptx.B32) {
 	const ignored = 1<<13 - 1
 	high = x.Bits().U32().Add(ptx.U((ignored + 1) / 2)).And(ptx.U(^uint32(ignored))).B32()
 	return high, x.Sub(high.Float()).Bits()
 }
 
-// mma adds the product of a and b, in parts, to acc: the small ones first.
+// mma adds the products of the parts of a and b to acc, the small products first.
 func (p *singleProducts) mma(acc *[4]ptx.Var[ptx.F32], a [2][4]ptx.B32, b [2][2]ptx.B32) {
 	p.k.MmaTF32(acc, a[1], b[0])
 	p.k.MmaTF32(acc, a[0], b[1])
@@ -155,9 +154,9 @@ func (p *singleProducts) keys(tile ptx.Shared[ptx.B32], row ptx.U32, scores [][4
 	}
 }
 
-// values takes the keys of 8 in the order in which a lane has their weights: the
-// column q of the first operand is key 2q, and column q+4 key 2q+1, where q is the
-// lane modulo 4. The rows of the second follow.
+// values multiplies each 8 keys in the order in which a lane holds their weights: with q the lane
+// modulo 4, column q of the first operand is key 2q, and column q+4 is key 2q+1. The rows of the
+// second operand have the same order.
 func (p *singleProducts) values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][4]ptx.F32, sums [][4]ptx.Var[ptx.F32]) {
 	pitch, lane := p.s.pitch(), p.k.Special(ptx.LaneID)
 	at := ptx.CastShared[ptx.F32](tile).At(row.Add(lane.And(ptx.U(3)).Mul(ptx.U(2))).MulAdd(ptx.N(pitch), lane.Shr(ptx.U(2))))

@@ -7,18 +7,17 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// attentionArgs are the parameters that all kernels of attention begin with. The
-// queries of a head, or of all heads that share a head of keys, are the rows of
-// one matrix: see [attentionCut].
+// attentionArgs holds the first parameters of all attention kernels. [attentionCut] describes how
+// queries become rows of matrices.
 type attentionArgs struct {
 	typ                     op.DType
 	strided                 attentionStrided
 	packed                  bool // rows of several heads in one matrix
 	q, keys, values         ptx.Global[ptx.B32]
-	rows, tq, tk, group, d2 ptx.U32 // d2 is how many pairs of elements a head has
+	rows, tq, tk, group, d2 ptx.U32 // d2 is the number of pairs of elements in a head
 	scale                   ptx.F32 // of scores, times log2(e)
-	to                      *sink   // of results, nil in kernels that make parts of them
-	heads, kvHeads          ptx.U32 // of one of the batch, with laid: matrices, and heads of keys
+	to                      *sink   // stores results; nil in kernels that store partials
+	heads, kvHeads          ptx.U32 // of one batch entry, if strided: matrices and heads of keys
 	steps                   [4]attentionSteps
 }
 
@@ -30,7 +29,7 @@ func (a *attentionArgs) declare(k *ptx.Kernel) {
 	a.declareSteps(k)
 }
 
-// words returns how many words are before a pair.
+// words converts an offset in pairs of elements to words.
 func (a *attentionArgs) words(pair ptx.U32) ptx.U32 {
 	if a.typ == op.F32 {
 		return pair.Mul(ptx.U(2))
@@ -52,7 +51,7 @@ func (a *attentionArgs) load(i int, row attentionLine, pair ptx.U32) [2]ptx.F32 
 	return [2]ptx.F32{low.F32(), high.F32()}
 }
 
-// attentionPlace is a place in the result.
+// attentionPlace locates a pair of elements in the result.
 type attentionPlace struct {
 	row, pair, i ptx.U32 // i is the number of the element
 	at           ptx.Global[ptx.B32]
@@ -63,7 +62,7 @@ func (a *attentionArgs) place(row attentionLine, pair ptx.U32) attentionPlace {
 	return attentionPlace{ptx.U32(row), pair, i.Mul(ptx.U(2)), ptx.Cast[ptx.B32](a.to.to[0]).At(a.words(i))}
 }
 
-// store stores two values so many pairs behind a place.
+// store stores two values, pair pairs after at.
 func (a *attentionArgs) store(at attentionPlace, pair int, v [2]ptx.F32) {
 	switch {
 	case a.to.exprs != nil:
@@ -77,7 +76,7 @@ func (a *attentionArgs) store(at attentionPlace, pair int, v [2]ptx.F32) {
 
 var minusInf = ptx.F(float32(math.Inf(-1)))
 
-// seen returns how many keys a row sees, the first ones.
+// seen returns the number of keys that a row sees. A row sees the first keys.
 func (a *attentionArgs) seen(row ptx.U32, causal, packed bool) ptx.U32 {
 	if !causal {
 		return a.tk
@@ -85,11 +84,11 @@ func (a *attentionArgs) seen(row ptx.U32, causal, packed bool) ptx.U32 {
 	if packed {
 		row = row.Rem(a.tq)
 	}
-	i := row.Add(ptx.U(1)).Add(a.tk) // seen = max(0, i-tq), at most tk for a row that there is
+	i := row.Add(ptx.U(1)).Add(a.tk) // seen = max(0, i-tq), at most tk for a row that exists
 	return i.Sub(a.tq.Min(i)).Min(a.tk)
 }
 
-// attentionRow is how a warp reads whole rows: pairs for each lane.
+// attentionRow reads whole rows with a warp: each lane has some pairs of a row.
 type attentionRow struct {
 	a  *attentionArgs
 	k  *ptx.Kernel
@@ -117,11 +116,11 @@ func (w *attentionRow) load(n int, row attentionLine) [][2]ptx.F32 {
 	return x
 }
 
-// broken reports whether a NaN in a row may come from hidden keys: tensor cores multiply their
-// values by a weight of 0, which gives NaN if the value is not finite. The keys from seen to hidden
-// were multiplied.
+// broken reports whether a NaN in a row may come from hidden keys. Tensor cores multiply the values
+// of hidden keys by a weight of 0, and the product is NaN if the value is not finite. The hidden
+// keys that were multiplied are those from seen to hidden.
 func (w *attentionRow) broken(of *attentionHead, seen, hidden ptx.U32) ptx.Pred {
-	bad := ptx.NewVar(w.k, ptx.F(0)) // NaN if there is something that is not finite
+	bad := ptx.NewVar(w.k, ptx.F(0)) // NaN if a value is not finite
 	w.k.For(seen, hidden, ptx.U(1), func(key ptx.U32) {
 		for _, x := range w.load(op.AttentionV, w.a.line(op.AttentionV, of, key)) {
 			ptx.MulAddTo(bad, x[0], ptx.F(0))
@@ -131,8 +130,8 @@ func (w *attentionRow) broken(of *attentionHead, seen, hidden ptx.U32) ptx.Pred 
 	return bad.Get().IsNaN(bad.Get()).Any(ptx.AllLanes)
 }
 
-// repair computes and stores a row without the hidden keys. It is slow, and not needed if all
-// values are finite.
+// repair computes a row again, without the hidden keys, and stores it. It is slow, but only rows
+// with values that are not finite need it.
 func (w *attentionRow) repair(of *attentionHead, row, seen ptx.U32) {
 	k, a := w.k, w.a
 	x := w.load(op.AttentionQ, a.line(op.AttentionQ, of, row))
@@ -171,16 +170,16 @@ func (w *attentionRow) repair(of *attentionHead, row, seen ptx.U32) {
 	}
 }
 
-// attentionStore stores the 16 rows of a warp, from first on: a lane has rows
-// lane/4 and 8 below, and of them pairs lane%4 and every fourth one. Rows that are
-// broken are not stored, as what an epilogue reads may be where it writes, but
-// repaired.
+// attentionStore stores the 16 rows of a warp, from first on. A lane holds the rows lane/4 and
+// lane/4 + 8; in these rows it holds pair lane%4 and every fourth pair after it. A broken row is
+// not stored but repaired: the operand of an epilogue may be the array that it writes, so a row can
+// be stored only once.
 type attentionStore struct {
 	head           int
 	causal, packed bool
 	of             *attentionHead
 	first          ptx.U32
-	end            ptx.U32 // keys below were multiplied
+	end            ptx.U32 // the keys below end were multiplied
 }
 
 func (s *attentionStore) do(k *ptx.Kernel, a *attentionArgs, sums []ptx.Var[ptx.F32], factor [2]ptx.F32) {

@@ -45,8 +45,8 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestAttentionLaid has queries, keys and values that are heads of one array, and results
-// that are merged heads, in all kernels.
+// TestAttentionLaid tests all kernels with strided operands and results: queries, keys and values
+// are heads of one array, and the result merges the heads.
 func TestAttentionLaid(t *testing.T) {
 	h := h200
 	h.Multiprocessors = 3
@@ -74,7 +74,7 @@ func TestAttentionLaid(t *testing.T) {
 			}
 		}
 	}
-	// NaN and infinities at masked positions; operands alone.
+	// NaN and infinities at masked positions, with strided operands only.
 	c := attentionTrial(op.F16, true, 2, 4, 2, 40, 70, 64)
 	v := c.values[2].Data
 	v[len(v)-1], v[len(v)-65] = math.NaN(), math.Inf(1)
@@ -86,8 +86,8 @@ func TestAttentionLaid(t *testing.T) {
 	c.mustFuse(t, a100)
 }
 
-// TestAttentionFused has epilogues in the kernels of warps, the merging of parts
-// and the kernels of warpgroups.
+// TestAttentionFused tests epilogues in the mma kernels, the merge of partials and the wgmma
+// kernels.
 func TestAttentionFused(t *testing.T) {
 	d := h200
 	d.Multiprocessors = 2
@@ -98,8 +98,8 @@ func TestAttentionFused(t *testing.T) {
 	attentionTrial(op.F16, true, 1, 2, 2, 1, 600, 64).mustFuse(t, h200)
 }
 
-// TestAttentionHidden has values that are not finite where queries do not see
-// them: these get numbers.
+// TestAttentionHidden tests values that are not finite at masked positions. Queries that do not see
+// them must get finite results.
 func TestAttentionHidden(t *testing.T) {
 	for _, s := range attentionSizes[:10] {
 		if s.tk < 2 || s.tq < 2 || !sampled() {
@@ -121,7 +121,7 @@ func TestAttentionHidden(t *testing.T) {
 	}
 }
 
-// attentionSchedules are kernels of warpgroups other than those that are chosen too.
+// attentionSchedules are wgmma kernels, chosen ones and others.
 var attentionSchedules = []attentionWgmma{
 	{Groups: 2, Keys: 128, Stages: 2, Turns: true},
 	{Groups: 2, Keys: 176, Stages: 2},
@@ -130,7 +130,7 @@ var attentionSchedules = []attentionWgmma{
 
 func TestAttentionWgmma(t *testing.T) {
 	h := h200
-	h.Multiprocessors = 3 // blocks that have several tiles
+	h.Multiprocessors = 3 // each block has several tiles
 	for i, s := range []struct{ b, h, kv, tq, tk, d int }{
 		{1, 1, 1, 128, 128, 64}, {1, 2, 1, 130, 300, 128}, {1, 2, 1, 140, 257, 40}, {1, 1, 1, 129, 129, 128}, {1, 1, 1, 1, 400, 64},
 		{1, 1, 1, 70, 100, 192}, {1, 2, 2, 130, 200, 256},
@@ -155,7 +155,7 @@ func TestAttentionWgmma(t *testing.T) {
 	}
 }
 
-// plainEpilogue stores results as they are.
+// plainEpilogue stores results unchanged.
 func plainEpilogue(t op.DType) *epilogue { return &epilogue{key: t.String(), out: []op.DType{t}} }
 
 // cut returns the sizes of a trial.
@@ -175,7 +175,7 @@ func (c *trial) cut() *attentionCut {
 	return a
 }
 
-// with fills in what follows from the sizes.
+// with sets the fields that follow from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
 	s.Type, s.Causal, s.Head, s.AlignedWeights = c.typ, c.causal, (c.D+63)&^63, c.strided
 	return s
@@ -254,8 +254,7 @@ func assembleWell(t *testing.T, k *Kernel, target ptx.Target) {
 	t.Logf("%d+%d bytes of shared memory, %s", static, dynamic, regexp.MustCompile(`Used \d+ registers`).Find(out))
 }
 
-// TestAttentionConflicts requires that no access of shared memory takes longer
-// than its bytes do.
+// TestAttentionConflicts requires that no access of shared memory has bank conflicts.
 func TestAttentionConflicts(t *testing.T) {
 	for _, typ := range []op.DType{op.F16, op.F32} {
 		for _, s := range []attentionMMA{{Rows: 4, Sides: 1}, {Rows: 1, Sides: 4}} {
@@ -307,12 +306,12 @@ func TestAttentionRefused(t *testing.T) {
 	p, _ := For(r, h200)
 	q, _ := For(r, h200)
 	if p == nil || q == nil || p.Stages[0].Kernel != q.Stages[0].Kernel {
-		t.Error("a kernel is made twice")
+		t.Error("a kernel is built twice")
 	}
 }
 
-// TestAttentionMutants drops what orders the kernels, at one place: the emulator
-// finds it.
+// TestAttentionMutants removes one synchronisation instruction from a kernel and requires that the
+// emulator detects it.
 func TestAttentionMutants(t *testing.T) {
 	small := attentionTrial(op.F16, true, 1, 1, 1, 70, 140, 64)
 	large := attentionTrial(op.F16, true, 1, 3, 3, 300, 400, 64)
@@ -337,9 +336,9 @@ func TestAttentionMutants(t *testing.T) {
 		{large, groups, d, `\twgmma\.wait_group\.sync\.aligned 0;\n`, []int{0, 1, 2, 3}},
 		{large, groups, d, `\twgmma\.wait_group\.sync\.aligned 1;\n`, []int{0, 1}},
 		{large, groups, d, `\t[^\n]*mbarrier\.arrive\.shared[^\n]*;\n`, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
-		// Place 0 is room for the number of a tile, which there is as soon as there is
-		// room for its queries; place 6 the queries, which come before the first keys
-		// in the emulator.
+		// Wait 0 (for a free slot for a tile index) is missing because the slot is free whenever
+		// there is room for the tile's queries. Wait 6 (for the queries) is missing because in the
+		// emulator they arrive before the first keys.
 		{large, groups, d, `\tmbarrier\.try_wait[^\n]*;\n\t@!%p\d+\tbra [^\n]*;\n`, []int{1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12}},
 	} {
 		if !sampled() {

@@ -2,15 +2,15 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// attentionUnion has the partial results of a warp that processed only a part of the keys: the keys
-// of a split, or of a side.
+// attentionUnion holds the partials of a warp that multiplied only the keys of a split or of a
+// side.
 type attentionUnion struct {
 	*attentionWarps
-	limit [2]ptx.F32 // of each row the greatest score, times scale, to base 2
-	split ptx.U32    // rows of parts before those of the head
+	limit [2]ptx.F32 // greatest score of each row, times scale, to base 2
+	split ptx.U32    // offset of the head's rows in the partials
 }
 
-// direct stores the part of a split.
+// direct stores the partials of a split.
 func (u *attentionUnion) direct() {
 	k, a, lane := u.k, u.a, u.k.Special(ptx.LaneID)
 	for i := range 2 {
@@ -29,9 +29,9 @@ func (u *attentionUnion) direct() {
 	}
 }
 
-// merge puts the sides together, which exchange sums in wide and the rest in notes,
-// and stores the result, or the part of a split. Words of wide are permuted in each
-// 32 by the row modulo 4, so that no store meets a bank twice.
+// merge merges the partials of the sides and stores the result, or the partial of a split. Sides
+// exchange sums through wide, and limits and sums of weights through notes. The words of each 32 in
+// wide are permuted by the row modulo 4, so that stores have no bank conflicts.
 func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32]) {
 	s, k, a, lane := u.s, u.k, u.a, u.k.Special(ptx.LaneID)
 	n := 16 * s.Rows

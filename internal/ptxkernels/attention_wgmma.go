@@ -5,31 +5,31 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// attentionWgmma is attention by the products of warpgroups, for sm_90a (Shah et
-// al.: FlashAttention-3). Blocks stay and take one tile of queries after the
-// other. One warp brings queries, keys and values by tensor maps; each of the
-// other warpgroups has 64 queries. While the tensor cores multiply the scores of
-// the next tile of keys and the values of the last one, the threads compute the
-// weights between the two; and two warpgroups take turns, so that one computes
-// weights while the other multiplies.
+// attentionWgmma is attention with the wgmma instruction, for sm_90a (Shah et al.:
+// FlashAttention-3). Blocks are persistent: each processes one query tile after the other. One
+// warpgroup copies queries, keys and values through tensor maps; each of the other warpgroups
+// multiplies 64 queries. The tensor cores compute the scores of the next tile of keys and the
+// weighted values of the previous tile while the threads compute the weights of the tile in
+// between. If Turns is set, the warpgroups start their products in turn, so that one computes
+// weights while another multiplies.
 type attentionWgmma struct {
 	Type           op.DType
 	Causal         bool
-	Head           int  // elements of a row in shared memory, a multiple of 64: those beyond d are 0
+	Head           int  // elements of a row in shared memory, a multiple of 64; elements from d on are 0
 	Groups         int  // warpgroups that multiply
 	Keys           int  // of a tile
 	Stages         int  // tiles of keys, and of values, that shared memory holds
-	Turns          bool // warpgroups start products one after the other
+	Turns          bool // warpgroups start their products in turn
 	AlignedWeights attentionStrided
 }
 
 func (s attentionWgmma) threads() int { return 128 * (s.Groups + 1) }
 
-// queries is how many rows a tile has.
+// queries returns the number of rows in a query tile.
 func (s attentionWgmma) queries() int { return 64 * s.Groups }
 
-// Rows of tiles have 64 elements, the bytes that a swizzle permutes: a head of
-// 128 is two tiles.
+// A row of a tile has 64 elements: the 128 bytes that ptx.Swizzle128 permutes. A head of 128
+// elements is two tiles.
 const (
 	attentionSlice = 64
 	sliceWords     = attentionSlice / 2
@@ -40,8 +40,8 @@ func (s attentionWgmma) shared() int {
 	return 2*s.Head*(s.queries()+2*s.Stages*s.Keys) + 8*(7+4*s.Stages) + 1024
 }
 
-// registers returns what threads that copy and threads that multiply keep of the
-// registers.
+// registers returns the number of registers that a thread which copies keeps, and that a thread
+// which multiplies gets.
 func (s attentionWgmma) registers() (copying, multiplying int) {
 	switch s.Groups {
 	case 1:
@@ -55,7 +55,7 @@ func (s attentionWgmma) registers() (copying, multiplying int) {
 // attentionWork is a tile of queries.
 type attentionWork struct {
 	head, first ptx.U32
-	n, full     ptx.U32 // tiles of keys that it sees, and tiles that all its rows see completely
+	n, full     ptx.U32 // tiles of keys that some row sees, and tiles that all rows see completely
 }
 
 func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
@@ -72,8 +72,8 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	group := t.Shr(ptx.U(7))
 	k.IfElse(group.Eq(ptx.U(0)), func() {
 		k.DropRegisters(copying)
-		// One warp brings queries and keys, another values, so that neither waits
-		// for room for the other.
+		// One warp copies queries and keys, another warp copies values, so that neither waits for
+		// the other's free stage.
 		k.If(t.Eq(ptx.U(0)), p.bringKeys)
 		k.If(t.Eq(ptx.U(32)), p.bringValues)
 	}, func() {
@@ -126,9 +126,9 @@ func (p *attentionPipe) init() {
 	p.k.FenceMBarrierInit()
 }
 
-// each runs body for the tiles of queries of this block, whose numbers next returns. Heads
-// are taken together whose keys and values fit into L2, and of these first the
-// tiles that see most, so that the last ones are small.
+// each runs body for the query tiles of this block; next returns their indices. Consecutive indices
+// go through a group of heads whose keys and values fit into the L2 cache together. In a group, the
+// tiles that see the most keys come first, so that the last tiles are short.
 func (p *attentionPipe) each(next func() ptx.U32, body func(w *attentionWork)) {
 	k, s, a := p.k, p.s, p.a
 	k.Loop(func() {
@@ -161,17 +161,17 @@ func (p *attentionPipe) bring(to ptx.Shared[ptx.B32], m ptx.TensorMap, bar ptx.M
 	}
 }
 
-// bringKeys is the thread that brings queries and keys, and tells all others the number of
-// each tile of queries.
+// bringKeys is the code of the thread that copies queries and keys. It sends the index of each
+// query tile to the other threads.
 func (p *attentionPipe) bringKeys() {
 	k, s := p.k, p.s
 	turn, round := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
 	grid := k.Special(ptx.NctaidX)
 	work := ptx.NewVar(k, k.Special(ptx.CtaidX))
 	p.each(func() ptx.U32 {
-		// The first tile is that of the block's number. Where tiles take
-		// equally long each block knows its others; else who asks first
-		// gets the next.
+		// The index of the first tile is that of the block. If all tiles take the same time (not
+		// causal), each block adds the number of blocks to get its next tile. Otherwise a counter
+		// assigns the next tile to the block that asks first.
 		k.If(round.Get().Gt(ptx.U(0)), func() {
 			if !s.Causal {
 				ptx.AddTo(work, grid)
@@ -189,7 +189,7 @@ func (p *attentionPipe) bringKeys() {
 	})
 }
 
-// bringValues is the thread that brings values.
+// bringValues is the code of the thread that copies values.
 func (p *attentionPipe) bringValues() {
 	turn, round := ptx.NewVar(p.k, ptx.U(0)), ptx.NewVar(p.k, ptx.U(0))
 	p.each(func() ptx.U32 { return p.told(round, false) }, func(w *attentionWork) {
@@ -197,8 +197,8 @@ func (p *attentionPipe) bringValues() {
 	})
 }
 
-// bringTiles copies the tiles of keys, or of values, that a tile of queries sees, from the
-// last one to the first; turn counts the tiles of all.
+// bringTiles copies the tiles of keys, or of values, that a query tile sees, from the last one to
+// the first. turn counts the tiles of all query tiles.
 func (p *attentionPipe) bringTiles(to ptx.Shared[ptx.B32], m ptx.TensorMap, full, empty ptx.MBarrier, w *attentionWork, turn ptx.Var[ptx.U32]) {
 	k, s := p.k, p.s
 	kv := w.head.Div(p.a.group)

@@ -15,8 +15,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// following is where a kernel that overlaps the launch before it lets the next one
-// begin, and where it waits: as the text of a kernel says it.
+// following has functions that insert the instructions for programmatic dependent launch into the
+// text of a kernel: where it lets the next launch begin, and where it waits for the previous one.
 var following = map[string]func(text []byte) []byte{
 	"alone": func(b []byte) []byte { return b },
 	"first": func(b []byte) []byte {
@@ -41,12 +41,12 @@ func beforeFirst(b []byte, what, put string) []byte {
 	return append(append(append([]byte(nil), b[:i]...), put...), b[i:]...)
 }
 
-// BenchmarkGPUChain measures graphs of dependent launches over few elements, in
-// the ways that the environment lists:
+// BenchmarkGPUChain measures graphs of dependent launches over few elements, with the schedules
+// that RAYO_TUNE lists:
 //
 //	RAYO_TUNE="first softmax 4x256 32x4x1-r2; alone softmax 4x256 -"
 //
-// A - stands for the way that the plan chooses.
+// The schedule - is the one that the planner chooses.
 func BenchmarkGPUChain(b *testing.B) {
 	testutil.Need(b, "tuning")
 	list := os.Getenv("RAYO_TUNE")
@@ -75,8 +75,8 @@ func BenchmarkGPUChain(b *testing.B) {
 	}
 }
 
-// chain returns the time of a graph of twenty launches and waiting for it, and the
-// time that one more takes.
+// chain returns the time to run a graph of twenty launches and wait for it, and the time of each
+// additional launch.
 func (g *gpu) chain(mode, name, schedule string, rows, cols int) (twenty, each time.Duration, err error) {
 	x := portable.Array{Type: op.F32, Shape: op.Shape{rows, cols}}
 	var p *Plan

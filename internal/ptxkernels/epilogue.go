@@ -17,9 +17,9 @@ import (
 // key; its arrays and sizes are parameters:
 //
 //	e, err := finish(r, n)                        // when planning, rows of n elements
-//	spec.key = e.key                              // the kernel is another one for another key
+//	spec.key = e.key                              // the kernel depends on the key
 //	Args: append(args, e.args()...)
-//	s := e.sink(k)                                // when building, behind the other parameters
+//	s := e.sink(k)                                // when building, after the other parameters
 //	s.set(i, v)                                   // element i of the result, or i, i+1 ... of several values
 //	s.setRow(row, column, i, v)                   // likewise with known row and column, which needs no division
 type epilogue struct {
@@ -28,7 +28,7 @@ type epilogue struct {
 	in    []extra
 	exprs *ptxgen.Expressions // nil if the value is stored unchanged
 	first int                 // index of its operands among those of the request
-	alone bool                // there is no value: the operands are the only input
+	alone bool                // the request has no operation: the operands are the only input
 }
 
 // extra is an operand of an epilogue.
@@ -36,24 +36,23 @@ type extra struct {
 	portable.Operand
 	lie  lie
 	size int // see lie
-	wide int // so many neighbours, 1, 2, 4 or 8, are loaded together where the first is at a multiple
+	wide int // elements that one access loads: 1, 2, 4 or 8; the first is at a multiple of wide
 }
 
-// lie is how an operand lies over the result.
+// lie is the broadcast kind of an operand.
 type lie uint8
 
 const (
 	lieFull      lie = iota
 	lieScalar        // one element for all
 	liePeriodic      // repeated: size is its period
-	lieColumn        // likewise, and the period is a row: one element for each column
+	lieColumn        // periodic, and the period is a row: one element for each column
 	lieStretched     // each element applies to a run of this size
-	lieRow           // likewise, and the run is a row: one element for each row
+	lieRow           // stretched, and the run is a row: one element for each row
 )
 
-// finish returns the epilogue of a request for a kernel that computes the first
-// result in float32. The result has rows of so many elements; 0 if they do not
-// matter to the kernel.
+// finish returns the epilogue of a request for a kernel that computes the first result in float32.
+// Rows of the result have columns elements; columns is 0 if the kernel does not need rows.
 func finish(r *portable.Request, columns int) (*epilogue, error) {
 	p, err := portable.Finish(r)
 	if err != nil {
@@ -62,8 +61,9 @@ func finish(r *portable.Request, columns int) (*epilogue, error) {
 	return newEpilogue(r, p, columns)
 }
 
-// newEpilogue returns the epilogue that stores the results of p, computed from the first result, or
-// for a request without an operation only from its operands. A nil p stores the result unchanged.
+// newEpilogue returns the epilogue that stores the results of p, computed from the first result,
+// or, for a request without an operation, from its operands only. A nil p stores the result
+// unchanged.
 func newEpilogue(r *portable.Request, p *portable.Epilogue, columns int) (*epilogue, error) {
 	e := &epilogue{first: len(r.In), alone: r.Op == nil}
 	var key strings.Builder
@@ -102,7 +102,7 @@ func newEpilogue(r *portable.Request, p *portable.Epilogue, columns int) (*epilo
 	return e, nil
 }
 
-// extraOf returns how an operand lies over n elements in rows of columns.
+// extraOf returns the broadcast kind of an operand over a result of n elements, with columns elements in a row.
 func extraOf(in portable.Operand, n, columns int) extra {
 	x := extra{Operand: in, wide: 8}
 	switch in.Broadcast {
@@ -125,7 +125,7 @@ func extraOf(in portable.Operand, n, columns int) extra {
 	return x
 }
 
-// args returns the arguments of what [epilogue.sink] declares.
+// args returns the arguments for the parameters that [epilogue.sink] declares.
 func (e *epilogue) args() []Arg {
 	var args []Arg
 	for i := range e.out {
@@ -159,8 +159,7 @@ func (e *epilogue) sink(k *ptx.Kernel) *sink {
 	for i, x := range e.in {
 		p := ptx.GlobalParam[ptx.U32](k, fmt.Sprintf("with%d", i))
 		if x.lie != lieFull {
-			// An operand that lies over the result element by element may be the
-			// same memory.
+			// A full operand may be the memory of the result, so it is not read-only.
 			p = p.Hint(ptx.ReadOnly)
 		}
 		s.from = append(s.from, p)
@@ -176,12 +175,12 @@ func (e *epilogue) sink(k *ptx.Kernel) *sink {
 // spot is a place in the result.
 type spot struct {
 	i, row, column ptx.U32
-	located        bool // row and column are there
-	plus           int  // is added to i, at no cost where operands lie over the result; not if known
+	located        bool // row and column are set
+	plus           int  // added to i as a constant offset, which costs nothing for full operands; 0 if located
 }
 
-// set stores the result of v[0] as element i, of v[1] as element i+1, and so on.
-// Of 2, 4 or 8 values i is a multiple of that; then a store is one access, or two.
+// set stores the result of v[0] as element i, of v[1] as element i+1, and so on. If there are 2, 4
+// or 8 values, i must be a multiple of their number; they are stored with one access, or two.
 func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
 
 // setRow is set for element i with the given row and column. All values are in one row.
@@ -189,10 +188,9 @@ func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) {
 	s.put(spot{i: i, row: row, column: column, located: true}, v)
 }
 
-// floats computes what setRow stores, of epilogues with one result of a floating
-// type, for kernels that store it themselves; all values are of one row. i counts
-// only for operands that are as large as the result, and is a multiple of how many
-// the values are.
+// floats returns the results that setRow would store, for kernels that store them themselves. The
+// epilogue must have one result of a floating-point type, and all values must be in one row. i is
+// used only for full operands, and must be a multiple of the number of values.
 func (s *sink) floats(row, column, i ptx.U32, v ...ptx.F32) []ptx.F32 {
 	y := make([]ptx.F32, len(v))
 	for j, x := range s.values(spot{i: i, row: row, column: column, located: true}, v) {
@@ -233,8 +231,8 @@ func (s *sink) operands(at spot, v []ptx.F32) [][]ptx.U32 {
 	return args
 }
 
-// results computes the results of each value. An expression may be a constant, which
-// only a register converts to 16 bits.
+// results computes the results of each value. An expression may be a constant; a constant of a
+// 16-bit type is moved to a register, because PTX cannot convert an immediate.
 func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
 	if s.exprs == nil {
 		return args
@@ -250,7 +248,7 @@ func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
 	return args
 }
 
-// load returns what n elements of the result have from operand j.
+// load returns the elements of operand j that are broadcast to n elements of the result.
 func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	x, p, size := &s.in[j], s.from[j], s.sizes[j]
 	if x.lie == lieFull {
@@ -263,7 +261,7 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	var y []ptx.U32
 	for e := 0; e < n; e += together {
 		i := at.i.Add(ptx.N(e + at.plus))
-		one := true // the same for all
+		one := true // one element for all n
 		switch {
 		case x.lie == lieScalar:
 			i = ptx.U(0)
@@ -333,7 +331,7 @@ func loadFurther(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, plus, n int) []pt
 	return y
 }
 
-// loads loads 2, 4 or 8 elements together, or others one by one.
+// loads loads n elements: with one access if n is 2, 4 or 8, otherwise one by one.
 func loads[T ptx.Element](p ptx.Global[T], n int) []T {
 	switch n {
 	case 2:
@@ -401,7 +399,7 @@ func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], at spot, x []ptx.U32) {
 	}
 }
 
-// stores stores 2, 4 or 8 elements together, or others one by one.
+// stores stores the elements of v: with one access if there are 2, 4 or 8, otherwise one by one.
 func stores[T ptx.Element](p ptx.Global[T], v []T) {
 	switch len(v) {
 	case 2:

@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// mustFuse runs the trial without and with an epilogue, which computes y*a + b + c and y < d
-// with a for each row, b for each column, c for each element and a single d. It fails the
-// test if the results differ from those that the first run's y gives.
+// mustFuse runs the trial without and with an epilogue, which computes y*a + b + c and y < d where
+// a is broadcast from rows, b from columns, c is full and d is a scalar. It fails the test if the
+// results differ from those computed from the first run's y.
 func (c *trial) mustFuse(t *testing.T, dev Device) {
 	t.Helper()
 	if err := c.fuse(dev); err != nil {
@@ -29,7 +29,7 @@ func (c *trial) fuse(dev Device) error {
 	if err != nil {
 		return err
 	}
-	r.Out[0].Layout = nil // no epilogue has one
+	r.Out[0].Layout = nil // an epilogue requires a contiguous result
 	plain, err := For(r, dev)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *trial) fuse(dev Device) error {
 	for i := range n {
 		v, factor := typ.Float64(y, i), at(0, i/columns)
 		want := v*factor + at(1, i%columns) + at(2, i)
-		// The first run rounded v, this one does not.
+		// The first run rounded v; the epilogue uses the unrounded value.
 		bound := 4*op.F32.Eps()*(math.Abs(v*factor)+math.Abs(at(1, i%columns))+math.Abs(at(2, i))) + typ.Eps()*(math.Abs(v*factor)+math.Abs(want)) + 1e-7
 		if got := typ.Float64(out[0], i); !(math.Abs(got-want) <= bound) {
 			return fmt.Errorf("element %d is %v, not %v", i, got, want)
@@ -94,7 +94,7 @@ func fusion(n, columns int) (*portable.Epilogue, []*op.Array) {
 // computes wide adjacent elements of a row.
 type outer struct {
 	wide int
-	rows bool // the epilogue also gets row and column
+	rows bool // the kernel passes row and column to the epilogue
 }
 
 func (o outer) plan(r *portable.Request, _ *Device) (*Plan, error) {
@@ -133,7 +133,7 @@ func (o outer) plan(r *portable.Request, _ *Device) (*Plan, error) {
 	return &Plan{Stages: []Stage{{Kernel: kernel, Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: -1}}}, nil
 }
 
-// TestEpilogue computes outer products in all ways.
+// TestEpilogue computes outer products with every variant of outer.
 func TestEpilogue(t *testing.T) {
 	defer func(p []planner) { families[op.MatMul] = p }(families[op.MatMul])
 	targets := []Device{h200, v100}
@@ -156,8 +156,8 @@ func TestEpilogue(t *testing.T) {
 	}
 }
 
-// TestEpilogueKey requires that what makes another kernel makes another key, and
-// nothing else.
+// TestEpilogueKey requires that two epilogues have the same key if and only if they have the same
+// code.
 func TestEpilogueKey(t *testing.T) {
 	key := func(m, n, columns int, act *op.Operation, fused bool) string {
 		c := newTrial(op.MatMul, op.MatMulOpts{Act: act}.Attrs(), op.F32, normal(m, 1), normal(1, n))

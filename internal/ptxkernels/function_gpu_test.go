@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The functions of elementwise programs on a GPU, at every float32 there is, beside
-// float64 on the same GPU.
+// These tests compare the functions of elementwise programs, at every float32, with float64 on the
+// same GPU.
 
 // exact computes in float64, for an x that is not NaN.
 type exact struct{ k *ptx.Kernel }
@@ -46,7 +46,7 @@ func (e exact) power(n, r ptx.F64) ptx.F64 {
 // log returns the logarithm of a positive finite x.
 func (e exact) log(x ptx.F64) ptx.F64 {
 	bits := x.Bits()
-	n := bits.Sub(ptx.UL(0x3fe6a09e667f3bcd)).S64().Shr(ptx.U(52)) // of sqrt(1/2)
+	n := bits.Sub(ptx.UL(0x3fe6a09e667f3bcd)).S64().Shr(ptx.U(52)) // relative to sqrt(1/2)
 	m := bits.Sub(n.Shl(ptx.U(52)).U64()).Float()
 	s := m.Sub(ptx.D(1)).Div(m.Add(ptx.D(1)))
 	u := s.Mul(s)
@@ -73,10 +73,10 @@ func (e exact) tanh(x ptx.F64) ptx.F64 {
 // onGPU is a function and its reference.
 type onGPU struct {
 	name  string
-	units float64 // that it may be off
+	units float64 // largest allowed error, in ULP
 	f     func(k *ptx.Kernel, x ptx.F32) ptx.F32
 	want  func(e exact, x ptx.F64) ptx.F64
-	lo    float64 // the least argument and the greatest
+	lo    float64 // smallest and largest argument
 	hi    float64
 }
 
@@ -95,7 +95,7 @@ func (f *onGPU) compare(k *ptx.Kernel) {
 		k.If(x.Ge(lo).And(x.Le(hi)), func() {
 			got, want := f.f(k, x), f.want(exact{k}, x.F64())
 			g := got.F64()
-			// The unit is 2**-23 of the power of 2 below, at least 2**-149.
+			// An ULP is 2**-23 times the power of 2 at or below |want|, at least 2**-149.
 			e := want.Abs().Bits().Shr(ptx.U(52)).U32().Max(ptx.U(1023 - 126)).Sub(ptx.U(23))
 			off := g.Sub(want).Abs().Div(e.U64().Shl(ptx.U(52)).Float()).F32()
 			off = ptx.Select(got.F64().Eq(want), ptx.F(0), off)
@@ -147,7 +147,7 @@ func (g *gpu) worst(f *onGPU) (units float64, at float32, err error) {
 	return float64(math.Float32frombits(uint32(v >> 32))), math.Float32frombits(uint32(v)), nil
 }
 
-// TestGPUFunctions holds functions to their tolerances, at every float32.
+// TestGPUFunctions requires that functions are within their tolerances at every float32.
 func TestGPUFunctions(t *testing.T) {
 	inf := math.Inf(1)
 	of := func(o *op.Operation) func(k *ptx.Kernel, x ptx.F32) ptx.F32 {
@@ -168,7 +168,7 @@ func TestGPUFunctions(t *testing.T) {
 		{"recip", 1, of(op.Recip), func(_ exact, x ptx.F64) ptx.F64 { return x.Rcp() }, -inf, inf},
 		{"rsqrt", 2, of(op.Rsqrt), func(_ exact, x ptx.F64) ptx.F64 { return x.Sqrt().Rcp() }, 0x1p-149, inf},
 		{"log", 2, of(op.Log), exact.log, 0x1p-149, math.MaxFloat32},
-		// Where operands are known to be small.
+		// The code for operands with known small bounds.
 		{"exp, bounded", 2, within(op.Exp, 0, 1.0078125), exact.exp, 0, 1.0078125},
 		{"exp, bounded", 2, within(op.Exp, 0, 86), exact.exp, 0, 86},
 		{"sigmoid, bounded", 3, within(op.Sigmoid, 0, inf), sigmoid, 0, inf},
@@ -177,7 +177,7 @@ func TestGPUFunctions(t *testing.T) {
 	})
 }
 
-// within returns the operation of its operand limited to some bounds.
+// within returns the operation for an operand that is known to be from lo to hi.
 func within(o *op.Operation, lo, hi float64) func(k *ptx.Kernel, x ptx.F32) ptx.F32 {
 	e, err := irhook.Expression(o, &op.Attrs{}, []op.DType{op.F32})
 	if err != nil {
@@ -194,7 +194,7 @@ func within(o *op.Operation, lo, hi float64) func(k *ptx.Kernel, x ptx.F32) ptx.
 	return inline(ir.Substitute(e, []*ir.Node{x}, nil))
 }
 
-// inline returns what writes the instructions of an expression.
+// inline returns a function that writes the instructions of an expression.
 func inline(e *ir.Node) func(k *ptx.Kernel, x ptx.F32) ptx.F32 {
 	x := ptxgen.NewExpressions(e)
 	return func(k *ptx.Kernel, v ptx.F32) ptx.F32 { return ptx.F32(x.Inline(k, ptx.U32(v))[0]) }

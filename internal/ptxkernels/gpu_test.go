@@ -71,7 +71,7 @@ func (g *gpu) compile(k *Kernel) (compiled, error) {
 	return c, nil
 }
 
-// buffers is memory that a plan runs over.
+// buffers is the device memory of a plan.
 type buffers struct {
 	mem    []cu.Memory
 	arrays Arrays
@@ -84,7 +84,7 @@ func (b *buffers) free() {
 	}
 }
 
-// arrays brings the operands of a plan to the device and makes room for the rest.
+// arrays copies the operands of a plan to the device and allocates the results and temporaries.
 func (g *gpu) arrays(p *Plan, in [][]byte, out []int64) (*buffers, error) {
 	b := &buffers{}
 	add := func(kind portable.RefKind, n int64, data []byte) error {
@@ -122,7 +122,7 @@ func (g *gpu) arrays(p *Plan, in [][]byte, out []int64) (*buffers, error) {
 	return b, nil
 }
 
-// launches prepares the launches of a plan, and returns a function that only launches.
+// launches prepares the launches of a plan, and returns a function that performs them.
 func (g *gpu) launches(p *Plan, b *buffers) (func() error, error) {
 	var calls []func() error
 	for i := range p.Stages {
@@ -181,8 +181,8 @@ func (g *gpu) run(p *Plan, in, out [][]byte) error {
 	return nil
 }
 
-// check runs the trial on the device and compares all of the result with the
-// reference, which takes long for large ones.
+// check runs the trial on the device and compares the whole result with the reference, which is
+// slow for large results.
 func (g *gpu) check(t *testing.T, c *trial) {
 	t.Helper()
 	r, err := c.request()
@@ -257,8 +257,8 @@ func middle(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// pattern is numbers around 0, long enough that no caches or compression help
-// where it is repeated.
+// pattern has random numbers around 0. It is long enough that caches and compression do not help
+// when it is repeated.
 var pattern = func() []float64 {
 	v := make([]float64, 1<<20-3)
 	for i := range v {
@@ -267,7 +267,7 @@ var pattern = func() []float64 {
 	return v
 }()
 
-// randomBytes returns an array of random numbers in memory.
+// randomBytes returns the bytes of an array of random numbers.
 func randomBytes(x portable.Array) []byte {
 	n, width := size(x.Shape), x.Type.Size()
 	if width == 0 {

@@ -12,9 +12,9 @@ import (
 
 func init() { register(planHalfMatMul, op.MatMul) }
 
-// halfProduct is a product of matrices of 16-bit numbers as its kernels see it, or of
-// floats that may become TF32: sizes, layouts and how many there are. Sums are floats;
-// the result has the type of the operands.
+// halfProduct describes a product of matrices of 16-bit numbers, or of float32 if TF32 is allowed:
+// the sizes, the layouts and the number of matrices. Sums are float32; the result has the type of
+// the operands.
 type halfProduct struct {
 	op.Product
 	Type           op.DType
@@ -23,12 +23,11 @@ type halfProduct struct {
 	after          *epilogue // nil if sums, with the bias, are stored unchanged
 }
 
-// maxTF32 is the longest sum of TF32 products: tensor cores truncate what they add to a sum, which
-// the operation's tolerance allows up to this length.
+// maxTF32 is the longest sum of TF32 products. Tensor cores truncate each addend of a sum; up to
+// this length the error is within the operation's tolerance.
 const maxTF32 = 1 << 16
 
-// planHalfMatMul answers requests for products of f16 and bf16, and of f32 that may
-// become TF32.
+// planHalfMatMul plans products of f16 and bf16, and of f32 if TF32 is allowed.
 func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 	t := r.In[0].Type
 	if t != op.F16 && t != op.BF16 && (t != op.F32 || !op.MatMulOptsOf(&r.Attrs).TF32) {
@@ -45,7 +44,7 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 			return nil, err
 		}
 	}
-	if p.SharedB && !p.TransA { // the rows of all matrices, one after the other
+	if p.SharedB && !p.TransA { // treat the rows of all matrices as one matrix
 		p.M, p.Batch = p.M*p.Batch, 1
 	}
 	switch {
@@ -54,8 +53,8 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 	case t == op.F32 && (p.K > maxTF32 || !p.gains(d)):
 		return nil, unsupported("TF32 for %d by %d by %d", p.M, p.K, p.N)
 	case p.M <= 2 || p.N == 1:
-		// Most of a tile would be empty: 1 or 2 by 8192 by 8192 takes a fifth less
-		// time so, 4 as long.
+		// Most of a tile would be empty. The skinny kernel is a fifth faster for 1 or 2 by 8192 by
+		// 8192, and as fast for 4.
 		return planSkinny(r, d)
 	case d.Target == ptx.SM90a:
 		best, _ := p.best(d)
@@ -64,7 +63,7 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 		})
 		plan, err := p.warpgroupsOf(*w, d)
 		if errors.Is(err, op.ErrUnsupported) && t == op.F32 {
-			return p.warps(d) // it does not transpose
+			return p.warps(d) // this kernel does not transpose A
 		}
 		return plan, err
 	case d.Target >= ptx.SM80:
@@ -73,9 +72,8 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 	return nil, unsupported("products on %v", d.Target)
 }
 
-// gains reports whether a product in TF32 takes less time than one that keeps all
-// bits, which copies no operand and divides long sums of few results: by what an
-// H200 does with both.
+// gains reports whether a product in TF32 is faster than a float32 product, which copies no operand
+// and splits long sums of few results. The limits were measured on an H200.
 func (p *halfProduct) gains(d *Device) bool {
 	a, b := p.lay()
 	copies := func(m matrix) bool { return m.inner*m.bytes%16 != 0 }
@@ -84,7 +82,7 @@ func (p *halfProduct) gains(d *Device) bool {
 		few, large = p.N, a
 	}
 	tiny := p.Batch*p.M*p.N <= 1<<18/p.K
-	huge := large.count*large.inner >= 1<<22/large.outer // it comes from memory, not from L2
+	huge := large.count*large.inner >= 1<<22/large.outer // it is read from memory, not from L2
 	switch {
 	case few <= 4, huge && copies(large) && few <= 48, tiny && (copies(a) || copies(b)):
 		return false
@@ -95,20 +93,20 @@ func (p *halfProduct) gains(d *Device) bool {
 	return few > 16 && (p.K < 2048 || 4*tiles >= d.Multiprocessors)
 }
 
-// matrix is matrices of one size in memory, one after the other.
+// matrix describes count contiguous matrices of one size in memory.
 type matrix struct {
 	portable.Ref
-	off                 int64 // bytes into it
-	bytes               int   // of an element
-	inner, outer, count int   // elements of a row, rows, matrices
+	off                 int64 // offset of the first matrix in the array, in bytes
+	bytes               int   // size of an element
+	inner, outer, count int   // elements of a row, rows of a matrix, matrices
 	stride              int   // elements from one row to the next, a multiple of 16 bytes
-	along               bool  // rows go along the sum
+	along               bool  // rows run along the dimension of the sum (K-major)
 }
 
-// address returns the address of the first.
+// address returns the address of the first matrix.
 func (m matrix) address() Arg { return Arg{Kind: Pointer, Array: m.Ref, Off: m.off} }
 
-// from returns the rows from some row on, of one matrix.
+// from returns the rows of a single matrix from row on.
 func (m matrix) from(row int) matrix {
 	m.off += int64(m.bytes) * int64(row) * int64(m.stride)
 	m.outer -= row
@@ -121,7 +119,7 @@ func (m matrix) tiles(t op.DType, box [2]int) Arg {
 		Stride: []int{m.bytes * m.stride, m.bytes * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
 }
 
-// lay returns the operands as they lie in memory.
+// lay returns the layouts of the operands in memory.
 func (p *halfProduct) lay() (a, b matrix) {
 	a = matrix{Ref: portable.Ref{Kind: portable.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch, along: !p.TransA}
 	b = matrix{Ref: portable.Ref{Kind: portable.InputRef, Index: 1}, outer: p.K, inner: p.N, count: p.Batch, along: p.TransB}
@@ -139,12 +137,12 @@ func (p *halfProduct) lay() (a, b matrix) {
 	return a, b
 }
 
-// aligned returns the operands with rows that begin at multiples of 16 bytes: it
-// adds copies to the plan where they do not, or where they are asked for. If turn is
-// set the rows of copies go along the sum.
+// aligned returns the operands with rows that begin at multiples of 16 bytes. It adds copies to the
+// plan for operands whose rows do not, and if copyA or copyB asks for them. If turn is set, the
+// copies are K-major.
 func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix, err error) {
 	a, b = p.lay()
-	halves := p.Type.Size() / 2 // of an element: all that a copy sees
+	halves := p.Type.Size() / 2 // 16-bit units of an element: copies move 16-bit units
 	for i, m := range []*matrix{&a, &b} {
 		if m.inner*halves%padEach == 0 && ![]bool{copyA, copyB}[i] {
 			continue
@@ -174,7 +172,7 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix,
 	return a, b, nil
 }
 
-// kernelCache keeps a kernel for each specification.
+// kernelCache caches a kernel for each specification.
 type kernelCache[S comparable] struct{ m sync.Map }
 
 // of returns the kernel for s; build makes it if it does not exist yet.

@@ -7,20 +7,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// wgmmaSchedule is a way to compute a product by warpgroups.
+// wgmmaSchedule is a schedule that computes a product with the wgmma instruction.
 type wgmmaSchedule struct {
 	wgmmaSpec
-	parts        int  // of sums
-	copyA, copyB bool // rows are copied to begin at lines of the cache
-	// If top is not 0 it is the rows of the result that are computed so, in
-	// rounds in which no block is idle; another launch computes those below.
+	parts        int  // splits of K
+	copyA, copyB bool // copy the operand, so that its rows begin at cache lines
+	// If top is not 0, this schedule computes the first top rows of the result, in waves without
+	// idle blocks; a second launch computes the rows below.
 	top        int
 	below      wgmmaSpec
 	belowParts int
 }
 
-// String returns the tile, the parts and the operands that are copied:
-// wgmma128x256x2_s4_c1_k3_ab, or wgmma128x256x2t where the tile is turned.
+// String returns the tile, the splits of K and the operands that are copied, for example
+// wgmma128x256x2_s4_c1_k3_ab. A turned tile has the suffix t: wgmma128x256x2t.
 func (w *wgmmaSchedule) String() string {
 	s := w.wgmmaSpec.String()
 	if w.parts > 1 {
@@ -41,8 +41,8 @@ func (w *wgmmaSchedule) String() string {
 	return s
 }
 
-// wgmmaTiles are the tiles to choose from, with the part of the time that the
-// tensor cores work while a block multiplies, the best being 1.
+// wgmmaTiles are the candidate tiles. busy is the utilisation of the tensor cores while a block
+// multiplies, relative to the best tile.
 var wgmmaTiles = []struct {
 	wgmmaSpec
 	busy float64
@@ -58,18 +58,18 @@ var wgmmaTiles = []struct {
 	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 2}, 0.9},
 }
 
-// What an H200 does, measured, a microsecond being the unit of time.
+// The cost model: measurements of an H200, in microseconds, and in bytes or operations per microsecond.
 const (
 	wgmmaLaunch = 2.5   // time of one more launch
-	wgmmaMemory = 3.4e6 // bytes that are copied or gathered, written ones included
+	wgmmaMemory = 3.4e6 // bytes read and written per microsecond by copies and by the sum of partials
 )
 
-// wgmmaSpeed is the speed for elements of 2 or of 4 bytes.
+// wgmmaSpeed is the cost model for elements of 2 or of 4 bytes.
 type wgmmaSpeed struct {
 	rate   float64 // operations of a multiprocessor; operations on 4-byte elements count twice
 	tile   float64 // time to begin and end a tile
-	cache  float64 // bytes that all multiprocessors get from L2
-	across float64 // times as long take rows that begin within a line of the cache
+	cache  float64 // bytes per microsecond that all multiprocessors read from L2
+	across float64 // slowdown of rows that do not begin at a cache line
 }
 
 func (p *halfProduct) speed() wgmmaSpeed {
@@ -79,8 +79,8 @@ func (p *halfProduct) speed() wgmmaSpeed {
 	return wgmmaSpeed{rate: 5.3e6, tile: 0.8, cache: 13e6, across: 2.4}
 }
 
-// copying returns the time that the copies of a way take, and how many times as
-// long a line of each operand then takes.
+// copying returns the time of the copies of a schedule, and for each operand the slowdown of its
+// reads after the copies: 1 if rows begin at cache lines.
 func (p *halfProduct) copying(w *wgmmaSchedule) (t, slowA, slowB float64) {
 	a, b := p.lay()
 	slow := func(m matrix, copies bool) float64 {
@@ -97,8 +97,8 @@ func (p *halfProduct) copying(w *wgmmaSchedule) (t, slowA, slowB float64) {
 	return t, slowA, slowB
 }
 
-// multiplying estimates the time to compute so many rows with tiles that keep the
-// tensor cores busy for that part of the time, and sums in parts.
+// multiplying estimates the time to compute rows of the result with tiles of s, which have the
+// utilisation busy, and K split in parts.
 func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, slowA, slowB float64, d *Device) float64 {
 	slots := max(1, d.Multiprocessors/s.Cluster)
 	down, across := s.tiles(rows, p.N)
@@ -107,9 +107,9 @@ func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, s
 		slowA, slowB = slowB, slowA
 	}
 	if s.aInRegisters() {
-		slowA *= 1.06 // it comes in more pieces
+		slowA *= 1.06 // more copies load a stage of A
 		if s.Rows > 64*s.Groups {
-			busy *= 0.9 // B is read twice for it, and A besides
+			busy *= 0.9 // each product reads B once for each 64 rows, and A goes through registers
 		}
 	}
 	blocks := min(tiles, slots) * s.Cluster
@@ -120,20 +120,20 @@ func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, s
 	if parts > 1 {
 		slow := 1.0
 		if p.Type == op.F32 && p.N%2 != 0 {
-			slow = 2 // one by one
+			slow = 2 // elements are stored one by one
 		}
 		t += wgmmaLaunch + slow*8*float64(parts)*float64(p.Batch)*float64(rows)*float64(p.N)/wgmmaMemory
 	}
 	return t
 }
 
-// warpgroups plans a product for sm_90a in the way that should take least.
+// warpgroups plans a product for sm_90a with the schedule that has the least estimated time.
 func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 	w, _ := p.best(d)
 	return p.warpgroupsOf(w, d)
 }
 
-// best returns the way that should take least, and its time.
+// best returns the schedule that has the least estimated time, and this time.
 func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 	var best wgmmaSchedule
 	minimum := math.Inf(1)
@@ -142,7 +142,8 @@ func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 			best, minimum = w, t
 		}
 	})
-	// Contiguous rows of A can be divided, if no epilogue depends on the row.
+	// The rows can be divided between two launches if the rows of A are contiguous and no epilogue
+	// depends on the row.
 	if p.Batch > 1 || p.TransA || p.after != nil || best.parts > 1 {
 		return best, minimum
 	}
@@ -182,7 +183,7 @@ func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 	return best, minimum
 }
 
-// schedules calls f for each way to compute the product, with its cost.
+// schedules calls f for each schedule that can compute the product, with its cost.
 func (p *halfProduct) schedules(d *Device, f func(w wgmmaSchedule, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
@@ -198,7 +199,7 @@ func (p *halfProduct) schedules(d *Device, f func(w wgmmaSchedule, cost float64)
 				alongA, alongB := p.alongs(&w)
 				v := s.of(p.Type, alongA, alongB)
 				down, across := v.tiles(p.M, p.N)
-				// Splitting K keeps blocks busy that would be idle.
+				// Split K only if blocks would be idle otherwise.
 				if v.check() != nil || v.bytes() > d.Shared || n > 1 && p.Batch*down*across*v.Cluster*n > 2*d.Multiprocessors {
 					continue
 				}
@@ -221,7 +222,7 @@ func (p *halfProduct) mayCopy(m matrix, copies bool) bool {
 	return row%(2*wgmmaLine) != 0 || p.Type == op.F32 && !m.along
 }
 
-// alongs reports whether the operands, copied or not, go along the sum.
+// alongs reports whether each operand is K-major after the copies of w.
 func (p *halfProduct) alongs(w *wgmmaSchedule) (a, b bool) {
 	turn := p.Type == op.F32
 	return !p.TransA || turn && w.copyA, p.TransB || turn && w.copyB

@@ -5,8 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// finisher makes results of sums: it adds the bias and applies the epilogue, to
-// two neighbours of a row at once. The first is in an even column.
+// finisher converts sums to results: it adds the bias and applies the epilogue to two adjacent
+// elements of a row. The first is in an even column.
 type finisher struct {
 	k          *ptx.Kernel
 	t          op.DType
@@ -16,7 +16,7 @@ type finisher struct {
 	after      *sink
 }
 
-// newFinisher declares its arrays and sizes as the next parameters.
+// newFinisher declares the bias and the arrays of the epilogue as the next parameters.
 func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols ptx.U32, odd bool) finisher {
 	f := finisher{k: k, t: t, rows: rows, cols: cols, odd: odd}
 	if bias {
@@ -29,8 +29,8 @@ func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols p
 	return f
 }
 
-// within returns columns of the matrix for col and the next, themselves where they
-// are some. In even rows the second is the next of the first.
+// within returns col and col+1, clamped to the columns of the matrix. If rows have an even number
+// of elements, second is always first+1.
 func (f *finisher) within(col ptx.U32) (first, second ptx.U32) {
 	if !f.odd {
 		first = col.Min(f.cols.Sub(ptx.U(2)))
@@ -53,8 +53,8 @@ func (f *finisher) biased(col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
 	return a.Add(ptx.F32(loadElements(f.t, *f.bias, first, 1)[0])), b.Add(ptx.F32(loadElements(f.t, *f.bias, second, 1)[0]))
 }
 
-// value returns the results of one floating type, of what lies within the
-// matrix; where it does not anything may come out. n is the number of the matrix.
+// value returns the results of two elements, for an epilogue with one result of a floating-point
+// type. Elements outside the matrix have undefined results. n is the index of the matrix.
 func (f *finisher) value(n, row, col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
 	a, b = f.biased(col, a, b)
 	if f.after == nil {
@@ -70,7 +70,7 @@ func (f *finisher) value(n, row, col ptx.U32, a, b ptx.F32) (ptx.F32, ptx.F32) {
 	return one(first, a), one(second, b)
 }
 
-// put stores the results by the epilogue's own stores.
+// put stores the results with the stores of the epilogue.
 func (f *finisher) put(n, row, col ptx.U32, a, b ptx.F32) {
 	k := f.k
 	k.If(row.Lt(f.rows), func() {
@@ -114,7 +114,7 @@ func (f *finisher) store(y ptx.Global[ptx.U16], n, row, col ptx.U32, a, b ptx.F3
 	})
 }
 
-// pack returns two numbers as 16-bit ones.
+// pack rounds two numbers to the 16-bit type t and packs them in a register.
 func pack(t op.DType, low, high ptx.F32) ptx.B32 {
 	if t == op.F16 {
 		return high.PackF16(low).B32()
@@ -122,7 +122,7 @@ func pack(t op.DType, low, high ptx.F32) ptx.B32 {
 	return high.PackBF16(low).B32()
 }
 
-// storeFour is store for four floats beside each other in rows of a multiple of four.
+// storeFour stores four adjacent float32 results. The number of columns must be a multiple of four.
 func (f *finisher) storeFour(y ptx.Global[ptx.U16], n, row, col ptx.U32, v [4]ptx.F32) {
 	f.k.If(row.Lt(f.rows).And(col.Lt(f.cols)), func() {
 		v[0], v[1] = f.value(n, row, col, v[0], v[1])

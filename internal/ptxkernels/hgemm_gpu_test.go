@@ -26,7 +26,7 @@ type halfGPU struct {
 	scratch cu.Memory
 }
 
-// newHalfGPU makes room for matrices of n elements and as many in scratch memory.
+// newHalfGPU allocates operands and a result of n elements each, and n elements of scratch memory.
 func newHalfGPU(t testing.TB, typ op.DType, n int) *halfGPU {
 	t.Helper()
 	h := &halfGPU{gpu: openGPU(t)}
@@ -39,7 +39,7 @@ func newHalfGPU(t testing.TB, typ op.DType, n int) *halfGPU {
 	}
 	for i := range h.in {
 		h.in[i], h.host[i] = alloc(typ.Size()*n), randomBytes(portable.Array{Type: typ, Shape: op.Shape{n}})
-		if i == 1 { // not the same numbers
+		if i == 1 { // so that a and b differ
 			copy(h.host[i], h.host[i][typ.Size()*4567:])
 		}
 		if err := h.stream.Upload(h.in[i].Ptr(), h.host[i]); err != nil {
@@ -50,10 +50,10 @@ func newHalfGPU(t testing.TB, typ op.DType, n int) *halfGPU {
 	return h
 }
 
-// launch returns what launches the plan.
+// launch returns a function that launches the plan.
 func (h *halfGPU) launch(p *Plan) (func() error, error) {
 	b := &buffers{}
-	b.arrays[portable.InputRef] = []cu.Ptr{h.in[0].Ptr(), h.in[1].Ptr(), h.in[1].Ptr()} // the last for a bias
+	b.arrays[portable.InputRef] = []cu.Ptr{h.in[0].Ptr(), h.in[1].Ptr(), h.in[1].Ptr()} // the last one is the bias
 	b.arrays[portable.OutputRef] = []cu.Ptr{h.out.Ptr()}
 	b.sizes[portable.ScratchRef] = p.Scratch
 	at := h.scratch.Ptr()
@@ -64,8 +64,7 @@ func (h *halfGPU) launch(p *Plan) (func() error, error) {
 	return h.launches(p, b)
 }
 
-// check runs the plan and compares elements, drawn at random, with sums in
-// float64.
+// check runs the plan and compares random elements with sums in float64.
 func (h *halfGPU) check(p *halfProduct, plan *Plan) error {
 	f, err := h.launch(plan)
 	if err != nil {
@@ -141,8 +140,8 @@ func (h *halfGPU) rate(p *halfProduct, plan *Plan) (float64, error) {
 	return flop / float64(d) * float64(time.Second) * 1e-12, err
 }
 
-// BenchmarkGPUHalfMatMul multiplies matrices of many sizes, and with every kind of
-// tile, after it has checked what comes out.
+// BenchmarkGPUHalfMatMul multiplies matrices of many sizes with every kind of tile. It checks the
+// results first.
 func BenchmarkGPUHalfMatMul(b *testing.B) {
 	h := newHalfGPU(b, op.BF16, 8200*8200)
 	run := func(name string, p *halfProduct, plan *Plan, err error) {
@@ -183,7 +182,7 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 	}
 }
 
-// parseSchedule reads what [wgmmaSchedule.String] writes, of a way that is not cut.
+// parseSchedule parses the result of [wgmmaSchedule.String], for schedules with one launch.
 func parseSchedule(s string) (w wgmmaSchedule, err error) {
 	f := strings.Split(s, "_")
 	if _, err = fmt.Sscanf(strings.Replace(f[0], "t", "", 1), "wgmma%dx%dx%d", &w.Rows, &w.Cols, &w.Groups); err != nil {
@@ -201,7 +200,7 @@ func parseSchedule(s string) (w wgmmaSchedule, err error) {
 	return w, nil
 }
 
-// full returns the request for the same product of floats that keeps all bits.
+// full returns the request for the same product in float32 instead of TF32.
 func (p *halfProduct) full() *portable.Request {
 	a, b := p.lay()
 	return &portable.Request{Op: op.MatMul, Attrs: op.MatMulOpts{TransA: p.TransA, TransB: p.TransB}.Attrs(),
@@ -209,13 +208,14 @@ func (p *halfProduct) full() *portable.Request {
 		Out: []portable.Array{{Type: p.Type, Shape: op.Shape{p.Batch, p.M, p.N}}}}
 }
 
-// BenchmarkGPUHalfSchedules compares ways that the environment lists, in TFLOP/s, after it
-// has checked what comes out of each:
+// BenchmarkGPUHalfSchedules compares the TFLOP/s of the schedules that RAYO_TUNE lists. It checks
+// the results of each first:
 //
 //	RAYO_TUNE="f32 4096x4096x4096 nn - mma wgmma128x256x2_s4_c1_b; bf16 ..."
 //
-// The sizes are m, k and n, behind the number of products; t stands for an operand that is transposed, - for what
-// is chosen, mma for products by single warps, and full for those that keep all bits.
+// The sizes are m, k and n, after the number of products if there are several. t marks a transposed
+// operand. The schedule - is the one that the planner chooses, mma the kernel of single warps, and
+// full the float32 kernel.
 func BenchmarkGPUHalfSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	room := map[op.DType]*halfGPU{}
@@ -273,7 +273,7 @@ func BenchmarkGPUHalfSchedules(b *testing.B) {
 	}
 }
 
-// TestGPUHalfMatMul multiplies matrices of sizes that nobody tuned for.
+// TestGPUHalfMatMul multiplies matrices of random sizes, which were not tuned.
 func TestGPUHalfMatMul(t *testing.T) {
 	for _, typ := range []op.DType{op.BF16, op.F32} {
 		testGPUHalfMatMul(t, typ)
@@ -299,8 +299,8 @@ func testGPUHalfMatMul(t *testing.T, typ op.DType) {
 	}
 }
 
-// TestGPUHalfTiles multiplies with every kind of tile, by few blocks that have
-// many tiles each, and stores in every way.
+// TestGPUHalfTiles multiplies with every kind of tile and every kind of store. Few blocks run, so
+// that each has many tiles.
 func TestGPUHalfTiles(t *testing.T) {
 	for _, typ := range []op.DType{op.BF16, op.F32} {
 		testGPUHalfTiles(t, typ)

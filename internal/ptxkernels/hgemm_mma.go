@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// mmaSpec is a product by the tensor cores of single warps (sm_80), of floats in TF32: a block
-// computes Rows x Cols, and each warp has High x Wide of it in registers. Asynchronous copies load
-// tiles into a ring of stages.
+// mmaSpec is a product with the mma instruction, for sm_80 and later; float32 is multiplied as
+// TF32. A block computes Rows x Cols, and each warp keeps High x Wide of these in registers.
+// Asynchronous copies load tiles into a ring of stages.
 type mmaSpec struct {
 	Type           op.DType
 	TransA, TransB bool // as in op.MatMulOpts
@@ -18,19 +18,19 @@ type mmaSpec struct {
 	High, Wide     int // multiples of 16
 	Stages         int
 	Bias           bool
-	// Key is the key of the epilogue, "" for none; Direct means that its own stores write the
-	// results. Odd means that rows of the result begin at odd elements.
+	// Key is the key of the epilogue, "" for none; Direct means that the stores of the epilogue
+	// write the results. Odd means that rows of the result have an odd number of elements.
 	Key         string
 	Direct, Odd bool
 }
 
-// mmaLine is the bytes along the sum that a stage has of a row or column.
+// mmaLine is the number of bytes along K in a stage, for each row of A or column of B.
 const mmaLine = 64
 
-// depth is how far along the sum a stage reaches.
+// depth is the number of elements along K in a stage.
 func (s *mmaSpec) depth() int { return mmaLine / s.Type.Size() }
 
-// piece is the elements in 16 bytes.
+// piece is the number of elements in 16 bytes.
 func (s *mmaSpec) piece() int { return 16 / s.Type.Size() }
 
 func (s *mmaSpec) threads() int { return s.Rows / s.High * (s.Cols / s.Wide) * 32 }
@@ -53,22 +53,21 @@ func (s mmaSpec) kernel(e *epilogue) *Kernel {
 	})
 }
 
-// mmaTile is a tile of an operand in shared memory: lines of pieces of 16 bytes.
-// Along says that a line goes along the sum; otherwise there is a line for each
-// place along the sum that the stage has.
+// mmaTile is a tile of an operand in shared memory: lines of pieces of 16 bytes. If along is set, a
+// line runs along K; otherwise there is one line for each position along K.
 type mmaTile struct {
 	s           *mmaSpec
 	k           *ptx.Kernel
 	along       bool
-	side        int // places across the sum
+	side        int // rows of A or columns of B
 	at          ptx.Shared[ptx.B32]
 	from        ptx.Global[ptx.B32]
-	stride      ptx.U32 // elements from line to line in memory
-	first, size ptx.U32 // the first place across the sum, and how many there are in all
-	depth       ptx.U32 // places along the sum
+	stride      ptx.U32 // elements between lines in memory
+	first, size ptx.U32 // first row of A or column of B, and number of rows or columns of the matrix
+	depth       ptx.U32 // K
 }
 
-// line is the pieces of a line.
+// line is the number of pieces in a line.
 func (t *mmaTile) line() int {
 	if t.along {
 		return mmaLine / 16
@@ -76,7 +75,7 @@ func (t *mmaTile) line() int {
 	return t.side / t.s.piece()
 }
 
-// words is the size of a stage.
+// words is the size of the tile in a stage, in words.
 func (t *mmaTile) words() int {
 	if t.single() {
 		return t.pitch() * t.lines()
@@ -84,16 +83,17 @@ func (t *mmaTile) words() int {
 	return t.side * mmaLine / 4
 }
 
-// single reports whether lanes read the floats of a tile one by one, as ldmatrix
-// turns matrices of 16-bit elements only.
+// single reports whether lanes read the float32 elements of a tile one by one, because ldmatrix
+// transposes only matrices of 16-bit elements.
 func (t *mmaTile) single() bool { return t.s.Type == op.F32 && !t.along }
 
-// pitch is the distance in words from line to line of such a tile: the words that the lanes of a
-// warp read at once, eight neighbours in each of four lines, are in different banks.
+// pitch is the distance in words between lines of a tile for which single is true. The lanes of a
+// warp read eight adjacent words in each of four lines at once; with this pitch they are in
+// different banks.
 func (t *mmaTile) pitch() int { return t.side + 8 }
 
-// place returns the position of a piece, in words: pieces are permuted so that the pieces of eight
-// lines at one position are in eight different groups of banks.
+// place returns the position of a piece, in words. Pieces are permuted (swizzled), so that the same
+// piece of eight adjacent lines is in eight different groups of banks.
 func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
 	if t.single() {
 		return line.MulAdd(ptx.N(t.pitch()), piece.Mul(ptx.U(4)))
@@ -105,14 +105,14 @@ func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
 	return line.MulAdd(ptx.N(t.line()), piece.Xor(turn)).Mul(ptx.U(4))
 }
 
-// pieceOf is the piece that a thread copies in each step.
+// pieceOf describes a piece that a thread copies in each step.
 type pieceOf struct {
-	has  ptx.Pred // not all threads have as many
-	all  bool     // but they have this one
+	has  ptx.Pred // whether this thread has the piece
+	all  bool     // all threads have the piece
 	from ptx.U32  // element of the first step
 	to   ptx.U32  // word of the stage
-	left ptx.U32  // the end along K, or else bytes; 0 if unused
-	z    ptx.U32  // place along the sum in the first step
+	left ptx.U32  // the end along K if pieces run along K, otherwise the bytes to copy; 0 if unused
+	z    ptx.U32  // position along K in the first step
 }
 
 // pieces returns the pieces that the thread copies.
@@ -138,7 +138,7 @@ func (t *mmaTile) pieces(tid ptx.U32) (all []pieceOf) {
 	return all
 }
 
-// bring starts to copy the pieces of a step to a stage.
+// bring starts the copies of the pieces of a step to a stage.
 func (t *mmaTile) bring(all []pieceOf, stage, step ptx.U32) {
 	z := step.Mul(ptx.N(t.s.depth()))
 	for _, p := range all {
@@ -150,7 +150,7 @@ func (t *mmaTile) bring(all []pieceOf, stage, step ptx.U32) {
 			src = z.MulAdd(t.stride, p.from)
 			left = ptx.Select(p.z.Add(z).Lt(t.depth), p.left, ptx.U(0))
 		}
-		// Of 0 bytes the address may be anywhere.
+		// A copy of 0 bytes accepts any address.
 		from := t.s.at(t.from, src)
 		to := t.at.At(stage.MulAdd(ptx.N(t.words()), p.to))
 		if p.all {
@@ -161,7 +161,7 @@ func (t *mmaTile) bring(all []pieceOf, stage, step ptx.U32) {
 	}
 }
 
-// at returns the place of element i of a matrix.
+// at returns the address of element i of a matrix.
 func (s *mmaSpec) at(p ptx.Global[ptx.B32], i ptx.U32) ptx.Global[ptx.B32] {
 	if s.Type == op.F32 {
 		return p.At(i)
@@ -169,7 +169,7 @@ func (s *mmaSpec) at(p ptx.Global[ptx.B32], i ptx.U32) ptx.Global[ptx.B32] {
 	return ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](p).At(i))
 }
 
-// matrix returns the operand's matrix that begins at element next times n.
+// matrix returns the matrix of an operand that begins at element n*next.
 func (s *mmaSpec) matrix(p ptx.Global[ptx.B32], n, next ptx.U32) ptx.Global[ptx.B32] {
 	if s.Type == op.F32 {
 		return p.At64(n.MulWide(next))
@@ -177,7 +177,7 @@ func (s *mmaSpec) matrix(p ptx.Global[ptx.B32], n, next ptx.U32) ptx.Global[ptx.
 	return ptx.Cast[ptx.B32](ptx.Cast[ptx.U16](p).At64(n.MulWide(next)))
 }
 
-// lines is how many lines the tile has.
+// lines is the number of lines in the tile.
 func (t *mmaTile) lines() int {
 	if t.along {
 		return t.side
@@ -185,9 +185,9 @@ func (t *mmaTile) lines() int {
 	return t.s.depth()
 }
 
-// load returns four matrices of a stage, 8 across the sum by 16 bytes along it: at
-// places x and x+8 across, and z and the next piece along. across says that the
-// second is further across.
+// load returns four matrices of a stage, each of 8 rows (or columns) by 16 bytes along K: at x and
+// x+8, and at piece z and the next piece along K. If across is set, the second matrix is at x+8 and
+// the third at the next piece; otherwise the other way round.
 func (t *mmaTile) load(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across bool) [4]ptx.B32 {
 	if !t.single() {
 		v := t.matrices(stage, lane, x, z, across)
@@ -219,7 +219,7 @@ func toTF32(x ptx.B32) ptx.B32 {
 	return f.Fma(ptx.F(0x1p-10/3), f).Bits()
 }
 
-// matrices is load of four matrices by one instruction.
+// matrices is load with one ldmatrix instruction.
 func (t *mmaTile) matrices(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across bool) [4]ptx.B32 {
 	low, bit3, bit4 := lane.And(ptx.U(7)), lane.Shr(ptx.U(3)).And(ptx.U(1)), lane.Shr(ptx.U(4))
 	dx, dz := bit4, bit3
@@ -235,8 +235,8 @@ func (t *mmaTile) matrices(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across
 	return ptx.LoadMatrix4(t.at.At(stage.Add(t.place(line, piece))), !t.along)
 }
 
-// build writes the kernel. The layouts are those of the PTX manual, "Matrix
-// Fragments for mma.m16n8k16" and "for mma.m16n8k8".
+// build writes the kernel. The fragment layouts are in the PTX manual, "Matrix Fragments for
+// mma.m16n8k16" and "for mma.m16n8k8".
 func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(max(1, 512/s.threads()))
@@ -245,7 +245,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	out := ptx.GlobalParam[ptx.U16](k, "c")
 	m, n, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "k")
 	ta.stride, tb.stride = ptx.Param[ptx.U32](k, "stride_a"), ptx.Param[ptx.U32](k, "stride_b")
-	// Elements from one matrix to the next, 0 for one matrix for all.
+	// Elements between the matrices of an operand, 0 if all products share one matrix.
 	nextA, nextB := ptx.Param[ptx.U32](k, "next_a"), ptx.Param[ptx.U32](k, "next_b")
 	down, across, high := ptx.Param[ptx.U32](k, "down"), ptx.Param[ptx.U32](k, "across"), ptx.Param[ptx.U32](k, "high")
 	f := newFinisher(k, s.Type, s.Bias, e, m, n, s.Odd)
@@ -287,7 +287,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	stage := ptx.NewVar(k, ptx.U(0))
 	k.Count(steps, func(step ptx.U32) {
 		k.CopyWait(s.Stages - 2)
-		k.Sync() // the tiles are loaded, and no warp reads the tiles of the step before
+		k.Sync() // the tiles are loaded, and no warp still reads the tiles of the previous step
 		now := stage.Get()
 		before := ptx.Select(now.Eq(ptx.U(0)), ptx.N(s.Stages-1), now.Sub(ptx.U(1)))
 		bring(before, step.Add(ptx.N(s.Stages-1)))
@@ -336,8 +336,8 @@ func (s *mmaSpec) product(k *ptx.Kernel, acc *[4]ptx.Var[ptx.F32], a [4]ptx.B32,
 	k.MmaBF16(acc, [4]ptx.BF16x2{a[0].BF16x2(), a[1].BF16x2(), a[2].BF16x2(), a[3].BF16x2()}, [2]ptx.BF16x2{b[0].BF16x2(), b[1].BF16x2()})
 }
 
-// mmaTiles are the tiles to choose from, with the part of the time that the
-// tensor cores work, the best being 1.
+// mmaTiles are the candidate tiles. The number is the utilisation of the tensor cores, relative to
+// the best tile.
 var mmaTiles = []struct {
 	mmaSpec
 	busy float64
@@ -350,7 +350,7 @@ var mmaTiles = []struct {
 func (p *halfProduct) warps(d *Device) (*Plan, error) {
 	best, minimum := 0, math.Inf(1)
 	for i, s := range mmaTiles {
-		// Blocks of 256 threads run two at a time, smaller ones more.
+		// A multiprocessor runs two blocks of 256 threads at a time, or more smaller blocks.
 		tiles := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols)
 		rounds := float64(ceilDiv(tiles, d.Multiprocessors*512/s.threads()) * 512 / s.threads())
 		if t := rounds * float64(s.Rows*s.Cols) / s.busy; t < minimum {
@@ -385,8 +385,8 @@ func (p *halfProduct) warpsOf(s mmaSpec) (*Plan, error) {
 	return plan, nil
 }
 
-// direct reports whether the epilogue is more than a function of one result of
-// the type of the operands.
+// direct reports whether the stores of the epilogue must write the results: it has several results,
+// or a result of another type than the operands.
 func (p *halfProduct) direct() bool {
 	return p.after != nil && (len(p.after.out) != 1 || p.after.out[0] != p.Type)
 }

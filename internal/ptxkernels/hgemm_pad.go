@@ -9,10 +9,10 @@ import (
 // it.
 type padSpec struct {
 	Odd   bool // rows have an odd number of elements
-	Whole bool // or a multiple of padEach
+	Whole bool // rows have a multiple of padEach elements
 }
 
-// padThreads is a block of a copy, and padEach how many elements a thread copies.
+// padThreads is the number of threads in a block, and padEach the number of elements that a thread copies.
 const (
 	padThreads = 256
 	padEach    = 8
@@ -33,12 +33,12 @@ func (s padSpec) kernel() *Kernel {
 	})
 }
 
-// padded returns the elements from row to row of a copy of rows of inner elements.
-// They begin at multiples of 128 bytes: a line of a tile that lies in two lines of
-// the cache takes more than twice as long to get.
+// padded returns the row stride, in elements, of a copy of rows of inner elements. Rows of a copy
+// begin at multiples of 128 bytes: loading a line of a tile takes more than twice as long if it
+// lies in two cache lines.
 func padded(inner int) int { return (inner + 63) &^ 63 }
 
-// padding plans the copy of rows of inner elements.
+// padding returns the stage that copies rows of inner elements.
 func padding(from, to Arg, inner, rows int) Stage {
 	pieces := ceilDiv(inner, padEach)
 	return Stage{Kernel: padSpec{Odd: inner%2 != 0, Whole: inner%padEach == 0}.kernel(), Zero: -1,
@@ -46,7 +46,7 @@ func padding(from, to Arg, inner, rows int) Stage {
 		Args: []Arg{from, to, word(uint32(inner)), word(uint32(pieces)), word(uint32(pieces * rows)), word(uint32(padded(inner) / 2))}}
 }
 
-// build writes the kernel: a thread makes 16 bytes of a row.
+// build writes the kernel. A thread copies 16 bytes of a row.
 func (s padSpec) build(k *ptx.Kernel) {
 	k.Block(padThreads, 1, 1)
 	x, y := ptx.GlobalParam[ptx.U16](k, "x"), ptx.GlobalParam[ptx.U32](k, "y")
@@ -64,8 +64,8 @@ func (s padSpec) build(k *ptx.Kernel) {
 		y.Store4(ptx.Cast[ptx.U32](x).At(from.Shr(ptx.U(1))).Load4())
 		return
 	}
-	// The last word of a piece that begins with an upper half has the next element
-	// too, which there is unless the row ends.
+	// If a piece begins in the upper half of a word, its last word also holds the next element.
+	// That word is read only if the row does not end before it.
 	k.IfElse(col.Add(ptx.U(padEach)).Lt(inner), func() {
 		source := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
 		var w [padEach/2 + 1]ptx.B32

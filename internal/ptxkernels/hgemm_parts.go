@@ -18,7 +18,7 @@ const gatherThreads = 256
 
 var gatherKernels kernelCache[gatherSpec]
 
-// gather is the launch that adds parts and writes the result.
+// gather returns the stage that adds the partials and writes the result.
 func (p *halfProduct) gather(from, to matrix, parts int) Stage {
 	s := gatherSpec{Type: p.Type, Bias: p.Bias, Odd: p.N%2 != 0, Direct: p.direct()}
 	if p.after != nil {
@@ -34,7 +34,7 @@ func (p *halfProduct) gather(from, to matrix, parts int) Stage {
 		Args: p.finishing([]Arg{from.address(), to.address(), word(uint32(all)), word(uint32(pairs)), word(uint32(parts)), word(uint32(p.M)), word(uint32(p.N))})}
 }
 
-// build writes the kernel: a thread makes two neighbours of a row.
+// build writes the kernel. A thread computes two adjacent elements of a row.
 func (s gatherSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Block(gatherThreads, 1, 1)
 	x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.U16](k, "y")

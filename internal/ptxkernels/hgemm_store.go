@@ -2,20 +2,20 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// storeRows and storeCols are the piece of the result that one warp stores at once.
+// storeRows and storeCols are the size of the piece of the result that one warp stores at once.
 const (
 	storeRows = 16
 	storeCols = 64
-	storing   = 2 // pieces that a warp has room for
+	storing   = 2 // pieces in a warp's shared memory
 )
 
-// storer stores results: each warp for itself, in pieces that go through shared
-// memory, so that copies of whole lines write them while the warp goes on.
+// storer stores results. Each warp writes pieces to shared memory; asynchronous copies of whole
+// lines then write them to the result while the warp continues.
 type storer struct {
 	g     *wgmmaCode
 	mine  ptx.Shared[ptx.BF16] // pieces of this warp
 	lane  [storeCols / 16]ptx.Shared[ptx.BF16]
-	row   ptx.S32 // of the warp among the 64 of a product
+	row   ptx.S32 // first row of the warp among the 64 rows of a product
 	first ptx.Pred
 	turn  int
 }
@@ -25,8 +25,9 @@ func (g *wgmmaCode) newStorer(group ptx.U32) *storer {
 	lane, warp := k.Special(ptx.LaneID), g.tid.Shr(ptx.U(5)).And(ptx.U(3))
 	o := &storer{g: g, row: warp.Mul(ptx.U(16)).S32(), first: lane.Eq(ptx.U(0))}
 	o.mine = g.cs.At(group.MulAdd(ptx.U(4), warp).Mul(ptx.N(storing * storeRows * storeCols)))
-	// Lane i gives row i%8 of matrix i/8: matrices 0 and 1 are 8 columns of rows 0-7 and 8-15, 2
-	// and 3 the next 8 columns. The swizzle is the same as in the tensor map.
+	// Lane i passes the address of row i%8 of matrix i/8. Matrices 0 and 1 are 8 columns of rows
+	// 0-7 and 8-15; matrices 2 and 3 are the next 8 columns. The swizzle is the same as in the
+	// tensor map.
 	low := lane.And(ptx.U(7))
 	row := lane.And(ptx.U(8)).Add(low)
 	x := lane.Shr(ptx.U(4)).Xor(low)
@@ -39,7 +40,7 @@ func (g *wgmmaCode) newStorer(group ptx.U32) *storer {
 // store stores 64 rows of a product.
 func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 	g, k := o.g, o.g.k
-	// What lane l has is at row l/4 and 8 below, columns 2(l%4) and the next.
+	// Lane l holds rows l/4 and l/4 + 8, columns 2(l%4) and 2(l%4) + 1.
 	lane := k.Special(ptx.LaneID)
 	top, left := row.Add(o.row).U32().Add(lane.Shr(ptx.U(2))), col.U32().Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
 	pair := func(c, h int) (a, b ptx.F32) {
@@ -57,7 +58,7 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 				g.finish.put(n.U32(), top.Add(ptx.N(8*h)), left.Add(ptx.N(c)), a, b)
 			}
 		}
-		k.SyncWarp(ptx.AllLanes) // products need all lanes together
+		k.SyncWarp(ptx.AllLanes) // wgmma needs converged lanes
 		return
 	}
 	ahead := storing - 1
@@ -96,7 +97,7 @@ func (o *storer) store(acc []ptx.Var[ptx.F32], row, col, n ptx.S32) {
 	}
 }
 
-// keep stores parts of sums.
+// keep stores partial sums.
 func (g *wgmmaCode) keep(n, row, col ptx.U32, a, b ptx.F32) {
 	k := g.k
 	to := g.partial.At64(n.MulWide(g.rows.Mul(g.cols))).At64(row.MulWide(g.cols)).At(col)
@@ -110,7 +111,7 @@ func (g *wgmmaCode) keep(n, row, col ptx.U32, a, b ptx.F32) {
 	})
 }
 
-// scatter stores a piece element by element: the lanes have neighbours of a row.
+// scatter stores a piece element by element. Adjacent lanes store adjacent elements of a row.
 func (o *storer) scatter(piece int, row, col, n ptx.U32) {
 	g, k := o.g, o.g.k
 	lane := k.Special(ptx.LaneID)
@@ -120,7 +121,7 @@ func (o *storer) scatter(piece int, row, col, n ptx.U32) {
 	for r := range storeRows {
 		k.If(row.Add(ptx.N(r)).Lt(g.rows), func() {
 			for h := range left {
-				// The 16 bytes with column lane + 32h, where the swizzle has them.
+				// The swizzled position of the 16 bytes that hold column lane + 32h.
 				at := lane.Shr(ptx.U(3)).Add(ptx.N(4 * h)).Xor(ptx.N(r % 8)).Mul(ptx.U(8)).Add(lane.And(ptx.U(7)))
 				k.If(left[h], func() { to.Offset(32 * h).Store(from.Offset(r * storeCols).At(at).Load()) })
 			}
@@ -129,7 +130,7 @@ func (o *storer) scatter(piece int, row, col, n ptx.U32) {
 	}
 }
 
-// done waits until shared memory is not read any more.
+// done waits until the copies have read shared memory.
 func (o *storer) done() {
 	if o.g.copies() {
 		o.g.k.If(o.first, func() { o.g.k.BulkWaitRead(0) })

@@ -19,8 +19,7 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// halfTrial is a product of batches of matrices of 16-bit numbers, or of floats that
-// may become TF32.
+// halfTrial is a batched product of matrices of 16-bit numbers, or of float32 with TF32 allowed.
 func halfTrial(t op.DType, o op.MatMulOpts, batch, m, k, n int, shared bool) *trial {
 	o.TF32 = t == op.F32
 	lead := op.Shape{batch}
@@ -107,7 +106,7 @@ func TestMmaMatMul(t *testing.T) {
 	}
 }
 
-// TestHalfMatMul multiplies matrices of all kinds with all that may follow.
+// TestHalfMatMul multiplies matrices of all types and layouts, with every kind of bias and epilogue.
 func TestHalfMatMul(t *testing.T) {
 	for i := range 24 {
 		if !sampled() {
@@ -135,7 +134,7 @@ func TestHalfMatMul(t *testing.T) {
 	}
 }
 
-// TestSplitMatMul adds sums in parts: few results of many terms.
+// TestSplitMatMul computes few results with long sums, which use split-K.
 func TestSplitMatMul(t *testing.T) {
 	for i, n := range []int{8, 33, 64, 36, 33, 64, 40} {
 		o, typ, terms := layouts[(i+1)%4], op.BF16, 1100
@@ -174,8 +173,9 @@ func integer(b bool) int {
 	return 0
 }
 
-// TestWgmmaTiles requires that every tile fits every layout and the memory of a
-// block, and that what would bring too much to a stage is refused: it would hang.
+// TestWgmmaTiles requires that every tile supports every layout and fits into the shared memory of
+// a block. A tile whose copies would bring more bytes to a stage than it holds must be refused,
+// because the kernel would hang.
 func TestWgmmaTiles(t *testing.T) {
 	for _, o := range layouts {
 		p := &halfProduct{Product: op.Product{Batch: 1, M: 512, K: 512, N: 512}, Type: op.BF16, TransA: o.TransA, TransB: o.TransB}
@@ -222,8 +222,8 @@ func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 	return string(out)
 }
 
-// TestWgmmaMatMulPtxas assembles every tile: no register is spilt and no product is
-// serialised, which ptxas says in remarks numbered C75xx. Short runs take a third of the tiles at random.
+// TestWgmmaMatMulPtxas assembles every tile: no register may be spilled and no product serialised,
+// which ptxas reports in remarks numbered C75xx. Short runs assemble a random third of the tiles.
 func TestWgmmaMatMulPtxas(t *testing.T) {
 	r := testutil.Rand(t)
 	for i, w := range wgmmaTiles {
@@ -240,7 +240,7 @@ func TestWgmmaMatMulPtxas(t *testing.T) {
 	}
 }
 
-// needClean looks at what ptxas says of a product by warpgroups.
+// needClean checks the output of ptxas for a wgmma kernel.
 func needClean(t *testing.T, name, out string) {
 	t.Helper()
 	if strings.Contains(out, "C75") || !strings.Contains(out, " 0 bytes spill stores") {
@@ -248,7 +248,7 @@ func needClean(t *testing.T, name, out string) {
 	}
 }
 
-// TestMmaMatMulPtxas assembles every tile of each layout, in short runs a third of these at random.
+// TestMmaMatMulPtxas assembles every tile of each layout. Short runs assemble a random third of them.
 func TestMmaMatMulPtxas(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, s := range mmaTiles {
@@ -268,7 +268,7 @@ func TestMmaMatMulPtxas(t *testing.T) {
 	}
 }
 
-// halfPlan returns a trial, its request and the plan that f makes.
+// halfPlan returns the request of a trial and the plan that f makes.
 func halfPlan(t *testing.T, c *trial, f func(p *halfProduct) (*Plan, error)) (*portable.Request, *Plan) {
 	t.Helper()
 	r, err := c.request()
@@ -282,7 +282,7 @@ func halfPlan(t *testing.T, c *trial, f func(p *halfProduct) (*Plan, error)) (*p
 	return r, p
 }
 
-// TestHalfMatMulMutants breaks the kernels: the emulator finds each.
+// TestHalfMatMulMutants breaks the kernels and requires that the emulator detects each mutation.
 func TestHalfMatMulMutants(t *testing.T) {
 	c := halfTrial(op.BF16, op.MatMulOpts{TransB: true}, 1, 136, 264, 72, false)
 	single := halfTrial(op.F32, op.MatMulOpts{}, 1, 136, 264, 72, false)
@@ -311,12 +311,12 @@ func TestHalfMatMulMutants(t *testing.T) {
 		{single, turned, "wgmma.fence.sync.aligned;", ""},
 		{single, turned, "wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;"},
 		{single, turned, "wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;"},
-		{single, turned, ", 4;", ", 1;"}, // warps do not wait for what others read
+		{single, turned, ", 4;", ", 1;"}, // warps do not wait for the loads of other warps
 		{single, turned, "bar.sync 0;", ""},
 		{c, mma, "bar.sync 0;", ""},
 		{c, mma, "cp.async.wait_group 1;", "cp.async.wait_group 2;"},
 		{c, mma, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"},
-		{single, mma, "0f39AAAAAB", "0f3C000000"}, // much more is added before the rest is cut off
+		{single, mma, "0f39AAAAAB", "0f3C000000"}, // a much larger addend before truncation
 	} {
 		d, c := one, m.trial
 		if strings.HasPrefix(m.old, "0f") || strings.Contains(m.old, "ldmatrix") || strings.Contains(m.old, "cp.async.wait_group ") {
@@ -329,13 +329,13 @@ func TestHalfMatMulMutants(t *testing.T) {
 			return strings.ReplaceAll(text, m.old, m.new)
 		}}, r, p)
 		if !found || err == nil {
-			t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+			t.Errorf("%s: no error without %q (found: %v)", p.Variant, m.old, found)
 		}
 	}
 }
 
-// TestHalfMatMulBanks requires that no access to shared memory waits for a bank,
-// and that each operand is read once by the tiles that need it.
+// TestHalfMatMulBanks requires that no access to shared memory has a bank conflict, and that each
+// tile reads its part of each operand once.
 func TestHalfMatMulBanks(t *testing.T) {
 	for _, o := range layouts {
 		wgmma := func(groups int) func(p *halfProduct) (*Plan, error) {
@@ -352,7 +352,7 @@ func TestHalfMatMulBanks(t *testing.T) {
 		} {
 			typ := []op.DType{op.F16, op.F32, op.F32, op.F16, op.F32}[i]
 			if (i == 1 || i == 2) && o.TransA && !o.TransB {
-				continue // one is turned first
+				continue // an operand is transposed first
 			}
 			c := halfTrial(typ, o, 1, 128, 128, 128, false)
 			r, p := halfPlan(t, c, f)
@@ -370,8 +370,8 @@ func TestHalfMatMulBanks(t *testing.T) {
 	}
 }
 
-// TestHalfMatMulResidual adds an array to the product, as it lies and by rows, in
-// the type of the operands, which the kernels' own stores write.
+// TestHalfMatMulResidual adds a full array and an array with one element for each row to the
+// product. The result has the type of the operands, so the stores of the kernel write it.
 func TestHalfMatMulResidual(t *testing.T) {
 	for i, n := range []int{72, 33, 70, 8} {
 		typ := []op.DType{op.BF16, op.F16}[i%2]
@@ -415,8 +415,8 @@ func TestHalfMatMulResidual(t *testing.T) {
 	}
 }
 
-// TestHalfMatMulSpecial multiplies infinities and NaN, which stay in their rows and
-// columns: what lies beyond a matrix counts as 0 on both sides.
+// TestHalfMatMulSpecial multiplies infinities and NaN, which must stay in their rows and columns:
+// elements outside both matrices count as 0.
 func TestHalfMatMulSpecial(t *testing.T) {
 	for i, o := range layouts {
 		for j, typ := range []op.DType{[]op.DType{op.BF16, op.F16}[i%2], op.F32} {
@@ -442,7 +442,7 @@ func BenchmarkHalfMatMulPlan(b *testing.B) {
 	}
 }
 
-// TestCutMatMul computes rows above and below by two launches.
+// TestCutMatMul computes the upper and the lower rows with two launches.
 func TestCutMatMul(t *testing.T) {
 	for i, n := range []int{72, 71, 136, 72, 136} {
 		o := op.MatMulOpts{TransB: i%2 == 0, TF32: i > 2}
@@ -483,7 +483,7 @@ func TestWgmmaBest(t *testing.T) {
 	}
 }
 
-// TestHalfFewRows: products with a vector or two are not computed by tiles.
+// TestHalfFewRows requires that products with one or two rows do not use the kernels of tiles.
 func TestHalfFewRows(t *testing.T) {
 	for _, typ := range []op.DType{op.F16, op.BF16} {
 		for _, o := range layouts {

@@ -2,23 +2,23 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// registerOperand reads A of floats, which does not go along the sum, to registers. A
-// line of a stage is 32 rows of A at one place along the sum; a lane reads two or
-// four neighbours at once, so the rows of a product are not in the order of A.
+// registerOperand reads an A of float32 that is not K-major to registers. A line of a stage holds
+// 32 rows of A at one position along K. A lane reads two or four adjacent elements at once, so the
+// rows of a product are a permutation of the rows of A.
 type registerOperand struct {
 	g    *wgmmaCode
-	high int // products of 64 rows side by side
-	// from has the lane's reads of stage 0: positions l%4 along K, and 4 more.
+	high int // products of 64 rows in a warpgroup
+	// from holds the lane's addresses in stage 0: at position l%4 along K, and at l%4 + 4.
 	from [2]ptx.Shared[ptx.B32]
-	row  ptx.U32 // of the block's, the lane's first
+	row  ptx.U32 // the lane's first row in the block
 }
 
 func (g *wgmmaCode) newRegisterOperand(group ptx.U32) *registerOperand {
 	h := &registerOperand{g: g, high: g.Rows / g.Groups / 64}
 	lane, warp := g.k.Special(ptx.LaneID), g.tid.Shr(ptx.U(5)).And(ptx.U(3))
 	z, r := lane.And(ptx.U(3)), lane.Shr(ptx.U(2))
-	// The lanes that read together have pieces of 16 bytes c and c xor 4 in four
-	// lines: where the swizzle has them, they fill all banks.
+	// The lanes of one access read the 16-byte pieces c and c xor 4 in four lines. After the
+	// swizzle, these pieces cover all banks.
 	var line, piece, half ptx.U32
 	if h.high == 2 {
 		line = group.MulAdd(ptx.U(4), warp)
@@ -31,14 +31,14 @@ func (g *wgmmaCode) newRegisterOperand(group ptx.U32) *registerOperand {
 	h.row = line.MulAdd(ptx.U(32), piece.MulAdd(ptx.U(4), half))
 	as := ptx.CastShared[ptx.B32](g.as)
 	for e := range h.from {
-		// 32 floats are a line, and there is one for each place along the sum.
+		// A line has 32 floats; there is one line for each position along K.
 		at := line.MulAdd(ptx.U(32), z.Add(ptx.N(4*e)))
 		h.from[e] = as.At(at.MulAdd(ptx.U(32), piece.Xor(z).Xor(ptx.N(4*e)).MulAdd(ptx.U(4), half)))
 	}
 	return h
 }
 
-// product multiplies 8 places along the sum, the d-th of a stage.
+// product multiplies the d-th 8 positions along K of a stage.
 func (h *registerOperand) product(acc [][]ptx.Var[ptx.F32], stage ptx.U32, d int, b ptx.Tile, w ptx.Wgmma) {
 	var a [2][4]ptx.B32
 	at := stage.Mul(ptx.N(h.g.Rows * wgmmaLine / 2))
@@ -61,8 +61,8 @@ func (h *registerOperand) product(acc [][]ptx.Var[ptx.F32], stage ptx.U32, d int
 	}
 }
 
-// releases is how many threads say that a stage may be brought again: one of each
-// warpgroup, or of each warp if warps read A for themselves.
+// releases is the number of threads that release a stage: one of each warpgroup, or one of each
+// warp if warps read A to registers.
 func (s *wgmmaSpec) releases() int {
 	if s.aInRegisters() {
 		return s.Groups * 4
@@ -70,21 +70,21 @@ func (s *wgmmaSpec) releases() int {
 	return s.Groups
 }
 
-// singleCols and singlePitch are the columns, and the floats from row to row, of a
-// piece of 16 rows that a warp stores through shared memory. Lanes that write there
-// together, four columns of each of four rows, meet no bank twice.
+// A warp stores pieces of 16 rows by singleCols columns through shared memory; singlePitch is the
+// row stride in floats. The lanes of one access write four columns of each of four rows, and have
+// no bank conflict.
 const (
 	singleCols  = 32
 	singlePitch = singleCols + 8
 )
 
-// singles stores results that are floats.
+// singles stores float32 results.
 type singles struct {
 	g    *wgmmaCode
-	held bool // A was in registers
+	held bool // A is in registers
 	acc  [][]ptx.Var[ptx.F32]
 	lane ptx.U32
-	// warp and row are rows of the block's: the warp's and the lane's first.
+	// warp and row are the first row of the warp and of the lane, in the block.
 	warp, row ptx.U32
 	mine      ptx.Shared[ptx.F32] // of the warp
 }
@@ -113,7 +113,7 @@ func (o *singles) store(row, col, n ptx.S32) {
 		step = singleCols
 	}
 	for c := 0; c < g.Cols; c += step {
-		if g.Turned { // neighbours in a column are so in a row of the result
+		if g.Turned { // adjacent elements of a column are adjacent in a row of the result
 			for e := range 2 {
 				r := left.Add(ptx.N(c + e))
 				if len(o.acc) == 2 && !g.Split && !g.Direct {
@@ -140,10 +140,10 @@ func (o *singles) store(row, col, n ptx.S32) {
 			}
 		}
 	}
-	g.k.SyncWarp(ptx.AllLanes) // products need all lanes together
+	g.k.SyncWarp(ptx.AllLanes) // wgmma needs converged lanes
 }
 
-// put stores two neighbours of a row.
+// put stores two adjacent elements of a row.
 func (o *singles) put(n, row, col ptx.U32, a, b ptx.F32) {
 	g := o.g
 	switch {
@@ -156,9 +156,9 @@ func (o *singles) put(n, row, col ptx.U32, a, b ptx.F32) {
 	}
 }
 
-// scatter stores columns of product j; sums returns the lane's sums in the b-th eight columns. It
-// stores through shared memory, so that the lanes get adjacent elements of a row with any
-// alignment. Direct stores of two floats take three times as long for unaligned rows.
+// scatter stores columns of product j; sums returns the lane's sums in the b-th group of eight
+// columns. It stores through shared memory, so that the lanes get adjacent elements of a row with
+// any alignment. Direct stores of two floats take three times as long for unaligned rows.
 func (o *singles) scatter(j int, row, col, n ptx.U32, sums func(b, h int) (x, y ptx.F32)) {
 	g, k := o.g, o.g.k
 	row = row.Add(o.warp).Add(ptx.N(64 * j))
@@ -175,7 +175,7 @@ func (o *singles) scatter(j int, row, col, n ptx.U32, sums func(b, h int) (x, y 
 	at := col.Add(o.lane)
 	out := ptx.Cast[ptx.F32](g.loose).At64(n.MulWide(g.rows.Mul(g.cols))).At(at)
 	k.If(at.Lt(g.cols), func() {
-		// In a loop: written out, ptxas makes addresses for which it has no registers.
+		// A loop, because ptxas would spill the addresses of the unrolled code.
 		const once = 4
 		k.Count(ptx.N(storeRows/once), func(i ptx.U32) {
 			row := i.MulAdd(ptx.U(once), row)

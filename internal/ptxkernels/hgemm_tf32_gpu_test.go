@@ -27,8 +27,8 @@ func TestGPUTF32Epilogue(t *testing.T) {
 	}
 }
 
-// TestGPUTF32Long makes the longest sums, of numbers of one sign that TF32 has: what
-// is cut off as they are added up has one sign too.
+// TestGPUTF32Long computes the longest sums, of numbers that are exact in TF32 and have the same
+// sign. Then all truncation errors have the same sign too.
 func TestGPUTF32Long(t *testing.T) {
 	g := openGPU(t)
 	const m, k, n = 64, maxTF32, 72

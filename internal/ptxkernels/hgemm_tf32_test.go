@@ -16,10 +16,10 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// wgmmaCopies are the operands that may be copied, none to both.
+// wgmmaCopies are the four choices of operands to copy.
 var wgmmaCopies = []wgmmaSchedule{{}, {copyA: true}, {copyB: true}, {copyA: true, copyB: true}}
 
-// TestWgmmaTF32 multiplies floats in all layouts, with all copies that turn them.
+// TestWgmmaTF32 multiplies float32 matrices in all layouts, with all choices of transposing copies.
 func TestWgmmaTF32(t *testing.T) {
 	few := h200
 	few.Multiprocessors = 2 // several tiles for each block
@@ -59,8 +59,8 @@ func TestWgmmaTF32(t *testing.T) {
 	}
 }
 
-// TestWgmmaTF32Ptxas assembles every tile with A in registers and in shared memory,
-// turned and not; short runs take one of these three at random.
+// TestWgmmaTF32Ptxas assembles every tile with A in registers, with A in shared memory, and turned.
+// Short runs take a random one of these three.
 func TestWgmmaTF32Ptxas(t *testing.T) {
 	r := testutil.Rand(t)
 	for i, w := range wgmmaTiles {
@@ -77,7 +77,7 @@ func TestWgmmaTF32Ptxas(t *testing.T) {
 	}
 }
 
-// TestTF32Many: more matrices than can be turned at once are multiplied as they lie.
+// TestTF32Many multiplies more matrices than one copy can transpose, and requires that they are not copied.
 func TestTF32Many(t *testing.T) {
 	for n, want := range map[int]string{maxLaidOut: "wgmma", maxLaidOut + 1: "mma"} {
 		r := &portable.Request{Op: op.MatMul, Attrs: op.MatMulOpts{TransA: true, TF32: true}.Attrs(),
@@ -97,7 +97,7 @@ func TestTF32Many(t *testing.T) {
 	}
 }
 
-// TestTF32Gains: what TF32 makes no faster keeps all bits.
+// TestTF32Gains requires that a product uses float32 if TF32 is not faster.
 func TestTF32Gains(t *testing.T) {
 	for _, c := range []struct {
 		m, k, n int
@@ -130,8 +130,8 @@ func TestTF32Gains(t *testing.T) {
 	}
 }
 
-// TestWgmmaTF32Exact multiplies numbers of 11 bits with small ones: nothing is
-// rounded, so each result is right to the last bit.
+// TestWgmmaTF32Exact multiplies numbers of 11 bits with small ones: no product is rounded, so each
+// result must be exact.
 func TestWgmmaTF32Exact(t *testing.T) {
 	const m, k, n = 72, 40, 68
 	for i, o := range layouts {
@@ -172,8 +172,8 @@ func TestTF32NaN(t *testing.T) {
 	}
 }
 
-// tf32NaN looks at what becomes of NaN in either operand: only a signalling one of
-// which TF32 has no bit may become infinite.
+// tf32NaN checks the results for NaN in either operand. Only a signalling NaN whose set mantissa
+// bits TF32 drops may become infinite.
 func tf32NaN(t *testing.T, d Device, run func(p *Plan, in, out [][]byte) error) {
 	nans := []uint32{0x7fffffff, 0x7fc00000, 0xffc00000, 0x7f802000, 0xff800001}
 	const m, k, n = 20, 36, 24

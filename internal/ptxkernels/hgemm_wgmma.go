@@ -9,13 +9,13 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// wgmmaSpec is a product by warpgroups (sm_90a): a persistent grid whose blocks have one producer
-// warp, which loads tiles by tensor maps into a ring of stages, and Groups consumer warpgroups,
-// which multiply them. A block computes a tile of Rows x Cols; a warpgroup has Rows/Groups rows of
-// it in registers.
+// wgmmaSpec is a product with the wgmma instruction, for sm_90a. The grid is persistent. Each block
+// has one producer warp, which loads tiles through tensor maps into a ring of stages, and Groups
+// consumer warpgroups, which multiply them. A block computes a tile of Rows x Cols; a warpgroup
+// keeps Rows/Groups rows of it in registers.
 //
-// For float32, tensor cores read only K-major operands from shared memory. B is K-major; an A that
-// is not goes through registers. If only A is K-major, the kernel is Turned.
+// For float32, tensor cores read only K-major operands from shared memory. B must be K-major. If A
+// is not K-major, it goes through registers. If only A is K-major, the kernel is Turned.
 type wgmmaSpec struct {
 	Type           op.DType
 	TransA, TransB bool // as in op.MatMulOpts
@@ -24,36 +24,36 @@ type wgmmaSpec struct {
 	Turned         bool
 	Rows, Cols     int
 	Groups, Stages int
-	// Cluster is 1, or 2 for pairs of blocks, one below the other, that bring
-	// half of B each and give it to both.
+	// Cluster is the number of blocks in a cluster: 1, or 2 for pairs of vertically adjacent
+	// blocks. Each block of a pair loads half of B and multicasts it to both.
 	Cluster int
-	// Loose says that rows of the result begin anywhere, not at multiples of 16
-	// bytes: then threads store it, not copies. They always do with floats.
+	// Loose means that rows of the result need not begin at multiples of 16 bytes. Then threads
+	// store the result instead of bulk copies. Threads always store float32 results.
 	Loose bool
 	Bias  bool
-	// Key is the key of the epilogue, "" for none; Direct means that its own stores write the
-	// results.
+	// Key is the key of the epilogue, "" for none; Direct means that the stores of the epilogue
+	// write the results.
 	Key    string
 	Direct bool
-	// Split says that a tile is a part of the sum only, which is stored as floats.
+	// Split means that a tile is a partial sum (split-K), which is stored as float32.
 	Split bool
 	Odd   bool // rows of the result have an odd number of elements
 }
 
-// wgmmaLine is the units of 16 bits in 128 bytes, which a swizzle of 128 bytes is as
-// wide as, and how far along the sum a stage reaches.
+// wgmmaLine is the number of 16-bit units in 128 bytes. A stage has 128 bytes along K, which is the
+// width of ptx.Swizzle128.
 const wgmmaLine = 64
 
-// depth is how far along the sum a stage reaches, in elements of a type.
+// depth is the number of elements of a type along K in a stage.
 func depth(t op.DType) int { return 2 * wgmmaLine / t.Size() }
 
-// depth is how far along the sum a stage reaches.
+// depth is the number of elements along K in a stage.
 func (s *wgmmaSpec) depth() int { return depth(s.Type) }
 
 // aInRegisters reports whether A goes through registers.
 func (s *wgmmaSpec) aInRegisters() bool { return s.Type == op.F32 && s.TransA }
 
-// groupThreads is a warpgroup.
+// groupThreads is the number of threads in a warpgroup.
 const groupThreads = 128
 
 func (s *wgmmaSpec) String() string {
@@ -69,7 +69,7 @@ func (s *wgmmaSpec) bytes() int {
 	return 2*(s.Stages*(s.Rows+s.Cols)*wgmmaLine+s.storing()) + 16*s.Stages
 }
 
-// storing is the units of 16 bits in shared memory that the result goes through.
+// storing is the size of the shared memory that results go through, in 16-bit units.
 func (s *wgmmaSpec) storing() int {
 	if s.Type == op.F32 {
 		return s.Groups * 4 * storeRows * singlePitch * 2
@@ -77,7 +77,7 @@ func (s *wgmmaSpec) storing() int {
 	return s.Groups * 4 * storing * storeRows * storeCols
 }
 
-// tiles returns how many tiles are down and across a result.
+// tiles returns the number of tiles down and across a result.
 func (s *wgmmaSpec) tiles(rows, cols int) (down, across int) {
 	if s.Turned {
 		rows, cols = cols, rows
@@ -122,7 +122,7 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	default:
 		args = append(args, c.tiles(p.Type, [2]int{storeCols, storeRows}))
 	}
-	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles: as far down as a wave goes across
+	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles in a band: a wave covers as many rows as columns
 	after := p.after
 	if s.Split {
 		after = nil
@@ -142,7 +142,7 @@ func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *S
 	return stage
 }
 
-// of returns the specification for operands of a type that go along the sum or not.
+// of returns the specification for operands of type t; alongA and alongB say whether A and B are K-major.
 func (s wgmmaSpec) of(t op.DType, alongA, alongB bool) wgmmaSpec {
 	s.Type, s.TransA, s.TransB = t, !alongA, alongB
 	if t == op.F32 && !alongB && alongA {
@@ -151,11 +151,11 @@ func (s wgmmaSpec) of(t op.DType, alongA, alongB bool) wgmmaSpec {
 	return s
 }
 
-// copies reports whether copies store the result.
+// copies reports whether bulk copies store the result.
 func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split && s.Type != op.F32 }
 
-// copiesA returns how many copies load a stage of A, and how many of its rows each loads: all rows
-// if A is K-major, otherwise the rows of a line of 128 bytes.
+// copiesA returns the number of copies that load a stage of A, and the number of rows that each
+// loads: all rows if A is K-major, otherwise the rows in a line of 128 bytes.
 func (s *wgmmaSpec) copiesA() (n, side int) {
 	if s.TransA {
 		return s.Rows / s.depth(), s.depth()
@@ -180,8 +180,8 @@ func (s *wgmmaSpec) brought() int {
 	return 2 * wgmmaLine * (na*sideA + s.Cluster*nb*sideB)
 }
 
-// check returns an error unless tiles divide as they must. A stage that is brought
-// more than it has room for would be a kernel that never ends.
+// check returns an error unless tiles divide as they must. The kernel would hang if copies brought
+// more bytes than a stage holds.
 func (s *wgmmaSpec) check() error {
 	if s.brought() != 2*wgmmaLine*(s.Rows+s.Cols) || s.Rows%(64*s.Groups) != 0 || s.Cols%storeCols != 0 ||
 		s.Type == op.F32 && !s.TransB || s.Turned && !s.aInRegisters() || s.aInRegisters() && s.Rows > 128*s.Groups {
@@ -190,7 +190,7 @@ func (s *wgmmaSpec) check() error {
 	return nil
 }
 
-// box returns the tile that a copy brings: along is whether lines go along the sum.
+// box returns the tile that a copy loads. along reports whether the operand is K-major.
 func (s *wgmmaSpec) box(side int, along bool) [2]int {
 	if along {
 		return [2]int{s.depth(), side}
@@ -198,11 +198,11 @@ func (s *wgmmaSpec) box(side int, along bool) [2]int {
 	return [2]int{side, s.depth()}
 }
 
-// ring is the stages that copies and products go through in turn.
+// ring is the position of the producer, or of a consumer, in the ring of stages.
 type ring struct {
 	stages int
 	at     ptx.Var[ptx.U32] // the stage
-	phase  ptx.Var[ptx.U32] // parity of the rounds so far
+	phase  ptx.Var[ptx.U32] // parity of the completed rounds
 }
 
 func newRing(k *ptx.Kernel, stages int) *ring {
@@ -221,7 +221,7 @@ type wgmmaCode struct {
 	*wgmmaSpec
 	k           *ptx.Kernel
 	a, b, c     ptx.TensorMap
-	loose       ptx.Global[ptx.U16] // in the place of c, if copies do not store
+	loose       ptx.Global[ptx.U16] // replaces c, if threads store the result
 	steps       ptx.U32
 	as, bs, cs  ptx.Shared[ptx.BF16]
 	full, empty ptx.MBarrier
@@ -229,11 +229,11 @@ type wgmmaCode struct {
 	tiles, down, across,
 	high, wholeB, rows, cols, parts, per ptx.U32
 	finish  finisher
-	partial ptx.Global[ptx.F32] // of Split, in the place of c
+	partial ptx.Global[ptx.F32] // replaces c, if Split
 }
 
-// build writes the kernel. The layouts are those of the PTX manual, "Asynchronous
-// Warpgroup Level Matrix Instructions".
+// build writes the kernel. The layouts are in the PTX manual, "Asynchronous Warpgroup Level Matrix
+// Instructions".
 func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	if s.Cluster > 1 {
 		k.Cluster(s.Cluster, 1, 1)
@@ -295,7 +295,7 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 		g.multiply(group.Sub(ptx.U(1)))
 	})
 	if s.Cluster > 1 {
-		// A block that has ended cannot be written to by its neighbour.
+		// Wait for the other block: it may still write to this block's shared memory.
 		k.ClusterSync()
 	}
 }
@@ -308,7 +308,7 @@ func (g *wgmmaCode) sync() {
 	g.k.Sync()
 }
 
-// each runs f for the tiles of the block, which begin at row, col of matrix n.
+// each runs f for each tile of the block. A tile begins at row, col of matrix n.
 func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
 	k := g.k
 	first, step := k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
@@ -324,8 +324,8 @@ func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
 	})
 }
 
-// part returns the number of the matrix, where along the sum tile n of a place
-// begins, and how many steps it has.
+// part returns, for tile n, the index of the matrix, the first step along K and the number of
+// steps.
 func (g *wgmmaCode) part(n ptx.S32) (matrix ptx.S32, from, steps ptx.U32) {
 	if !g.Split {
 		return n, ptx.U(0), g.steps
@@ -335,7 +335,7 @@ func (g *wgmmaCode) part(n ptx.S32) (matrix ptx.S32, from, steps ptx.U32) {
 	return i.S32(), from, g.per.Min(g.steps.Sub(from))
 }
 
-// bandTile returns the place of tile t, and the number of its matrix. Matrices are down tiles high
+// bandTile returns the position of tile t and the index of its matrix. Matrices are down tiles high
 // and across tiles wide. Blocks that run at the same time have adjacent tiles, so that their
 // operands are in L2: tiles are numbered down a band of high tiles, then across it.
 func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
@@ -351,7 +351,7 @@ func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
 	return top.Add(t.Sub(col.Mul(high))), col, n
 }
 
-// bring is the thread that starts copies.
+// bring is the code of the thread that starts the copies.
 func (g *wgmmaCode) bring() {
 	r := newRing(g.k, g.Stages)
 	g.each(func(row, col, n ptx.S32) {
@@ -393,7 +393,7 @@ func (g *wgmmaCode) bring() {
 	})
 }
 
-// places returns where n copies of so many places each begin.
+// places returns the first positions of n copies of side positions each.
 func places(n, side int) (at []int) {
 	for i := range n {
 		at = append(at, i*side)
@@ -401,8 +401,8 @@ func places(n, side int) (at []int) {
 	return at
 }
 
-// stageTile describes how a warpgroup finds a tile of a stage: where, and how far
-// a step of 32 bytes along the sum is.
+// stageTile returns the wgmma descriptor of a tile in a stage, and the distance of a step of 32
+// bytes along K.
 func stageTile(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
 	if along {
 		return ptx.NewTile(p, ptx.Swizzle128, 16, 1024), 32
@@ -410,9 +410,9 @@ func stageTile(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
 	return ptx.NewTile(p, ptx.Swizzle128, 64*wgmmaLine*2, 1024), 16 * 128
 }
 
-// multiply is a warpgroup that multiplies.
+// multiply is the code of a warpgroup that multiplies.
 func (g *wgmmaCode) multiply(group ptx.U32) {
-	k, high := g.k, g.Rows/g.Groups/64 // rows of a product, in units of 64
+	k, high := g.k, g.Rows/g.Groups/64 // products of 64 rows in a warpgroup
 	acc := make([][]ptx.Var[ptx.F32], high)
 	for i := range acc {
 		acc[i] = make([]ptx.Var[ptx.F32], g.Cols/2)
@@ -440,7 +440,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	var resident *registerOperand
 	if g.aInRegisters() {
 		resident = g.newRegisterOperand(group)
-	} else { // 64 rows of A are as many bytes in either layout
+	} else { // 64 rows of A have the same size in either layout
 		ta, stepA = stageTile(g.as.At(group.Mul(ptx.N(high*64*wgmmaLine))), !g.TransA)
 	}
 	tb, stepB := stageTile(g.bs, g.TransB)
@@ -475,7 +475,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 				for d := range wgmmaLine / 16 {
 					resident.product(acc, at, d, b.Advance(ptx.N(d*stepB)), schedule(d))
 					k.WgmmaCommit()
-					k.WgmmaWait(1) // the 32 bytes before
+					k.WgmmaWait(1) // for the previous 32 bytes
 					if d == 0 {
 						release(before.Get(), more)
 					}
@@ -489,7 +489,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 					}
 				}
 				k.WgmmaCommit()
-				k.WgmmaWait(1) // the step before
+				k.WgmmaWait(1) // for the previous step
 				release(before.Get(), more)
 			}
 			before.Set(at)
@@ -502,7 +502,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	done()
 }
 
-// warpgroupsOf plans a product in one way.
+// warpgroupsOf plans a product with schedule w.
 func (p *halfProduct) warpgroupsOf(w wgmmaSchedule, d *Device) (*Plan, error) {
 	plan := &Plan{}
 	a, b, err := p.aligned(plan, w.copyA, w.copyB, p.Type == op.F32)
@@ -525,8 +525,8 @@ func (p *halfProduct) warpgroupsOf(w wgmmaSchedule, d *Device) (*Plan, error) {
 	return plan, under.launch(plan, w.below, w.belowParts, a.from(w.top), b, c.from(w.top), d)
 }
 
-// launch adds to the plan what multiplies a and b, which tensor maps can describe,
-// with tiles of one kind and sums in so many parts.
+// launch adds to the plan the stages that multiply a and b with tiles of s, and K split in parts.
+// Tensor maps must be able to describe a and b.
 func (p *halfProduct) launch(plan *Plan, s wgmmaSpec, parts int, a, b, c matrix, d *Device) error {
 	s = s.of(p.Type, a.along, b.along)
 	s.Odd = p.N%2 != 0
@@ -537,7 +537,7 @@ func (p *halfProduct) launch(plan *Plan, s wgmmaSpec, parts int, a, b, c matrix,
 		a, b = b, a
 	}
 	steps := ceilDiv(p.K, s.depth())
-	if parts = ceilDiv(steps, ceilDiv(steps, parts)); parts > 1 { // none without steps
+	if parts = ceilDiv(steps, ceilDiv(steps, parts)); parts > 1 { // no empty parts
 		if p.Batch*p.M*p.N > math.MaxInt32/parts {
 			return unsupported("%d parts of sums", parts)
 		}

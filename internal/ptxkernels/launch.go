@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Config returns the launch configuration of a stage whose kernel needs bytes of shared memory.
+// Config returns the launch configuration of a stage whose kernel needs shared bytes of shared memory.
 func (s *Stage) Config(shared int) cuda.Config {
 	dim := func(d [3]uint32) cuda.Dim { return cuda.Dim{X: d[0], Y: d[1], Z: d[2]} }
 	c := cuda.Config{Grid: dim(s.Grid), Block: dim(s.Kernel.Block), Shared: uint32(shared)}
@@ -27,7 +27,7 @@ func (a *Arrays) address(x *Arg) cuda.Ptr {
 }
 
 // AppendArgs appends the arguments of a launch to p. tensorMap returns the tensor map of argument
-// i, whose array begins at the address.
+// i, whose array begins at address at.
 func (s *Stage) AppendArgs(p cuda.Params, a *Arrays, tensorMap func(i int, at cuda.Ptr) (cuda.TensorMap, error)) (cuda.Params, error) {
 	for i := range s.Args {
 		x := &s.Args[i]
@@ -49,7 +49,7 @@ func (s *Stage) AppendArgs(p cuda.Params, a *Arrays, tensorMap func(i int, at cu
 	return p, nil
 }
 
-// Tiled returns the tensor at an address as the driver wants it described.
+// Tiled returns the driver's description of the tensor at an address.
 func (t *Tiles) Tiled(at cuda.Ptr) cuda.Tiled {
 	d := cuda.Tiled{Address: at, Promote: cuda.Promote256}
 	if t.Lines {

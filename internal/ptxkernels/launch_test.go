@@ -10,8 +10,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// TestArgs compares the places of arguments with those that the kernel has its
-// parameters at.
+// TestArgs compares the offsets of the arguments with the offsets of the kernel's parameters.
 func TestArgs(t *testing.T) {
 	k := ptx.NewModule(ptx.SM90a).Kernel("k", func(k *ptx.Kernel) {
 		ptx.Param[ptx.U32](k, "a")

@@ -17,12 +17,12 @@ import (
 const (
 	mapThreads  = 128
 	mapVectors  = 2  // vectors of a thread
-	mapHeavy    = 8  // values that an element takes from which on these kernels are faster
-	mapHeaviest = 40 // and from which on they are with twice as many vectors
+	mapHeavy    = 8  // values computed for an element from which on these kernels are faster
+	mapHeaviest = 40 // values computed for an element from which on twice as many vectors are faster
 )
 
-// planMap makes the plan of an elementwise program with 16-bit floats in it, or of
-// one that computes much.
+// planMap plans an elementwise program that uses 16-bit floats or computes many values for each
+// element.
 func planMap(r *portable.Request) (*Plan, error) {
 	if r.Post == nil || len(r.Out) == 0 || len(r.Out) != len(r.Post.Exprs) {
 		return nil, unsupported("no elementwise program")
@@ -85,25 +85,25 @@ func planMap(r *portable.Request) (*Plan, error) {
 const (
 	// maxMapElements leaves room for the threads beyond the end.
 	maxMapElements = 1<<31 - 1 - 8*2*mapVectors*mapThreads
-	// mapBusy is from how many elements on all multiprocessors have work though a
-	// thread has several vectors.
+	// mapBusy is the number of elements from which on all multiprocessors are busy although each
+	// thread processes several vectors.
 	mapBusy = 1 << 20
-	// mapOdd is from how many elements on programs that compute little are faster here
-	// where the last elements are no vector.
+	// mapOdd is the number of elements from which on programs that compute little are faster here,
+	// if the elements are not whole vectors.
 	mapOdd = 1 << 17
 )
 
-// mapSpec is what kernels of elementwise programs are specialised by.
+// mapSpec holds the parameters that specialise a kernel of an elementwise program.
 type mapSpec struct {
-	key   string // of the epilogue
-	wide  int    // elements of a vector
+	key   string // key of the epilogue
+	wide  int    // number of elements in a vector
 	turns int    // vectors of a thread
 }
 
-// block is the elements of a block that has as many as it can.
+// block is the maximum number of elements of a block.
 func (s mapSpec) block() int { return s.wide * s.turns * mapThreads }
 
-// blocks is how many n elements take.
+// blocks returns the number of blocks for n elements.
 func (s mapSpec) blocks(n int) int {
 	left := n % s.block()
 	return n/s.block() + ceilDiv(left/s.wide+left%s.wide, mapThreads)
@@ -132,7 +132,7 @@ func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	defer mapKernels.Unlock()
 	k := mapKernels.bySpec[s]
 	if k == nil {
-		if len(mapKernels.bySpec) >= 4096 { // programs are the users'
+		if len(mapKernels.bySpec) >= 4096 { // users write programs, so their number has no limit
 			clear(mapKernels.bySpec)
 		}
 		k = &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, s, e) }}
@@ -141,9 +141,9 @@ func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	return k
 }
 
-// buildMap has blocks with whole vectors for all threads and iterations and, after the elements of
-// these, blocks with one vector or element for each thread. The latter come first in the code,
-// because their latency is then hidden.
+// buildMap writes the kernel. Most blocks process whole vectors in all threads and iterations; the
+// blocks after them process the tail, with one vector or element for each thread. Blocks of the
+// tail have the lowest indices, because the others then hide their latency.
 func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	k.Block(mapThreads, 1, 1)
 	n := ptx.Param[ptx.U32](k, "n")

@@ -14,8 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestMap computes y = a·b + c and y < d over operands of all types that lie over
-// the result in all ways.
+// TestMap computes y = a·b + c and y < d with operands of all types and all broadcast kinds.
 func TestMap(t *testing.T) {
 	for _, n := range []int{1, 7, 8, 12, 2047, 2048, 2049, 4104, 6144} {
 		for _, types := range [][4]op.DType{{op.BF16, op.BF16, op.BF16, op.BF16}, {op.F16, op.F32, op.F16, op.BF16}, {op.F32, op.F16, op.BF16, op.F32}} {
@@ -91,8 +90,8 @@ func mapTrial(n int, types [4]op.DType, dev Device) error {
 	return nil
 }
 
-// TestMapHeavy computes long programs over more elements than a block has, as many as
-// vectors have or up to three more.
+// TestMapHeavy computes long programs over more elements than a block processes: a multiple of the
+// vector width, or up to three more.
 func TestMapHeavy(t *testing.T) {
 	for i := range 8 {
 		c := []struct {
@@ -115,7 +114,7 @@ func TestMapHeavy(t *testing.T) {
 		if p.Variant != c.variant {
 			t.Fatal(p.Variant)
 		}
-		// Without most of the whole blocks: the emulator has no time for all.
+		// Leave out most of the whole blocks, because the emulator is slow.
 		s := &p.Stages[0]
 		without := n/each - 2
 		from := without * each
@@ -135,7 +134,7 @@ func TestMapHeavy(t *testing.T) {
 	}
 }
 
-// TestMapOdd has programs that compute little where the last elements are no vector.
+// TestMapOdd runs short programs whose last elements do not fill a vector.
 func TestMapOdd(t *testing.T) {
 	e, err := irhook.Expression(op.Relu, &op.Attrs{}, []op.DType{op.F32})
 	if err != nil {

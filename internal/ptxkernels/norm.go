@@ -78,7 +78,7 @@ func (r *residentRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r
 }
 
 // moments returns the means of the resident elements of rows, and the sums of the squares of the
-// distances from them; for rms_norm, from 0.
+// distances from them; for rms_norm, of the distances from 0.
 func (t *rowGroup) moments(resident []*residentRow) (mean, squares []ptx.F32) {
 	s := t.s
 	mean, squares = make([]ptx.F32, len(resident)), make([]ptx.F32, len(resident))
@@ -91,7 +91,7 @@ func (t *rowGroup) moments(resident []*residentRow) (mean, squares []ptx.F32) {
 		}
 		mean = t.reduce(mean, ptx.F32.Add)
 		for u, r := range resident {
-			mean[u] = mean[u].Mul(reciprocalOf(t.size(r).Max(ptx.U(1)))) // a part may be empty
+			mean[u] = mean[u].Mul(reciprocalOf(t.size(r).Max(ptx.U(1)))) // a partial may be empty
 		}
 	}
 	for u, r := range resident {
@@ -122,8 +122,8 @@ func foldSquares(v []ptx.F32) ptx.F32 {
 	return sum
 }
 
-// reciprocalOf returns 1/n, as good as 1 ulp: the exact one has a branch, as have exact
-// quotients and roots, and the tolerance of a sum has room for it.
+// reciprocalOf returns 1/n with an error of 1 ulp, which the tolerance of a sum allows. The exact
+// reciprocal has a branch, like exact quotients and roots.
 func reciprocalOf(n ptx.U32) ptx.F32 { return n.F32().RcpApproxFlush() }
 
 // variance computes the variances of resident rows from distances to the final mean: a running mean

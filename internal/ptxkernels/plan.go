@@ -10,12 +10,12 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Plan is the launches that compute a request, one after the other: a stage sees
-// what those before it have written.
+// Plan is the sequence of launches that computes a request. A stage sees the writes of the earlier
+// stages.
 type Plan struct {
 	Scratch []int64 // bytes of each temporary; its initial contents are undefined
-	// Zeros has the bytes of more temporaries, after those: they contain zeros at the first run of
-	// the plan, and keep their contents between runs.
+	// Zeros has the bytes of further temporaries, which follow those of Scratch. They contain zeros
+	// at the first run of the plan, and keep their contents between runs.
 	Zeros   []int64
 	Stages  []Stage
 	Variant string // the chosen variant: "warp", "wgmma128x256"
@@ -40,9 +40,9 @@ type Stage struct {
 // the process runs.
 type Kernel struct {
 	Name    string     // an identifier of PTX
-	Target  ptx.Target // the least that it runs on
+	Target  ptx.Target // the oldest target that it runs on
 	Block   [3]uint32  // threads
-	Cluster uint32     // blocks of a cluster, along x; 0 without clusters
+	Cluster uint32     // blocks in a cluster, along x; 0 without clusters
 	// Build writes the code; the ptx.Kernel then has the bytes of shared memory. It depends only on
 	// the module's target.
 	Build func(k *ptx.Kernel)
@@ -62,23 +62,23 @@ const (
 // Arg is an argument of a kernel.
 type Arg struct {
 	Kind  ArgKind
-	Array portable.Ref // of Pointer and Map: an operand, a result or a temporary
-	Off   int64        // bytes into it
-	Bits  uint64       // of Word and Double
-	Tiles *Tiles       // of Map
+	Array portable.Ref // for Pointer and Map: an operand, a result or a temporary
+	Off   int64        // offset in the array, in bytes
+	Bits  uint64       // for Word and Double
+	Tiles *Tiles       // for Map
 }
 
-// Tiles describes a tensor and the tile of it that a copy moves, as the hardware
-// wants it (cuTensorMapEncodeTiled): axes from the innermost on, at most five.
-// Elements beyond the sizes read as 0.
+// Tiles describes a tensor and the tile that a copy moves, in the form of cuTensorMapEncodeTiled:
+// the innermost axis is the first, and there are at most five axes. Elements beyond the sizes read
+// as 0.
 type Tiles struct {
 	Type    op.DType // F32, F16, BF16, or U32
 	Size    []int    // elements
-	Stride  []int    // bytes from one element to the next, of all axes but the first: multiples of 16
+	Stride  []int    // in bytes, of all axes but the first: multiples of 16
 	Tile    []int    // elements, at most 256
 	Swizzle ptx.Swizzle
-	// Lines says that the second cache reads lines of 128 bytes for a copy rather than
-	// two together: better where rows of tiles are short and begin anywhere.
+	// Lines means that a copy makes the L2 cache read lines of 128 bytes, instead of 256 bytes. It
+	// is faster if rows of tiles are short and unaligned.
 	Lines bool
 }
 
@@ -102,20 +102,19 @@ func word(v uint32) Arg { return Arg{Kind: Word, Bits: uint64(v)} }
 type Device struct {
 	Target          ptx.Target
 	Multiprocessors int
-	Shared          int // bytes that a block can have
+	Shared          int // largest shared memory of a block, in bytes
 
-	candidates *[]candidate // of Variants, else nil
+	candidates *[]candidate // collects the candidates of Variants, else nil
 }
 
-// planner is how a family answers a request that For has looked at: with a plan,
-// or with an error that wraps op.ErrUnsupported.
+// planner plans a request that For has checked, for one family of kernels. Its error wraps
+// op.ErrUnsupported if the family does not support the request.
 type planner func(r *portable.Request, d *Device) (*Plan, error)
 
 var families = map[*op.Operation][]planner{}
 
-// register makes p answer requests for the operations. Several families may
-// answer those for one, each for its own types: the first that does not say
-// op.ErrUnsupported.
+// register adds p to the planners of the operations. Several families may support an operation, for
+// example for different types; For uses the first whose error is not op.ErrUnsupported.
 func register(p planner, ops ...*op.Operation) {
 	for _, o := range ops {
 		families[o] = append(families[o], p)
@@ -164,8 +163,8 @@ func For(r *portable.Request, d Device) (*Plan, error) {
 	return &Plan{}, nil
 }
 
-// checkRequest returns an error unless the shapes and types of a request are what
-// its operation takes and gives.
+// checkRequest returns an error unless the operands and results have the shapes and types that the
+// operation requires.
 func checkRequest(r *portable.Request) error {
 	for _, a := range r.In {
 		if a.Shape == nil {
@@ -204,7 +203,7 @@ func unsupported(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, op.ErrUnsupported)...)
 }
 
-// size returns the elements of a shape that has been checked.
+// size returns the number of elements of a valid shape.
 func size(s op.Shape) int {
 	n := 1
 	for _, d := range s {

@@ -8,7 +8,7 @@ import (
 
 func init() { register(planMatMulQ, op.MatMulQ) }
 
-// planMatMulQ answers requests for products with quantised matrices.
+// planMatMulQ plans products with quantised matrices.
 func planMatMulQ(r *portable.Request, d *Device) (*Plan, error) {
 	p, err := op.MatMulQOf([]op.Shape{r.In[0].Shape, r.In[1].Shape})
 	if err != nil {

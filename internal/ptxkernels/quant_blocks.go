@@ -7,22 +7,22 @@ import (
 )
 
 // Tensor cores multiply blocks; their products of bf16 are exact. The small integers of a block are
-// exact in bf16, and a float is the sum of three bf16. The dot product of the integers of 16 or 32
-// weights with the activations is then multiplied by the scale of these weights, in float32.
-// Therefore there is no rounding that a float32 product would not have.
+// exact in bf16, and a float32 activation is the sum of three bf16. The dot product of the integers
+// of 16 or 32 weights with the activations is then multiplied by the scale of these weights, in
+// float32. Therefore the kernel rounds no more than a float32 product.
 //
-// Lane 4g+t of a warp has rows g and g+8 of the warp's 16 rows, and four elements of each 16
-// weights along a row. Which four is arbitrary if the activations have the same order: lanes take
-// elements that are adjacent in memory.
+// Lane 4g+t of a warp holds rows g and g+8 of the warp's 16 rows, and four elements of each 16
+// weights along a row. Any four elements work if weights and activations have the same order, so
+// lanes take elements that are adjacent in memory.
 
-// blockDecoder is how the weights of a format are read.
+// blockDecoder describes how a kernel reads the weights of a format.
 type blockDecoder struct {
-	// split says which four of 32 weights lane t has in step s of two: those from
-	// 16s+4t on, otherwise those from 8t+4s on.
+	// split selects the four of 32 weights that lane t holds in step s (0 or 1): the four from
+	// 16s+4t on if split is set, otherwise the four from 8t+4s on.
 	split bool
-	mins  bool // weights have minima, each for 32
+	mins  bool // each 32 weights have a minimum
 	build func(c *blockLane)
-	// levels, if there is one, has the decoder of a format whose group is always 256 weights.
+	// levels is the decoder of a format whose group is always 256 weights, or nil.
 	levels *levelDecoder
 }
 
@@ -35,10 +35,10 @@ var blockDecoders = map[block.Format]*blockDecoder{
 	block.Q6_K: {split: true, build: (*blockLane).q6K},
 }
 
-// aligned reports whether all fields of blocks are where their size wants them.
+// aligned reports whether all fields of blocks are aligned to their size.
 func (c *blockDecoder) aligned() bool { return !c.split && c.levels == nil }
 
-// fits reports whether rows of k weights have whole groups, if the format must have these.
+// fits reports whether the format supports rows of k weights: some formats need whole groups.
 func (c *blockDecoder) fits(k int) bool { return c.levels == nil || k%digitGroup == 0 }
 
 // tableBytes is the size of the table in shared memory.
@@ -49,8 +49,9 @@ func (c *blockDecoder) tableBytes() int {
 	return c.levels.tableBytes()
 }
 
-// blockGroup is what blockDecoder.build multiplies at once: one block of 256
-// weights, or eight of 32, or one where rows have no multiple of that.
+// blockGroup returns the size of the group that blockDecoder.build multiplies at once: one block of
+// 256 weights, or eight blocks of 32 weights, or one block of 32 if rows are not multiples of 256
+// weights.
 func blockGroup(t op.DType, whole bool) (weights, bytes int) {
 	f := t.Block()
 	weights, bytes = f.Elements(), f.Bytes()
@@ -63,43 +64,43 @@ func blockGroup(t op.DType, whole bool) (weights, bytes int) {
 
 // bytes in a register.
 const (
-	magicBytes = 0x43434343 // high bytes of bf16 from 128 to 255
+	magicBytes = 0x43434343 // high bytes of the bf16 from 128 to 255
 	lowNibbles = 0x0f0f0f0f
 )
 
-// blockLane is a lane at a group of blocks of its rows: two for each mma that takes
-// other rows, which is a tile of rows.
+// blockLane holds the state of a lane at a group of blocks. A lane has two rows in each tile of
+// rows, and each tile takes one mma.
 type blockLane struct {
 	k       *ptx.Kernel
 	weights int
 	row     []ptx.Shared[ptx.U8] // the blocks
-	mine    []ptx.Shared[ptx.U8] // likewise, at the lane's offset in 16 bytes (32 unless split)
-	only    []int                // the blocks of 32 weights that are multiplied; nil for all
+	mine    []ptx.Shared[ptx.U8] // the blocks, at the lane's offset in 16 bytes (32 unless split)
+	only    []int                // the blocks of 32 weights to multiply; nil for all
 	quad    ptx.U32              // t, 0 to 3
-	// For each tile of columns, pieces of activations whose products belong to the same sum: a
-	// lane's 16 bytes of 32 weights, each 64 bytes apart.
+	// x has, for each tile of columns, the pieces of activations whose products belong to the same
+	// sum. A lane has 16 bytes for each 32 weights, 64 bytes apart.
 	x [][]ptx.Shared[ptx.B32]
-	// Likewise of sums of 32 activations, a lane's 4 bytes of 8 of them.
+	// sums likewise has the sums of 32 activations; a lane has 4 bytes for each 8 sums.
 	sums  [][]ptx.Shared[ptx.B32]
-	total [][][4]ptx.Var[ptx.F32] // by tile of rows and of columns
-	// before, if there is one, is called before the activations of a part of 32
-	// weights are loaded, in order.
+	total [][][4]ptx.Var[ptx.F32] // indexed by tile of rows and tile of columns
+	// before, if not nil, is called for each part of 32 weights, in order, before its activations
+	// are loaded.
 	before func(part int)
 	table  ptx.Shared[ptx.B32] // see levelDecoder.fill
 }
 
-// word returns the four bytes at an even place that are this lane's.
+// word returns the lane's four bytes at off, which are at a multiple of 2.
 func (c *blockLane) word(r, off int) ptx.B32 {
 	p := ptx.CastShared[ptx.U16](c.mine[r]).Offset(off / 2)
 	return p.Load().U32().Permute(p.Offset(1).Load().U32(), ptx.U(0x5410)).B32()
 }
 
-// half returns the half float of a row at an even place.
+// half returns the float16 of a row at off, which is even.
 func (c *blockLane) half(r, off int) ptx.F32 {
 	return ptx.CastShared[ptx.F16](c.row[r]).Offset(off / 2).Load().F32()
 }
 
-// blocks returns which blocks of 32 weights are multiplied.
+// blocks returns the blocks of 32 weights to multiply.
 func (c *blockLane) blocks() []int {
 	if c.only != nil {
 		return c.only
@@ -111,8 +112,8 @@ func (c *blockLane) blocks() []int {
 	return all
 }
 
-// bf16s returns four bytes below 128, less base, as bf16. Differences are written
-// as products and sums, which are there from sm_80 on.
+// bf16s returns four bytes below 128, minus base, as bf16. It subtracts with fma, because sm_80 has
+// no subtraction of bf16.
 func (c *blockLane) bf16s(bytes ptx.B32, base float32) [2]ptx.BF16x2 {
 	var y [2]ptx.BF16x2
 	for i, sel := range [2]uint32{0x4140, 0x4342} {
@@ -121,11 +122,11 @@ func (c *blockLane) bf16s(bytes ptx.B32, base float32) [2]ptx.BF16x2 {
 	return y
 }
 
-// rowWeights has a lane's part of 32 weights of a row: four in each of two steps.
+// rowWeights holds a lane's part of 32 weights of a row: four weights in each of two steps.
 type rowWeights [2][2]ptx.BF16x2
 
-// apply multiplies a part of 32 weights, and adds it to the total with a scale for
-// each row and step; of steps with the same scale the second is absent.
+// apply multiplies a part of 32 weights and adds the product to the total. scale has a scale for
+// each row and step, or only one for each row if both steps share it.
 func (c *blockLane) apply(part int, w []rowWeights, scale [][]ptx.F32) {
 	if c.before != nil {
 		c.before(part)
@@ -191,8 +192,8 @@ func (c *blockLane) nibbles(r, at int, high bool) ptx.B32 {
 	return nibbleBytes(c.word(r, at+2), high)
 }
 
-// fives returns four weights of a Q5_0: the fifth bits of all are 4 bytes before
-// the nibbles.
+// fives returns four weights of a Q5_0. The fifth bits of all weights are in the 4 bytes before the
+// nibbles.
 func (c *blockLane) fives(r, at int, high bool) ptx.B32 {
 	place := at + 2
 	if high {
@@ -200,7 +201,7 @@ func (c *blockLane) fives(r, at int, high bool) ptx.B32 {
 	}
 	bits := ptx.CastShared[ptx.U16](c.row[r]).Offset(place / 2).Load().U32()
 	four := bits.Shr(c.quad.Shl(ptx.U(2))).And(ptx.U(15))
-	// Bit i to bit 8i+4: the four products do not overlap.
+	// Move bit i to bit 8i+4; the four shifted copies of the product do not overlap.
 	spread := four.Mul(ptx.U(0x02040810)).And(ptx.U(0x10101010)).B32()
 	return nibbleBytes(c.word(r, at+6), high).Or(spread)
 }
@@ -241,7 +242,7 @@ func byteFloat(w ptx.B32, i int) ptx.F32 {
 // and a minimum of six bits each.
 type kHeader struct {
 	d, dmin      ptx.F32
-	scales, mins [2]ptx.B32 // bytes of the first four parts, and of the others
+	scales, mins [2]ptx.B32 // one byte for each part: four parts in each word
 }
 
 // header returns the header of the block of a row.
@@ -255,7 +256,7 @@ func (c *blockLane) header(r int) (y kHeader) {
 	return y
 }
 
-// headers returns the headers of all rows.
+// headers returns the header of each row.
 func (c *blockLane) headers() []kHeader {
 	h := make([]kHeader, len(c.row))
 	for r := range h {
@@ -264,7 +265,7 @@ func (c *blockLane) headers() []kHeader {
 	return h
 }
 
-// fifths returns the words with the fifth bits of a Q5_K, of all rows.
+// fifths returns the words that hold the fifth bits of a Q5_K, for each row.
 func (c *blockLane) fifths() [][2]ptx.B32 {
 	y := make([][2]ptx.B32, len(c.row))
 	for r := range y {
@@ -273,7 +274,7 @@ func (c *blockLane) fifths() [][2]ptx.B32 {
 	return y
 }
 
-// fifthBits returns the fifth bits of four weights of a part of a Q5_K.
+// fifthBits returns the fifth bits of four weights in one part of a Q5_K.
 func fifthBits(h ptx.B32, part int) ptx.B32 {
 	if part < 4 {
 		h = h.Shl(ptx.N(4 - part))
@@ -291,9 +292,9 @@ func (c *blockLane) q45K(five bool) {
 	if five {
 		quants, fifth = 48, c.fifths()
 	}
-	misaligned := make([]ptx.F32, len(c.row))
+	offset := make([]ptx.F32, len(c.row))
 	for r := range h {
-		misaligned[r] = h[r].d.Mul(ptx.F(-0x1p23))
+		offset[r] = h[r].d.Mul(ptx.F(-0x1p23))
 	}
 	q := make([][2]ptx.B32, len(c.row))
 	for part := range 8 {
@@ -310,15 +311,15 @@ func (c *blockLane) q45K(five bool) {
 				w[r][step] = c.bf16s(v, 0)
 			}
 			// d·(2**23 + scale) - d·2**23, rounded once.
-			scale[r] = []ptx.F32{byteFloat(h[r].scales[part/4], part%4).Fma(h[r].d, misaligned[r])}
+			scale[r] = []ptx.F32{byteFloat(h[r].scales[part/4], part%4).Fma(h[r].d, offset[r])}
 		}
 		c.apply(part, w, scale)
 	}
 	c.subtract(h, c.total)
 }
 
-// subtract subtracts the minimums from a total. They are multiplied with the sums of 32
-// activations; lane t has the sums of groups 2t and 2t+1.
+// subtract subtracts the products of the minimums and the sums of 32 activations from a total. Lane
+// t holds the sums of groups 2t and 2t+1.
 func (c *blockLane) subtract(h []kHeader, from [][][4]ptx.Var[ptx.F32]) {
 	late := c.quad.Ge(ptx.U(2))
 	sel := ptx.Select(c.quad.And(ptx.U(1)).Ne(ptx.U(0)), ptx.U(0x4342), ptx.U(0x4140))
@@ -344,17 +345,17 @@ func (c *blockLane) subtract(h []kHeader, from [][][4]ptx.Var[ptx.F32]) {
 	}
 }
 
-// q6K multiplies a block of Q6_K: the low four bits of 256 weights, then the high
-// two, then a scale for each 16, then the scale of these.
+// q6K multiplies a block of Q6_K. The block has the low four bits of 256 weights, then their high
+// two bits, then a scale for each 16 weights, then the scale of these scales.
 func (c *blockLane) q6K() {
 	scales, d := make([][4]ptx.B32, len(c.row)), make([]ptx.F32, len(c.row))
 	for r := range scales {
 		for i, w := range c.sixScales(r) {
-			scales[r][i] = w.Xor(ptx.B(0x80808080)) // from 0 on
+			scales[r][i] = w.Xor(ptx.B(0x80808080)) // to unsigned
 		}
 		d[r] = c.half(r, 208)
 	}
-	low, high := make([][2][2]ptx.B32, len(c.row)), make([][2]ptx.B32, len(c.row)) // by step
+	low, high := make([][2][2]ptx.B32, len(c.row)), make([][2]ptx.B32, len(c.row)) // indexed by row and step
 	for part := range 8 {
 		side, quarter := part/4, part%4
 		w, scale := make([]rowWeights, len(c.row)), make([][]ptx.F32, len(c.row))
@@ -380,7 +381,7 @@ func (c *blockLane) q6K() {
 	}
 }
 
-// sixScales returns the sixteen scales of a Q6_K, signed bytes.
+// sixScales returns the sixteen scales of a Q6_K, which are signed bytes.
 func (c *blockLane) sixScales(r int) (y [4]ptx.B32) {
 	p := ptx.CastShared[ptx.U16](c.row[r]).Offset(192 / 2)
 	for i := range y {

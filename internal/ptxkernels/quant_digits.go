@@ -17,16 +17,16 @@ const (
 	digitGroup = 256
 )
 
-// digitDecoder is how the weights of a format are multiplied with digits.
+// digitDecoder describes how a kernel multiplies the weights of a format by digits.
 type digitDecoder struct {
 	split bool // as in blockDecoder
 	build func(c *digitLane)
-	// misaligned, if there is one, says which parts of groups have their weights 2 bytes
-	// behind a multiple of 4: see misalignedLane.
+	// misaligned, if not nil, reports whether the weights of a part of a group begin 2 bytes after
+	// a multiple of 4: see misalignedLane.
 	misaligned func(group, part ptx.U32) ptx.Pred
 }
 
-// digitDecoder returns how blocks are multiplied with digits.
+// digitCode returns the digitDecoder of the format.
 func (s *quantFewSpec) digitCode() *digitDecoder {
 	code := digitDecoders[s.Blocks.Block()]
 	if s.Blocks == op.Q6_K && !s.Ring && (!s.Full || s.Groups%2 != 0) {
@@ -35,17 +35,16 @@ func (s *quantFewSpec) digitCode() *digitDecoder {
 	return code
 }
 
-// evenParts is digitDecoder.apart for blocks of 32 weights.
+// evenParts is the digitDecoder.misaligned of formats with blocks of 32 weights.
 func evenParts(_, part ptx.U32) ptx.Pred { return part.And(ptx.U(1)).Eq(ptx.U(0)) }
 
-// misalignedLane is how a lane has four of 16 bytes with as few loads as it takes. Where
-// these begin 2 bytes behind a multiple of 4, lanes 0 to 2 of four have the words
-// between, and lane 3 the first and the last two bytes; the activations are in the
-// same order.
+// misalignedLane loads a lane's four of 16 bytes with the fewest loads. If the 16 bytes begin 2
+// bytes after a multiple of 4, lanes 0 to 2 of each four take the three aligned words inside, and
+// lane 3 takes the first two and the last two bytes. The activations are in the same order.
 type misalignedLane struct {
-	at  []ptx.Shared[ptx.U8] // of each row: 2 bytes behind the lane's first word of 16 bytes there
+	at  []ptx.Shared[ptx.U8] // of each row: 2 bytes after the lane's first word of the 16 bytes
 	sel ptx.U32
-	off int // the known properties of the row
+	off int // the offset in the row that at includes
 	had map[[2]int]ptx.B32
 	// far is at, plus 16 bytes in lane 3. The other lanes do not need the bytes after a block, and
 	// must not read them if the block is the last of a row, at end or later. It is nil if there are
@@ -54,16 +53,16 @@ type misalignedLane struct {
 	end int
 }
 
-// lateWords returns how far behind the first word a lane's is where 16 bytes begin 2
-// bytes behind a multiple of 4, and how it makes its four of that word and of the one
-// 16 bytes further.
+// lateWords is for 16 bytes that begin 2 bytes after a multiple of 4. It returns the offset of the
+// lane's word from the word that holds the first byte, and the permutation that selects the lane's
+// four bytes from this word and the word 16 bytes after it.
 func lateWords(quad ptx.U32) (late, sel ptx.U32) {
 	last := quad.Eq(ptx.U(3))
 	return ptx.Select(last, ptx.U(0), quad.MulAdd(ptx.U(4), ptx.U(4))), ptx.Select(last, ptx.U(0x5432), ptx.U(0x3210))
 }
 
-// misalignedPlaces returns where in a group the activations of four places begin, two
-// and two.
+// misalignedPlaces returns the positions in a group of the two pairs of activations that belong to
+// four weights of a lane.
 func misalignedPlaces(four ptx.U32, late ptx.Pred) [2]ptx.U32 {
 	lane := four.And(ptx.U(3))
 	first := four.Shr(ptx.U(2)).Shl(ptx.U(4))
@@ -75,7 +74,7 @@ func misalignedPlaces(four ptx.U32, late ptx.Pred) [2]ptx.U32 {
 	}
 }
 
-// late returns the lane's four of 16 bytes at off, 2 bytes behind a multiple of 4.
+// late returns the lane's four of the 16 bytes at off, which begin 2 bytes after a multiple of 4.
 func (c *digitLane) late(r, off int) ptx.B32 {
 	load := func(off int) ptx.B32 {
 		w, ok := c.misaligned.had[[2]int{r, off}]
@@ -94,7 +93,7 @@ func (c *digitLane) late(r, off int) ptx.B32 {
 	return load(off).U32().Permute(next.U32(), c.misaligned.sel).B32()
 }
 
-// sixteen returns the lane's four of 16 bytes at off.
+// sixteen returns the lane's four of the 16 bytes at off.
 func (c *digitLane) sixteen(r, off int) ptx.B32 {
 	switch {
 	case c.misaligned == nil:
@@ -117,20 +116,20 @@ var digitDecoders = map[block.Format]*digitDecoder{
 // topBits are the top bits of four bytes.
 const topBits = 0x80808080
 
-// digitLane is a lane at a group of blocks, in digits.
+// digitLane is a blockLane for the multiplication by digits.
 type digitLane struct {
 	*blockLane
-	units []ptx.F32               // the value of 1 in the first column, for each row of activations
-	less  [][][4]ptx.Var[ptx.F32] // what minima subtract
+	units []ptx.F32               // for each row of activations, the value of 1 in its first column
+	less  [][][4]ptx.Var[ptx.F32] // products of the minima
 	// flip is topBits in a register whose contents are unknown to the assembler: an instruction
 	// with three operands has room for one constant, and the assembler would split an instruction
 	// with two constants into two.
 	flip       ptx.B32
-	misaligned *misalignedLane // nil for a digitDecoder without apart
+	misaligned *misalignedLane // nil if digitDecoder.misaligned is
 }
 
-// digitPlace returns the byte of a column at which four activations from position 4*i of a group
-// are: a lane has the activations of two groups of 32 next to each other.
+// digitPlace returns the offset in a column of the four activations from position 4*i of a group
+// on. The activations of a lane for two parts of 32 are adjacent.
 func digitPlace(i ptx.U32, split bool) ptx.U32 {
 	part, four := i.Shr(ptx.U(3)), i.And(ptx.U(7))
 	lane, step := four.Shr(ptx.U(1)), four.And(ptx.U(1))
@@ -141,7 +140,7 @@ func digitPlace(i ptx.U32, split bool) ptx.U32 {
 }
 
 // splitDigits returns the digits of four activations, one register for each column, and whether
-// they are exact. up is the power of 2 that scales all activations of the group below 2**30.
+// they are exact. up is a power of 2 that scales all activations of the group below 2**30.
 func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.Pred) {
 	var words [2][4]ptx.B32
 	for i, v := range x {
@@ -155,8 +154,8 @@ func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.
 		} else {
 			exact = exact.And(is)
 		}
-		// Adding 128 to each byte, with carries, and taking it away without them
-		// makes signed digits of bytes.
+		// To convert bytes to signed digits, add 128 to each byte with carries, and then subtract
+		// it without borrows.
 		const bias = 0x80808080
 		unused := 8 * (digits - n)
 		sum := low.Add(ptx.U(bias >> unused))
@@ -179,8 +178,9 @@ func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.
 	return columns[:n], exact
 }
 
-// parts returns the digits of two parts of 32 activations at a time, of each row of
-// activations, up to so many, or one more. They are loaded when the first is asked for.
+// parts returns a function that returns the digits of a part of 32 activations in tile m. It loads
+// two parts at a time when one of them is requested; with a single tile it loads the first n parts
+// at once.
 func (c *digitLane) parts(n int) func(m, part int) [2]ptx.B32 {
 	y := make([][8][2]ptx.B32, len(c.x))
 	load := func(m, i int) {
@@ -188,7 +188,7 @@ func (c *digitLane) parts(n int) func(m, part int) [2]ptx.B32 {
 		y[m][2*i], y[m][2*i+1] = [2]ptx.B32{v[0], v[1]}, [2]ptx.B32{v[2], v[3]}
 	}
 	had := make([][4]bool, len(c.x))
-	if len(c.x) == 1 { // all at once
+	if len(c.x) == 1 { // load all digits at once
 		for i := range (n + 1) / 2 {
 			load(0, i)
 			had[0][i] = true
@@ -203,7 +203,7 @@ func (c *digitLane) parts(n int) func(m, part int) [2]ptx.B32 {
 	}
 }
 
-// integers is a sum of products of integers.
+// integers is an accumulator of integer products.
 type integers [4]ptx.Var[ptx.S32]
 
 func (c *digitLane) newIntegers() *integers {
@@ -214,7 +214,7 @@ func (c *digitLane) newIntegers() *integers {
 	return s
 }
 
-// multiply returns the product of weights, by row and step, and digits.
+// multiply returns the product of weights and digits. w is indexed by row and step.
 func (c *digitLane) multiply(w [2][2]ptx.B32, x [2]ptx.B32) *integers {
 	s := c.newIntegers()
 	c.k.MmaS8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x)
@@ -235,7 +235,7 @@ func (s *integers) scaleTo(to *[4]ptx.Var[ptx.F32], scale [2]ptx.F32) {
 	}
 }
 
-// small multiplies blocks of 32 weights: bytes returns four, times 1/factor.
+// small multiplies blocks of 32 weights. bytes returns four weights divided by factor.
 func (c *digitLane) small(size int, factor float32, bytes func(c *digitLane, r, at, step int) ptx.B32) {
 	blocks := c.blocks()
 	x := c.parts(blocks[len(blocks)-1] + 1)
@@ -253,7 +253,7 @@ func (c *digitLane) small(size int, factor float32, bytes func(c *digitLane, r, 
 		for m, group := range groups {
 			s := c.multiply(w, x(m, b))
 			for r := range 2 {
-				// The lane's two columns are digits next to each other: less than 2**28.
+				// The lane's two columns are adjacent digits, and their sum is less than 2**28.
 				two := s[2*r].Get().MulAdd(ptx.S(256), s[2*r+1].Get())
 				if m == 0 {
 					scale[r] = c.half(r, at)
@@ -270,8 +270,8 @@ func (c *digitLane) small(size int, factor float32, bytes func(c *digitLane, r, 
 	}
 }
 
-// nibbles returns four weights of a Q4_0 in the high bits of bytes, where they
-// are 16 times as much with the top bit flipped.
+// nibbles returns four weights of a Q4_0, times 16: the nibbles are in the high bits of the bytes,
+// with the top bit flipped.
 func (c *digitLane) nibbles(r, at, step int) ptx.B32 {
 	w := c.sixteen(r, at+2)
 	if step == 0 {
@@ -280,11 +280,11 @@ func (c *digitLane) nibbles(r, at, step int) ptx.B32 {
 	return w.And(ptx.B(0xf0f0f0f0)).Xor(c.flip)
 }
 
-// fives returns four weights of a Q5_0, 8 times as much likewise.
+// fives returns four weights of a Q5_0, times 8, in the same way.
 func (c *digitLane) fives(r, at, step int) ptx.B32 {
 	bits := ptx.CastShared[ptx.U16](c.row[r]).Offset((at + 2 + 2*step) / 2).Load().U32()
 	four := bits.Shr(c.quad.Shl(ptx.U(2))).And(ptx.U(15))
-	fifth := four.Mul(ptx.U(0x10204080)).B32() // bit i to bit 8i+7
+	fifth := four.Mul(ptx.U(0x10204080)).B32() // move bit i to bit 8i+7
 	w := c.word(r, at+6)
 	if step == 0 {
 		w = w.Shl(ptx.U(3))
@@ -297,8 +297,8 @@ func (c *digitLane) fives(r, at, step int) ptx.B32 {
 // eights returns four weights of a Q8_0.
 func (c *digitLane) eights(r, at, step int) ptx.B32 { return c.sixteen(r, at+2+16*step) }
 
-// q45K is [blockLane.q45K] in digits. High nibbles stay where they are in their
-// bytes, 16 times as much, and have a sum for themselves.
+// q45K is [blockLane.q45K] with digits. High nibbles are not shifted: they count 16 times as much,
+// and have a separate sum.
 func (c *digitLane) q45K(five bool) {
 	h := c.headers()
 	quants := 16
@@ -356,8 +356,8 @@ func (c *digitLane) q45K(five bool) {
 	c.subtract(h, c.less)
 }
 
-// q6K is [blockLane.q6K] in digits. Weights are in the high bits of bytes, 4
-// times as much with the top bit flipped.
+// q6K is [blockLane.q6K] with digits. It multiplies the weights times 4: they are in the high bits
+// of bytes, with the top bit flipped.
 func (c *digitLane) q6K() {
 	x := c.parts(8)
 	sums := make([]*integers, len(c.units))

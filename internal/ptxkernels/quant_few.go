@@ -8,42 +8,43 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// quantFewSpec is a product of a few rows with a quantised matrix, which it reads once: a
-// persistent grid, in which a warp multiplies 16 rows of the matrix at a time. Each warp fills and
-// reads its own ring of stages in shared memory; the activations are there as bf16, three for each.
+// quantFewSpec is a product of a few rows of activations with a quantised matrix. The kernel reads
+// the matrix once. The grid is persistent, and a warp multiplies 16 rows of the matrix at a time.
+// Each warp fills and reads its own ring of stages in shared memory. Shared memory also holds the
+// activations, each as three bf16.
 type quantFewSpec struct {
 	Type, Blocks op.DType
 	M            int  // rows of activations
-	Room         int  // activations of a row that there is room for
-	Short        bool // of a ring: the last group of a row has not all its blocks
+	Room         int  // activations of a row that fit into shared memory
+	Short        bool // with Ring: the last group of a row is incomplete
 	Whole        bool // rows of the matrix are multiples of 256
 	Warps        int
-	SharingWarps int // warps that share 16 rows, each a part along them: 1 or all
-	Groups       int // of blocks, see blockGroup, that a stage has of each row
+	SharingWarps int // warps that divide 16 rows along K: 1 or all
+	Groups       int // groups (see blockGroup) of each row in a stage
 	Stages       int
-	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
-	Digits       int  // of an activation, see digitDecoder; of a ring and for one row, else 0
-	Full         bool // all stages have Groups of a row
-	RowStride    int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
-	Ring         bool // all warps of a block share the stages; each has up to Groups of one
-	Width        int  // of a ring: groups of a row that a stage has
-	Fill         int  // warps that fill these
-	Tall         int  // times 16 rows that a stage of a ring has: more than 1 where rows are short, with a warp for each group of all
-	Solid        bool // of a ring: rows of a stage lie behind each other as in the matrix, and are copied at once
-	Bulk         bool // rows of stages are copied one by one, from multiples of 16 bytes on; unless Tensor
-	Split        int  // blocks that share rows, each a part along them that there is room for; of a ring and for one row, else 1
-	Claim        int  // rows that a block of a ring claims
+	Tensor       bool // stages are tiles of a tensor map; rows must be multiples of 16 bytes
+	Digits       int  // digits of an activation (see digitDecoder), or 0 for bf16
+	Full         bool // all stages have Groups groups of a row
+	RowStride    int  // row stride of the 16 rows: 2 if rows begin alternately at and 2 bytes after multiples of 4, so that all rows of a block begin alike; else 1
+	Ring         bool // all warps of a block share the stages; each multiplies up to Groups groups of a stage
+	Width        int  // with Ring: groups of a row in a stage
+	Fill         int  // with Ring: warps that fill stages
+	Tall         int  // with Ring: rows of a stage, in units of 16; more than 1 if rows are short, and then each group has a warp
+	Solid        bool // with Ring: the rows of a stage are contiguous as in the matrix, and one copy loads them
+	Bulk         bool // not with Tensor: one bulk copy loads each row of a stage, from a multiple of 16 bytes on
+	Split        int  // with Ring: blocks that divide rows along K, because a row's activations do not fit; else 1
+	Claim        int  // with Ring: rows that a block claims at a time
 	Bias         bool
-	Key          string // of the epilogue
+	Key          string // key of the epilogue
 }
 
 const (
-	fewRows   = 16 // of the matrix, that a warp multiplies
-	pieces    = 3  // bf16 that a float is the sum of
+	fewRows   = 16 // rows of the matrix that a warp multiplies
+	pieces    = 3  // number of bf16 whose sum is a float32
 	tileCols  = 8  // pieces of activations that one mma takes
-	partPitch = 20 // floats from one column of a part to the next: no bank twice
+	partPitch = 20 // column stride of a partial, in floats, without bank conflicts
 	maxFew    = 8
-	fewEvery  = 4 // times 16 rows after which a team adds up its parts, if they are small
+	fewEvery  = 4 // a team adds its partials after this many times 16 rows, if they are small
 )
 
 func (s *quantFewSpec) String() string {
@@ -72,14 +73,14 @@ func (s *quantFewSpec) String() string {
 	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.SharingWarps, s.Groups, s.Stages, how)
 }
 
-// tiles is how many mma take all pieces of all rows of activations.
+// tiles is the number of mma that multiply all pieces of all rows of activations.
 func (s *quantFewSpec) tiles() int { return ceilDiv(s.M*pieces, tileCols) }
 
-// xPitch is the bytes from one piece of the activations to the next: an odd number
-// of halves of the banks.
+// xPitch is the distance in bytes between pieces of the activations: an odd multiple of 64, so that
+// pieces are in different halves of the banks.
 func (s *quantFewSpec) xPitch() int { return ceilDiv(2*s.Room, 128)*128 + 64 }
 
-// digitPitch is likewise for digits.
+// digitPitch is xPitch for digits.
 func (s *quantFewSpec) digitPitch() int { return ceilDiv(s.Room, 128)*128 + 64 }
 
 // xBytes is the size of the activations.
@@ -96,10 +97,10 @@ func (s *quantFewSpec) unitBytes() int {
 	return s.M*4*s.Room/digitGroup + 16
 }
 
-// sumPitch is the bytes from one piece of the sums of 32 activations to the next.
+// sumPitch is the distance in bytes between pieces of the sums of 32 activations.
 func (s *quantFewSpec) sumPitch() int { return ceilDiv(s.Room/16, 32)*32 + 16 }
 
-// rowPitch is the bytes from one row of a stage to the next. A row has the same offset from a
+// rowPitch is the distance in bytes between rows of a stage. A row has the same offset from a
 // multiple of 16 as in the matrix. The pitch puts eight rows, or four with 8 bytes for each lane,
 // into different banks.
 func (s *quantFewSpec) rowPitch() int {
@@ -126,28 +127,29 @@ func (s *quantFewSpec) rowPitch() int {
 	return 16 * (ceilDiv(bytes+late, 16) | 1)
 }
 
-// stageBytes is a multiple of 128, where copies of tiles begin.
+// stageBytes is the size of a stage: a multiple of 128, because copies of tiles must begin at one.
 func (s *quantFewSpec) stageBytes() int {
 	n := s.high() * s.rowPitch()
-	if s.Solid { // which begin up to 14 bytes behind a multiple of 16
+	if s.Solid { // solid rows begin up to 14 bytes after a multiple of 16
 		n += 30
 	}
 	return ceilDiv(n, 128) * 128
 }
 
-// high is the rows of a stage.
+// high is the number of rows in a stage.
 func (s *quantFewSpec) high() int { return fewRows * max(s.Tall, 1) }
 
-// boxRows is the rows of a copy: all begin at multiples of 128 bytes in a stage.
+// boxRows is the number of rows that a copy of a tile loads. Each copy begins at a multiple of 128
+// bytes in a stage.
 const boxRows = 8
 
-// tileable reports whether a stage is no wider than a tile may be.
+// tileable reports whether a row of a stage fits into a tile of a tensor map.
 func (s *quantFewSpec) tileable() bool { return s.rowPitch() <= 1024 }
 
 // partBytes is the size of a warp's results for 16 rows.
 func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.tiles() }
 
-// partsBytes is the room for these.
+// partsBytes is the size of all partials.
 func (s *quantFewSpec) partsBytes() int {
 	n := s.Warps * s.partBytes()
 	if s.SharingWarps > 1 {
@@ -169,7 +171,7 @@ func (s *quantFewSpec) bytes() int {
 	return n + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
-// quantFewFor returns how a product of a few rows is made.
+// quantFewFor returns the schedule of a product of a few rows.
 func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	if p.M > maxFew || !blockDecoders[blocks.Block()].fits(p.K) {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
@@ -177,14 +179,13 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0}
 	weights, bytes := blockGroup(blocks, s.Whole)
 	groups := p.K / weights
-	// Two groups are copied together rather than one: a row is read the better the
-	// longer its pieces are.
+	// Copy two groups together: longer pieces of a row are read faster.
 	type size struct{ warps, groups, stages, digits int }
 	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
 	splits := min(maxParts, d.Multiprocessors)
-	lone := false // warps have rows of their own
+	lone := false // warps do not share rows
 	if l := blockDecoders[blocks.Block()].levels; l != nil && s.M == 1 && bytes <= 144 {
-		// These are bound by their instructions more than by how fast weights come.
+		// These products are limited by instructions, not by memory bandwidth.
 		lone = l.grid == nil && bytes < 144 && p.N >= 2*fewRows*8*d.Multiprocessors
 		first := []size{{16, 2, 2, digits}, {12, 2, 2, digits}}
 		if l.grid == nil && (bytes < 72 || lone && bytes < 128) {
@@ -224,11 +225,11 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
 }
 
-// maxParts is how many blocks may share rows.
+// maxParts is the largest number of blocks that may share rows.
 const maxParts = 16
 
-// part returns the groups of a row that a block has: the beginning of a part is at
-// a multiple of 8 bytes, or of 2 where a ring takes it from any place.
+// part returns the number of groups of a row that a block multiplies. A part begins at a multiple
+// of 8 bytes, or of 2 bytes if a ring supports any alignment.
 func (s *quantFewSpec) part(groups int) int {
 	if s.Split == 1 {
 		return groups
@@ -240,8 +241,8 @@ func (s *quantFewSpec) part(groups int) int {
 	return ceilDiv(ceilDiv(groups, s.Split), multiple) * multiple
 }
 
-// fit reports whether the kernel has enough shared memory, with fewer stages if
-// need be.
+// fit reports whether the kernel fits into shared memory. It reduces the number of stages if
+// necessary.
 func (s *quantFewSpec) fit(d *Device) bool {
 	for s.Stages > 2 && s.bytes() > d.Shared {
 		s.Stages--
@@ -251,7 +252,7 @@ func (s *quantFewSpec) fit(d *Device) bool {
 
 var quantFewKernels kernelCache[quantFewSpec]
 
-// plan returns the launch of the kernel.
+// plan returns the plan: one launch of the kernel.
 func (s *quantFewSpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan, error) {
 	e, err := finish(r, p.N)
 	if err != nil {
@@ -270,8 +271,8 @@ func (s *quantFewSpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan
 	weights, _ := blockGroup(spec.Blocks, spec.Whole)
 	groups := ceilDiv(p.K, weights)
 	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
-	// All teams have 16 rows at a time, next to each other, and at the end an equal
-	// share of the others.
+	// Teams process 16 rows at a time, and adjacent teams have adjacent rows. At the end, teams
+	// divide the remaining rows evenly.
 	blocks := d.Multiprocessors / spec.Split / spec.RowStride * spec.RowStride
 	teams := blocks * spec.Warps / spec.SharingWarps
 	full := p.N / (fewRows * teams) * fewRows * teams

@@ -10,38 +10,38 @@ type quantFewCode struct {
 	k                *ptx.Kernel
 	a                ptx.Global[ptx.U32]
 	w                ptx.Global[ptx.U8]
-	tensor           ptx.TensorMap // or w
-	rows, groups     ptx.U32       // of the matrix; of a row that the block has
-	before           ptx.U32       // groups of a row that the block does not have
+	tensor           ptx.TensorMap // if Tensor, otherwise w
+	rows, groups     ptx.U32       // rows of the matrix; groups of a row that the block multiplies
+	before           ptx.U32       // groups of a row before the block's part
 	rowBytes, total  ptx.U32
 	across           ptx.U32  // activations of a row
-	blocks           ptx.U32  // of a row, where groups are not whole
+	blocks           ptx.U32  // blocks of a row, if Short
 	chunks           ptx.U32  // stages along a row
-	full             ptx.U32  // rows that are divided evenly: 16 at a time for each team
-	step             ptx.U32  // from 16 rows of a team to the next
-	rest, restEnd    ptx.U32  // the team's next rows after these; nowhere if there are none
-	late             ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if some do: see shifted
+	full             ptx.U32  // rows that teams process 16 at a time
+	step             ptx.U32  // distance between successive 16 rows of a team
+	rest, restEnd    ptx.U32  // the team's share of the rows from full on; nowhere if it has none
+	late             ptx.Pred // rows of the block begin 2 bytes after a multiple of 4: see misalignedLane
 	lane             ptx.U32
-	ring             ptx.Shared[ptx.U8] // of this warp
-	filled           ptx.MBarrier       // likewise
+	ring             ptx.Shared[ptx.U8] // stages of this warp
+	filled           ptx.MBarrier       // barriers of this warp's stages
 	xs, sums         ptx.Shared[ptx.U8]
-	units            ptx.Shared[ptx.F32] // of groups, in digits
+	units            ptx.Shared[ptx.F32] // scales of groups, with digits
 	inexact          ptx.Shared[ptx.U32]
-	weights, bytes   int // of a group
+	weights, bytes   int // size of a group
 	stage            ptx.Var[ptx.U32]
 	phase            ptx.Var[ptx.U32]
 	loading, reading walk
-	once             ptx.U64             // of a ring: what L2 does with the matrix
-	counter          ptx.Global[ptx.U32] // of a ring: tiles that blocks with the same part of rows claimed
+	once             ptx.U64             // with Ring: L2 cache policy of the matrix
+	counter          ptx.Global[ptx.U32] // with Ring: number of tiles that blocks with the same part of rows have claimed
 	table            ptx.Shared[ptx.B32] // see levelDecoder.share
 	put              func(row, m ptx.U32, v ptx.F32)
 }
 
-// walk is where a warp is on its way through the stages of 16 rows after the other.
+// walk is the position of a warp in the matrix: the first of 16 rows, and the stage along them.
 type walk struct{ row, chunk ptx.Var[ptx.U32] }
 
-// next goes on by the warps of a team; there may be fewer stages in
-// 16 rows.
+// next advances w by the number of warps in a team. It may skip several times 16 rows, because 16
+// rows can have fewer stages than a team has warps.
 func (c *quantFewCode) next(w *walk) {
 	w.chunk.Set(w.chunk.Get().Add(ptx.N(c.SharingWarps)))
 	c.wrap(w)
@@ -54,21 +54,21 @@ func (c *quantFewCode) wrap(w *walk) {
 	})
 }
 
-// nowhere is a row that no matrix has.
+// nowhere is a row index beyond any matrix.
 const nowhere = 1<<32 - 1
 
-// after returns where the next 16 rows of the team begin.
+// after returns the first of the team's next 16 rows.
 func (c *quantFewCode) after(row ptx.U32) ptx.U32 {
 	next := row.Add(c.step)
 	return ptx.Select(row.Lt(c.full), ptx.Select(next.Lt(c.full), next, c.rest), ptx.U(nowhere))
 }
 
-// end returns the end of the rows that may be among 16.
+// end returns the end of the range of rows that row belongs to; 16 rows from row on may reach beyond it.
 func (c *quantFewCode) end(row ptx.U32) ptx.U32 { return ptx.Select(row.Lt(c.full), c.full, c.restEnd) }
 
-// parameters reads what all these kernels are given. It returns which block this
-// is of how many that have the same part of rows, and how many rows are left for each
-// in the end.
+// parameters declares the parameters that these kernels have in common. It returns the index of
+// this block among the blocks with the same part of rows, their number, and the number of remaining
+// rows for each of them.
 func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 	k := c.k
 	c.weights, c.bytes = blockGroup(c.Blocks, c.Whole)
@@ -209,24 +209,24 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	c.prepareDigits(warp)
 	k.Sync()
 	k.IfElse(c.inexact.Load().Eq(ptx.U(0)), func() { c.multiply(true, warp, first, parts) }, func() {
-		k.Sync() // all have seen it
+		k.Sync() // all threads have read the flag
 		pieces()
 	})
 }
 
-// place returns where in the matrix a line of 16 has a stage. Lines behind the last
-// are the first again.
+// place returns the position in the matrix of a stage of one of 16 lines. Lines after the last row
+// are mapped to the first line.
 func (c *quantFewCode) place(line ptx.U32, w *walk) ptx.U32 {
 	row := w.row.Get().Add(line.Mul(ptx.N(c.RowStride)))
 	return ptx.Select(row.Lt(c.end(w.row.Get())), row, w.row.Get()).MulAdd(c.rowBytes, c.along(w))
 }
 
-// along returns the bytes of a row before a stage.
+// along returns the offset of a stage in a row, in bytes.
 func (c *quantFewCode) along(w *walk) ptx.U32 {
 	return w.chunk.Get().MulAdd(ptx.N(c.bytes*c.Groups), c.before.Mul(ptx.N(c.bytes)))
 }
 
-// load starts the copies of the next stage, if there is one.
+// load starts the copies of the next stage, unless all stages are loaded.
 func (c *quantFewCode) load(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	k.If(w.row.Get().Lt(c.rows), func() {
@@ -241,7 +241,7 @@ func (c *quantFewCode) load(stage ptx.U32) {
 		c.next(w)
 	})
 	if !c.Tensor && !c.Bulk {
-		k.CopyCommit() // empty copies too, because stages are counted
+		k.CopyCommit() // commit even if there are no copies, because wait counts stages
 	}
 }
 
@@ -252,14 +252,15 @@ func (c *quantFewCode) loadTiles(stage ptx.U32) {
 		row := w.row.Get().Add(c.lane.Mul(ptx.N(boxRows)))
 		bar, box := c.filled.At(stage), boxRows*c.rowPitch()
 		bar.ArriveExpect(ptx.N(box))
-		// Rows behind the matrix are zeros that are not read.
+		// Rows after the matrix become zeros; nothing reads them.
 		ptx.TensorLoad(c.ring.At(stage.MulAdd(ptx.N(c.stageBytes()), c.lane.Mul(ptx.N(box)))), c.tensor, bar,
 			c.along(w).And(ptx.U(^uint32(15))).Shr(ptx.U(2)).S32(), ptx.Select(row.Lt(c.end(w.row.Get())), row, c.rows).S32())
 	})
 }
 
-// loadRows copies 16 bytes at multiples of 16, two lanes each row in turn. The bytes copied before
-// and after a row's stage are not read; no bytes after the matrix are copied.
+// loadRows copies pieces of 16 bytes at multiples of 16; two lanes copy each row. A piece may
+// contain bytes before or after the stage, which nothing reads. It copies no bytes after the
+// matrix.
 func (c *quantFewCode) loadRows(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	line, half := c.lane.Shr(ptx.U(1)), c.lane.And(ptx.U(1)).Shl(ptx.U(4))
@@ -277,7 +278,7 @@ func (c *quantFewCode) loadRows(stage ptx.U32) {
 	}
 }
 
-// loadBulk copies a row each lane: see copyRow.
+// loadBulk copies rows; each lane copies one with copyRow.
 func (c *quantFewCode) loadBulk(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	k.If(c.lane.Lt(ptx.N(fewRows)), func() {

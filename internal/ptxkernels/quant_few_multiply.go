@@ -4,7 +4,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// prepare splits the activations, and their sums if there are minima.
+// prepare splits the activations into bf16, and their sums if the format has minima.
 func (c *quantFewCode) prepare(tid ptx.U32) {
 	k, code := c.k, blockDecoders[c.Blocks.Block()]
 	depth := c.groups.Mul(ptx.N(c.weights))
@@ -38,7 +38,7 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 			for e := range x {
 				x[e] = v[e].Get()
 			}
-			// 32 activations are 64 bytes; four of them are at the lane's place.
+			// 32 activations take 64 bytes; store four of them where the lane that multiplies them reads.
 			at := activationPlace(i.And(ptx.U(7)), code.split)
 			to := c.xs.At(i.And(ptx.U(^uint32(7))).Or(at).Shl(ptx.U(3)))
 			var words [pieces][2]ptx.B32
@@ -69,11 +69,11 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 	}
 }
 
-// prepareDigits makes digits of the activations, and pieces of their sums if there
-// are minima: a warp of each 256.
+// prepareDigits splits the activations into digits, and their sums into pieces if the format has
+// minima. A warp splits 256 activations at a time.
 func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	k := c.k
-	// Loads of several groups are under way at once.
+	// Load several groups at once to hide the latency.
 	several := 2
 	if c.Ring {
 		several = 4
@@ -105,14 +105,14 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	})
 }
 
-// digitRow makes digits of a row of activations.
+// digitRow splits a row of activations into digits.
 type digitRow struct {
 	*quantFewCode
 	code *digitDecoder
-	m, a ptx.U32 // the row, and where it begins
+	m, a ptx.U32 // the index of the row and the offset of its first element
 }
 
-// read reads n neighbours, zeros behind the row.
+// read reads n adjacent elements. Elements after the row are zeros.
 func (c *digitRow) read(at ptx.U32, n int) []ptx.U32 {
 	if !c.Short {
 		return loadElements(c.Type, c.quantFewCode.a, at.Add(c.a), n)
@@ -125,7 +125,7 @@ func (c *digitRow) read(at ptx.U32, n int) []ptx.U32 {
 	return x
 }
 
-// load loads the activations of a group: eight neighbours for each lane.
+// load loads the activations of a group: eight adjacent elements for each lane.
 func (c *digitRow) load(group ptx.U32) (x [2][4]ptx.F32) {
 	if c.code.misaligned != nil {
 		late := c.code.misaligned(group, c.lane.Shr(ptx.U(2)))
@@ -157,8 +157,8 @@ func (c *digitRow) load(group ptx.U32) (x [2][4]ptx.F32) {
 	return x
 }
 
-// split stores the digits of a group, what they are worth, and pieces of the sums of 32
-// activations if there are minima.
+// split stores the digits of a group, their scale and, if the format has minima, the pieces of the
+// sums of 32 activations.
 func (c *digitRow) split(group ptx.U32, x *[2][4]ptx.F32) {
 	k := c.k
 	largest := ptx.U(0)
@@ -169,7 +169,7 @@ func (c *digitRow) split(group ptx.U32, x *[2][4]ptx.F32) {
 	}
 	exponent := largest.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
 	finite := exponent.Lt(ptx.U(255))
-	// Below 2**-95 all floats are multiples of the last digit anyway.
+	// The clamp loses nothing: all floats below 2**-95 are multiples of the last digit.
 	exponent = exponent.Max(ptx.U(32))
 	up := ptx.U(283).Sub(exponent).Shl(ptx.U(23)).B32().Float()
 	exact := finite
@@ -183,7 +183,7 @@ func (c *digitRow) split(group ptx.U32, x *[2][4]ptx.F32) {
 	}
 	k.If(exact.Not(), func() { ptx.ReduceOr(c.inexact, ptx.U(1)) })
 	k.If(c.lane.Eq(ptx.U(0)), func() {
-		// The first digit is worth 2**24 / 2**(283-127-exponent).
+		// The value of the first digit is 2**24 / 2**(283-127-exponent).
 		c.units.At(c.m.MulAdd(ptx.N(c.Room/digitGroup), group)).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
 	})
 	if blockDecoders[c.Blocks.Block()].mins {
@@ -208,8 +208,8 @@ func (c *digitRow) sum(group ptx.U32, x *[2][4]ptx.F32) {
 	})
 }
 
-// pieceBits returns n floats, each with the bits of a bf16, whose sum is x if x is normal and has
-// at most that many bits: 24 in three.
+// pieceBits returns n floats that are exact in bf16. Their sum is x if x is normal and has at most
+// 8n significant bits: three pieces hold any float32.
 func pieceBits(x ptx.F32, n int) []ptx.B32 {
 	y := make([]ptx.B32, n)
 	for p := range y {
@@ -221,8 +221,8 @@ func pieceBits(x ptx.F32, n int) []ptx.B32 {
 	return y
 }
 
-// activationPlace returns which 8 of 64 bytes are four activations from place 4*i
-// of 32 on.
+// activationPlace returns the index of the 8 bytes, among 64, that hold the four activations from
+// position 4*i of 32 on.
 func activationPlace(i ptx.U32, split bool) ptx.U32 {
 	if split {
 		return i.And(ptx.U(3)).Shl(ptx.U(1)).Or(i.Shr(ptx.U(2)))
@@ -230,7 +230,7 @@ func activationPlace(i ptx.U32, split bool) ptx.U32 {
 	return i
 }
 
-// multiply goes through the tiles of this warp's team.
+// multiply loops over the tiles of this warp's team.
 func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32]) {
 	k := c.k
 	f := c.newFactors(inDigits)
@@ -260,16 +260,16 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 	p.finish()
 }
 
-// fewFactors is how a warp multiplies groups of blocks by activations.
+// fewFactors holds the operands and sums of a warp that multiplies groups of blocks by activations.
 type fewFactors struct {
 	*quantFewCode
 	inDigits bool
-	g        ptx.U32 // row of the lane, of eight
+	g        ptx.U32 // row of the lane, 0 to 7
 	b        *blockLane
-	less     [][][4]ptx.Var[ptx.F32]      // minima, if they are summed for themselves
-	x, sums  []ptx.Shared[ptx.U8]         // of each tile of columns
-	mine     ptx.U32                      // bytes of a group before those of the lane
-	group    func(at ptx.U32, static int) // multiplies the group that is static groups behind the one at a place
+	less     [][][4]ptx.Var[ptx.F32]      // products of the minima, if they have separate sums
+	x, sums  []ptx.Shared[ptx.U8]         // activations and their sums, for each tile of columns
+	mine     ptx.U32                      // offset of the lane's bytes in a group
+	group    func(at ptx.U32, static int) // multiplies the group that is static groups after the group at position at
 }
 
 func (c *quantFewCode) newFactors(inDigits bool) *fewFactors {
@@ -283,7 +283,7 @@ func (c *quantFewCode) newFactors(inDigits bool) *fewFactors {
 		f.multiplyDigits()
 	}
 	for i := range c.quantFewSpec.tiles() {
-		// Columns beyond the last are the last again, and not looked at.
+		// Columns after the last one repeat it; their results are ignored.
 		col := g.Min(ptx.N(min(tileCols, c.M*pieces-i*tileCols) - 1)).Add(ptx.N(i * tileCols))
 		if inDigits {
 			f.x = append(f.x, c.xs.At(g.Min(ptx.N(c.Digits-1)).MulAdd(ptx.N(c.digitPitch()), quad.Shl(ptx.U(4)))))
@@ -302,7 +302,7 @@ func (c *quantFewCode) newFactors(inDigits bool) *fewFactors {
 	return f
 }
 
-// multiplyDigits has groups be multiplied by digits of activations.
+// multiplyDigits makes f multiply groups by digits of activations.
 func (f *fewFactors) multiplyDigits() {
 	b := f.b
 	if blockDecoders[f.Blocks.Block()].mins {
@@ -323,7 +323,7 @@ func (f *fewFactors) multiplyDigits() {
 	}
 }
 
-// multiplyStage multiplies the groups of the stage that is read.
+// multiplyStage multiplies the groups of the current stage.
 func (f *fewFactors) multiplyStage(w *walk) {
 	c := f.quantFewCode
 	var row [2]ptx.Shared[ptx.U8]
@@ -340,8 +340,8 @@ func (f *fewFactors) multiplyStage(w *walk) {
 	from := w.chunk.Get().Mul(ptx.N(c.Groups))
 	count := c.groups.Sub(from).Min(ptx.N(c.Groups))
 	if f.inDigits && c.Full {
-		// The groups of a stage together: what one waits for is hidden behind the
-		// other.
+		// Multiply the groups of a stage in straight-line code, so that the instructions of one
+		// hide the latency of the other.
 		for i := range c.Groups {
 			f.multiplyGroup(row, from, ptx.U(0), i)
 		}
@@ -350,8 +350,8 @@ func (f *fewFactors) multiplyStage(w *walk) {
 	c.k.For(ptx.U(0), count, ptx.U(1), func(i ptx.U32) { f.multiplyGroup(row, from, i, 0) })
 }
 
-// multiplyGroup multiplies the group that is static groups behind the one at i, in the rows of a
-// stage whose first group is from.
+// multiplyGroup multiplies the group that is static groups after group i, in the rows of a stage
+// whose first group is from.
 func (f *fewFactors) multiplyGroup(row [2]ptx.Shared[ptx.U8], from, i ptx.U32, static int) {
 	b := f.b
 	for r := range row {
@@ -372,7 +372,7 @@ func (f *fewFactors) multiplyGroup(row [2]ptx.Shared[ptx.U8], from, i ptx.U32, s
 	f.group(n, static)
 }
 
-// newTotals returns sums for tiles of rows and of columns.
+// newTotals returns accumulators for each tile of rows and of columns.
 func newTotals(k *ptx.Kernel, rows, cols int) [][][4]ptx.Var[ptx.F32] {
 	y := make([][][4]ptx.Var[ptx.F32], rows)
 	for t := range y {
@@ -394,7 +394,7 @@ func clearTotals(total [][][4]ptx.Var[ptx.F32]) {
 }
 
 // weigh multiplies sums of digits by the values of the columns, and subtracts the minimums: lane t
-// has columns 2t and 2t+1.
+// holds columns 2t and 2t+1.
 func (c *quantFewCode) weigh(totals, less [][][4]ptx.Var[ptx.F32]) {
 	quad := c.lane.And(ptx.U(3))
 	// 256**-2t: exponents are in units of 2**23.
@@ -417,21 +417,21 @@ func (c *quantFewCode) weigh(totals, less [][][4]ptx.Var[ptx.F32]) {
 	}
 }
 
-// fewParts has the partial results of the warps of a team for the same rows and columns, and adds
-// them. The warps of a team take turns to do this, each for several times 16 rows, which reduces
-// the number of waits.
+// fewParts adds the partials of the warps of a team, which are for the same rows and columns. The
+// warps of a team take turns: in a turn, one warp adds the partials of several times 16 rows, which
+// reduces the number of barriers.
 type fewParts struct {
 	*quantFewCode
-	at      ptx.Shared[ptx.F32] // parts of this turn: times 16 rows, warps, columns, rows
+	at      ptx.Shared[ptx.F32] // partials of this turn, indexed by 16 rows, warp, column and row
 	all     ptx.Shared[ptx.F32]
 	warp    ptx.U32
 	columns int
-	words   int // of a part
-	every   int // times 16 rows of a turn
+	words   int // size of a partial
+	every   int // number of times 16 rows in a turn
 	turn    ptx.Var[ptx.U32]
-	first   ptx.Var[ptx.U32]    // row of the turn
-	count   ptx.Var[ptx.U32]    // times 16 rows that are there
-	begin   ptx.Shared[ptx.U32] // of a ring: where the 16 rows begin and end, of two turns
+	first   ptx.Var[ptx.U32]    // first row of the turn
+	count   ptx.Var[ptx.U32]    // number of times 16 rows gathered so far
+	begin   ptx.Shared[ptx.U32] // with Ring: first and end of each 16 rows, for two turns
 }
 
 func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32]) *fewParts {
@@ -446,12 +446,12 @@ func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Share
 	return p
 }
 
-// gather has a part of 16 rows, from tile on and before end.
+// gather stores the partial of 16 rows, from tile on and below end.
 func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 	k := p.k
 	g, quad := p.lane.Shr(ptx.U(2)), p.lane.And(ptx.U(3))
 	p.at = p.all
-	if p.SharingWarps > 1 { // one half is read while the other is written
+	if p.SharingWarps > 1 { // double buffer: warps write one half while a warp reads the other
 		p.at = p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
 	}
 	own := p.at.At(p.count.Get().MulAdd(ptx.N(p.Warps), p.warp).Mul(ptx.N(p.words)))
@@ -490,10 +490,10 @@ func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 	k.If(p.count.Get().Eq(ptx.N(p.every)), p.share)
 }
 
-// share ends a turn: one warp adds up what all have.
+// share ends a turn: one warp adds the partials of all.
 func (p *fewParts) share() {
 	k := p.k
-	if p.Ring { // other warps may know less of the next tile
+	if p.Ring { // the warps that fill stages do not take part
 		k.SyncSome(1, 32*p.Warps)
 	} else {
 		k.Sync()
@@ -530,7 +530,7 @@ func (p *fewParts) finish() {
 	}
 }
 
-// add adds up parts of 16 rows, from tile on and before end.
+// add adds the partials of 16 rows, from tile on and below end.
 func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 	k := p.k
 	group := p.SharingWarps / max(p.Tall, 1)
@@ -548,7 +548,7 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 		var v ptx.F32
 		for w := range group {
 			sum := at.Offset(w*p.words + (p.columns-1)*partPitch).Load()
-			for i := p.columns - 2; i >= 0; i-- { // the greatest last
+			for i := p.columns - 2; i >= 0; i-- { // add the largest last
 				sum = sum.Add(at.Offset(w*p.words + i*partPitch).Load())
 			}
 			if w == 0 {

@@ -5,8 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// levelDecoders read the levels of formats. Their constants are positions of bytes and bits; block.Layout describes the same
-// positions, and the tests compare with numbers that package block decodes.
+// levelDecoders has the decoders of the formats. Their constants are positions of bytes and bits,
+// which block.Layout describes too; the tests compare the results with package block.
 var levelDecoders = map[block.Format]*levelDecoder{
 	block.Q4_1:   {split: true, mins: true, unsigned: true, unit: 1, open: func(c *levelLane) *levels { return c.affine(20, false) }},
 	block.Q5_1:   {split: true, mins: true, unsigned: true, unit: 1, open: func(c *levelLane) *levels { return c.affine(24, true) }},
@@ -35,7 +35,7 @@ var levelDecoders = map[block.Format]*levelDecoder{
 func table(f block.Format) []int8     { return f.Layout().Level.Table }
 func grid(f block.Format) *block.Grid { return f.Layout().Level.Grid }
 
-// affine decodes Q4_1 and Q5_1: a block has a scale, a summand, for Q5_1 the fifth bits, and nibbles.
+// affine decodes Q4_1 and Q5_1: a block has a scale, a summand, the fifth bits (Q5_1 only), and nibbles.
 func (c *levelLane) affine(size int, five bool) *levels {
 	quad4 := c.quad.Shl(ptx.U(2))
 	fifths := map[levelWord]ptx.U32{}
@@ -50,7 +50,7 @@ func (c *levelLane) affine(size int, five bool) *levels {
 				fifths[at] = c.fixed(r, size*part+4).U32().Shr(quad4)
 			}
 			four := fifths[at].Shr(ptx.N(16 * step)).And(ptx.U(15))
-			return v.Or(four.Mul(ptx.U(0x02040810)).And(ptx.U(0x10101010)).B32()) // bit i to bit 8i+4
+			return v.Or(four.Mul(ptx.U(0x02040810)).And(ptx.U(0x10101010)).B32()) // move bit i to bit 8i+4
 		},
 		scale: func(r, part, _ int) ptx.F32 { return c.half(r, size*part) },
 		mins: func(r int) [2]ptx.BF16x2 {
@@ -60,8 +60,8 @@ func (c *levelLane) affine(size int, five bool) *levels {
 	}
 }
 
-// look returns the levels of eight codes of four bits, in the order of the codes. Three bits of a code select a byte
-// of two words; the fourth bit selects the first two words or the last two.
+// look returns the levels of eight 4-bit codes, in the order of the codes. The low three bits of a
+// code select a byte of two words; the fourth bit selects the first two words or the last two.
 func look(t [4]ptx.B32, w ptx.B32) (y [2]ptx.B32) {
 	low, high := w.And(ptx.B(0x77777777)), w.Shr(ptx.U(1)).And(ptx.B(0x44444444)).Or(ptx.B(0x32103210))
 	for i := range y {
@@ -72,8 +72,9 @@ func look(t [4]ptx.B32, w ptx.B32) (y [2]ptx.B32) {
 	return y
 }
 
-// summandsOf looks up four codes of 16 bits in one half of a table of summands. For a code of the other half the permutation
-// repeats the top bit of a byte, so that the result is 0, or -1 if the byte is negative.
+// summandsOf looks up four codes, in 16 bits, in one half of a table of summands. For a code of the
+// other half, the permutation repeats the top bit of a byte, so the result is 0, or -1 if the byte
+// is negative.
 func summandsOf(t [4]ptx.B32, second bool, codes ptx.U32) ptx.B32 {
 	if second {
 		return t[2].Permute(t[3], codes.Xor(ptx.U(0x8888)))
@@ -81,14 +82,15 @@ func summandsOf(t [4]ptx.B32, second bool, codes ptx.U32) ptx.B32 {
 	return t[0].Permute(t[1], codes)
 }
 
-// orderHalves is for blocks of 32 nibbles: a lane has four bytes, and the element in the high half of a byte comes 16 after the one in
-// the low half.
+// orderHalves is the order of blocks of 32 nibbles. A lane holds four bytes; the element in the
+// high half of a byte is 16 elements after the element in the low half.
 func orderHalves(slot ptx.U32) [4]ptx.U32 {
 	first := slot.Shr(ptx.U(3)).MulAdd(ptx.U(32), slot.And(ptx.U(3)).Shl(ptx.U(2))).Add(slot.Shr(ptx.U(1)).And(ptx.U(2)))
 	return [4]ptx.U32{first, first.Add(ptx.U(16)), first.Add(ptx.U(1)), first.Add(ptx.U(17))}
 }
 
-// looked returns the levels of a format with a table of 16. A part has 16 bytes of nibbles. For digits a level is two summands.
+// looked returns the levels of a format with a table of 16 levels. A part has 16 bytes of nibbles.
+// With digits, a level is the sum of two summands.
 func (c *levelLane) looked(at func(part int) int) *levels {
 	if !c.digits {
 		t := c.table.Load4()
@@ -114,7 +116,7 @@ func (c *levelLane) iq4XS() *levels {
 	l.sub = func(r, part, _ int) ptx.S32 {
 		key := levelWord{r: r, off: part % 2}
 		w, ok := subs[key]
-		if !ok { // the factors of four parts, four times as much, signed
+		if !ok { // the factors of four parts, times 4, as signed bytes
 			high := c.fixed(r, 0).Shr(ptx.N(16 + 2*key.off)).And(ptx.B(0x3333))
 			high = high.Or(high.Shl(ptx.U(8))).And(ptx.B(0x00ff00ff))
 			high = high.Or(high.Shl(ptx.U(4))).Shl(ptx.U(6)).And(ptx.B(0xc0c0c0c0))
@@ -129,15 +131,15 @@ func (c *levelLane) iq4XS() *levels {
 func (c *levelLane) mxfp4() *levels {
 	l := c.looked(func(part int) int { return 17*part + 1 })
 	l.scale = func(r, part, _ int) ptx.F32 {
-		// The bits of 2**(v-128): the second number is less than the first for v above 1.
+		// The bits of 2**(v-128). For v above 1, the second number is the smaller one.
 		v := c.row[r].Offset(17 * part).Load().U32().S32()
 		return v.MulAdd(ptx.S(1<<23), ptx.S(-1<<23)).Max(v.MulAdd(ptx.S(1<<21), ptx.S(1<<21))).B32().Float()
 	}
 	return l
 }
 
-// orderNVFP4 is for NVFP4: a lane has two bytes of each 8, and the element in the high half of a byte comes 8 after the one in the low
-// half.
+// orderNVFP4 is the order of NVFP4. A lane holds two of each 8 bytes; the element in the high half
+// of a byte is 8 elements after the element in the low half.
 func orderNVFP4(slot ptx.U32) [4]ptx.U32 {
 	first := slot.Shr(ptx.U(2)).MulAdd(ptx.U(16), slot.And(ptx.U(3)).Shl(ptx.U(1)))
 	return [4]ptx.U32{first, first.Add(ptx.U(8)), first.Add(ptx.U(1)), first.Add(ptx.U(9))}
@@ -163,9 +165,9 @@ func (c *levelLane) nvfp4() *levels {
 			two, ok := scales[key]
 			if !ok {
 				w := c.fixed(r, 36*key.off).And(ptx.B(0x7f7f7f7f))
-				nans := w.U32().Add(ptx.U(0x01010101)).B32().Permute(ptx.B(0), ptx.U(0xba98)) // which are 0
+				nans := w.U32().Add(ptx.U(0x01010101)).B32().Permute(ptx.B(0), ptx.U(0xba98)) // NaN is replaced by 0
 				w = w.And(nans.Not())
-				// As the bits of half floats their exponents have another bias: these are 1/128 as much.
+				// As float16 bits they have another exponent bias, so the numbers are multiplied by 1/128.
 				two = [2]ptx.F16x2{w.Shl(ptx.U(7)).And(ptx.B(0x3f803f80)).F16x2(), w.Shr(ptx.U(1)).And(ptx.B(0x3f803f80)).F16x2()}
 				scales[key] = two
 			}
@@ -196,7 +198,7 @@ func (c *levelLane) q2K() *levels {
 		// Levels times small factors are at most 45.
 		four: func(r, part, step int) ptx.B32 {
 			v := c.pairs(r, 16, part, step)
-			if c.digits && part%2 == 1 { // without another shift
+			if c.digits && part%2 == 1 { // saves a shift
 				v = c.lane(r, 16+32*(part/4)+16*step).Shr(ptx.N(2 * (part%4 - 1))).And(ptx.B(0x0c0c0c0c))
 			}
 			return v.U32().Mul(byteAt(nibbles(r, part, step, false), 2*(part%2)+step)).B32()
@@ -209,12 +211,12 @@ func (c *levelLane) q2K() *levels {
 	}
 }
 
-// pairs returns four fields of two bits of 128 weights in 32 bytes, and so on.
+// pairs returns four 2-bit fields. Each 32 bytes hold the fields of 128 weights.
 func (c *levelLane) pairs(r, off, part, step int) ptx.B32 {
 	return c.lane(r, off+32*(part/4)+16*step).Shr(ptx.N(2 * (part % 4))).And(ptx.B(0x03030303))
 }
 
-// shifted returns a word whose bytes are shifted left, or right.
+// shifted shifts a word left, or right if left is negative.
 func shifted(w ptx.B32, left int) ptx.B32 {
 	if left < 0 {
 		return w.Shr(ptx.N(-left))
@@ -223,10 +225,10 @@ func shifted(w ptx.B32, left int) ptx.B32 {
 }
 
 func (c *levelLane) q3K() *levels {
-	subs := map[levelWord]ptx.B32{} // four times as much, signed
+	subs := map[levelWord]ptx.B32{} // times 4, as signed bytes
 	return &levels{
 		steps: true,
-		// Levels are in the high bits of bytes, 32 times as much with the top bit flipped.
+		// Levels are multiplied by 32: they are in the high bits of bytes, with the top bit flipped.
 		four: func(r, part, step int) ptx.B32 {
 			low := shifted(c.lane(r, 32+32*(part/4)+16*step), 5-2*(part%4)).And(ptx.B(0x60606060))
 			return shifted(c.lane(r, 16*step), 7-part).And(ptx.B(topBits)).Xor(low).Xor(ptx.B(topBits))
@@ -254,7 +256,8 @@ func (c *levelLane) tq2() *levels {
 	}
 }
 
-// offsets returns levels.mins of levels with the offset 1, given the scale of parts 2t and 2t+1.
+// offsets returns the levels.mins function of levels with the offset 1. scale returns the scale of
+// parts 2t and 2t+1.
 func (c *levelLane) offsets(scale func(r int) ptx.F32) func(r int) [2]ptx.BF16x2 {
 	if !c.digits {
 		return nil
@@ -265,12 +268,13 @@ func (c *levelLane) offsets(scale func(r int) ptx.F32) func(r int) [2]ptx.BF16x2
 	}
 }
 
-// halfAt returns the half float of a row at an even place.
+// halfAt returns the float16 of a row at an even offset.
 func (c *levelLane) halfAt(r int, at ptx.U32) ptx.F32 {
 	return ptx.CastShared[ptx.F16](c.row[r].At(at)).Load().F32()
 }
 
-// tq1 decodes TQ1_0, which has digits to base 3: digit n of a byte v is (v·3ⁿ mod 256)·3 / 256. Two of four bytes are multiplied at once.
+// tq1 decodes TQ1_0, which has digits in base 3: digit n of a byte v is (v·3ⁿ mod 256)·3 / 256. One
+// instruction multiplies two of the four bytes of a word.
 func (c *levelLane) tq1() *levels {
 	had := map[levelWord][2]ptx.U32{}
 	// next returns the next digits of four bytes.
@@ -293,7 +297,7 @@ func (c *levelLane) tq1() *levels {
 			switch {
 			case part < 5:
 				off = 16 * step
-			case part == 7 && step == 1: // lanes have different digits of the same four bytes
+			case part == 7 && step == 1: // each lane holds another digit of the same four bytes
 				return next(levelWord{r: r, off: 48}, func() ptx.B32 { return c.fixed(r, 48) }, powers)
 			}
 			return next(levelWord{r: r, off: off}, func() ptx.B32 { return c.lane(r, off) }, one)
@@ -303,7 +307,7 @@ func (c *levelLane) tq1() *levels {
 	}
 }
 
-// q2 decodes Q2_0: a lane has one word, 16 weights of a block of 64.
+// q2 decodes Q2_0. A lane holds one word: 16 weights of a block of 64.
 func (c *levelLane) q2() *levels {
 	return &levels{
 		four: func(r, part, step int) ptx.B32 {
@@ -315,7 +319,8 @@ func (c *levelLane) q2() *levels {
 	}
 }
 
-// q1 decodes Q1_0: a lane has one word, 32 weights of a block of 128. Its levels are 0 and 2, with an offset of 1.
+// q1 decodes Q1_0. A lane holds one word: 32 weights of a block of 128. The levels are 0 and 2,
+// with an offset of 1.
 func (c *levelLane) q1() *levels {
 	return &levels{
 		four: func(r, part, step int) ptx.B32 {

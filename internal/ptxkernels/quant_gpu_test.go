@@ -15,19 +15,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantGPU has several quantised matrices on a GPU, more than its caches hold.
+// quantGPU has several quantised matrices on a GPU; together they are larger than its caches.
 type quantGPU struct {
 	*gpu
 	blocks  op.DType
 	typ     op.DType // of activations
-	pattern []byte   // what all are made of, over and over
+	pattern []byte   // bytes that all matrices repeat
 	w       []cu.Memory
 	bytes   int
 	x, y    cu.Memory
 	acts    []byte
 }
 
-// quantActivations and quantResults are as many as there is room for.
+// quantActivations and quantResults are the largest numbers of activations and results.
 const (
 	quantActivations = 8 << 20
 	quantResults     = 30 << 20
@@ -63,8 +63,7 @@ func newQuantGPU(t testing.TB, typ, blocks op.DType, matrices, bytes int) *quant
 	return q
 }
 
-// request returns a product of m rows of k activations with as many rows of a
-// matrix as there are.
+// request returns a product of m rows of k activations with all rows of a matrix.
 func (q *quantGPU) request(m, k int) (*portable.Request, op.Product) {
 	row, _ := q.blocks.Bytes(op.Shape{1, k})
 	n := q.bytes / row
@@ -73,7 +72,7 @@ func (q *quantGPU) request(m, k int) (*portable.Request, op.Product) {
 		Out: []portable.Array{{Type: q.typ, Shape: op.Shape{m, n}}}}, op.Product{Batch: 1, M: m, K: k, N: n, SharedB: true}
 }
 
-// launch returns what runs the plan, each time with another matrix.
+// launch returns a function that runs the plan, each time with another matrix.
 func (q *quantGPU) launch(p *Plan) (func() error, error) {
 	var calls []func() error
 	for _, w := range q.w {
@@ -150,7 +149,7 @@ func (q *quantGPU) sample(p op.Product, f func() error) error {
 	return nil
 }
 
-// TestGPUMatMulQ draws some sizes for each format: kernels take long to compile.
+// TestGPUMatMulQ tests random sizes for each format, because kernels take long to compile.
 func TestGPUMatMulQ(t *testing.T) {
 	for _, blocks := range blockTypes() {
 		t.Run(blocks.String(), func(t *testing.T) {
@@ -188,12 +187,12 @@ func TestGPUMatMulQ(t *testing.T) {
 	}
 }
 
-// fewTunings are warps, groups, stages, and ways to try: by rows, by tiles, and
-// by tiles without digits.
+// fewTunings lists the warps, groups and stages to try, and how many variants: by rows, by tiles,
+// and by tiles without digits.
 var fewTunings = [][4]int{{8, 2, 2, 1}, {8, 2, 3, 1}, {8, 2, 4, 1}, {16, 2, 2, 1}}
 
-// BenchmarkGPUMatMulQSchedules times variants of products of one row, to find
-// the best one: it takes minutes, and runs with RAYO_TUNE set.
+// BenchmarkGPUMatMulQSchedules measures variants of products of one row. It takes minutes, so it
+// runs only if RAYO_TUNE is set.
 func BenchmarkGPUMatMulQSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0, op.Q5_K, op.Q4_0, op.Q5_0} {
@@ -211,7 +210,7 @@ func BenchmarkGPUMatMulQSchedules(b *testing.B) {
 						s.Digits = 0
 					}
 					if !s.fit(&q.desc) || s.Tensor && !s.tileable() {
-						continue // the blocks do not fit a multiprocessor
+						continue // the block does not fit into a multiprocessor
 					}
 					b.Run(fmt.Sprintf("k%d/w%dg%ds%dt%d", k, v[0], v[1], v[2], v[3]), func(b *testing.B) {
 						plan, err := s.plan(r, p, &q.desc)
@@ -226,11 +225,10 @@ func BenchmarkGPUMatMulQSchedules(b *testing.B) {
 	}
 }
 
-// ringTunings are warps that multiply, warps that fill, and digits to try.
+// ringTunings lists the warps that multiply, the warps that fill stages, and the digits to try.
 var ringTunings = [][3]int{{8, 4, digits}, {8, 2, digits}, {8, 8, digits}, {12, 4, digits}, {8, 4, digits - 2}}
 
-// BenchmarkGPUMatMulQRing times variants of products of one row by stages that all
-// warps share, as BenchmarkGPUMatMulQSchedules does the others.
+// BenchmarkGPUMatMulQRing is BenchmarkGPUMatMulQSchedules for kernels whose warps share stages.
 func BenchmarkGPUMatMulQRing(b *testing.B) {
 	testutil.Need(b, "tuning")
 	for _, blocks := range blockTypes() {
@@ -261,7 +259,7 @@ func BenchmarkGPUMatMulQRing(b *testing.B) {
 	}
 }
 
-// speed reports how fast a plan is, if its result is right.
+// speed checks the result of a plan and reports its speed.
 func (q *quantGPU) speed(b *testing.B, plan *Plan, p op.Product, calls int) {
 	b.Helper()
 	f, err := q.launch(plan)
@@ -279,12 +277,12 @@ func (q *quantGPU) speed(b *testing.B, plan *Plan, p op.Product, calls int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// chosenLengths are rows as models have them: some of Q6_K begin at multiples of 16
-// bytes, some of 8, some of 2 only.
+// chosenLengths are lengths of rows in models. With Q6_K, some begin at multiples of 16 bytes, some
+// of 8, some only of 2.
 var chosenLengths = []int{4096, 5120, 8192, 11008, 14336, 28672}
 
-// BenchmarkGPUMatMulQChosen times products of few rows: GB/s of weights for each number of
-// rows of activations and each length of them.
+// BenchmarkGPUMatMulQChosen times products of few rows: it reports GB/s of weights for each number
+// and length of rows of activations.
 func BenchmarkGPUMatMulQChosen(b *testing.B) {
 	for _, blocks := range blockTypes() {
 		b.Run(blocks.String(), func(b *testing.B) {
@@ -307,7 +305,7 @@ func BenchmarkGPUMatMulQChosen(b *testing.B) {
 	}
 }
 
-// manyShapes are rows of activations and sizes of the matrix, as in models.
+// manyShapes are shapes of products in models.
 var manyShapes = []op.Product{{M: 16, K: 4096, N: 14336}, {M: 64, K: 4096, N: 14336}, {M: 512, K: 4096, N: 4096}, {M: 2048, K: 4096, N: 14336}}
 
 // BenchmarkGPUMatMulQMany times products of many rows.

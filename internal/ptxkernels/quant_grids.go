@@ -17,17 +17,17 @@ func eight(f func(r, part int) [2]ptx.B32) func(r, part, step int) ptx.B32 {
 	}
 }
 
-// negate returns four levels and changes the sign of those whose bit is set. No level is 0.
+// negate negates the levels whose bit is set, of four. No level is 0.
 func (c *levelLane) negate(v ptx.B32, bits ptx.U32) ptx.B32 {
 	// Move bit i to bit 8i+7, then copy it to all bits of its byte.
 	mask := bits.Mul(ptx.U(0x10204080)).Permute(ptx.U(0), ptx.U(0xba98)).B32()
-	if c.code.odd { // all bits but the lowest change
+	if c.code.odd { // flip all bits but the lowest
 		return v.Xor(mask.And(ptx.B(0xfefefefe)))
 	}
 	return v.Xor(mask).U32().Add(mask.And(ptx.B(0x01010101)).U32()).B32()
 }
 
-// signed returns the eight levels of a lane in a part. f returns them without signs, and the signs as bits.
+// signed returns the eight levels of a lane in a part. f returns the unsigned levels and the bits of the signs.
 func (c *levelLane) signed(l *levels, f func(r, part int) ([2]ptx.B32, ptx.U32)) *levels {
 	l.four = eight(func(r, part int) [2]ptx.B32 {
 		v, signs := f(r, part)
@@ -36,12 +36,12 @@ func (c *levelLane) signed(l *levels, f func(r, part int) ([2]ptx.B32, ptx.U32))
 	return l
 }
 
-// even adds the eighth sign to seven signs: it makes the number of negative weights even.
+// even adds the eighth sign to seven signs, so that the number of negative weights is even.
 func even(signs ptx.U32) ptx.U32 {
 	return signs.CountOnes().Shl(ptx.U(7)).And(ptx.U(0x80)).Or(signs)
 }
 
-// odd returns 2v+1 of a number in the given bits of a word.
+// odd returns 2v+1, where v is the field of a word at bit at, with the given mask.
 func odd(w ptx.U32, at int, mask uint32) ptx.S32 {
 	if at == 0 {
 		w = w.Shl(ptx.U(1))
@@ -134,14 +134,14 @@ func (c *levelLane) iq3S() *levels {
 	})
 }
 
-// shift returns four levels of a shifted grid, whose nibbles are 0 to 2: 8 times as much, plus 2 unless the bit is set. So a level
-// has the offset 9.
+// shift returns four levels of a shifted grid, whose nibbles are 0 to 2. It multiplies them by 8
+// and adds 2 unless the bit is set, so a level has the offset 9.
 func shift(v ptx.B32, bit ptx.U32) ptx.B32 {
 	const two = 0x02020202
 	return v.And(ptx.B(lowNibbles)).U32().MulAdd(ptx.U(8), bit.MulAdd(ptx.U(1<<32-two), ptx.U(two))).B32()
 }
 
-// shifted1 returns eight levels of a shifted grid: the code has three bits of high, and the byte at off.
+// shifted1 returns eight levels of a shifted grid. The code is three bits of high and the byte at off.
 func (c *levelLane) shifted1(r, off int, high, minus ptx.U32) [2]ptx.B32 {
 	v := c.gridCode(high.And(ptx.U(7)).MulAdd(ptx.U(256), byteIn(c.row[r].At(c.quad), off))).Load()
 	return [2]ptx.B32{shift(v, minus), shift(v.Shr(ptx.U(4)), minus)}
@@ -167,7 +167,7 @@ func (c *levelLane) iq1M() *levels {
 			high := c.fixed(r, 32+part*2&^3).U32().Shr(four.Add(ptx.N(16 * (part % 2))))
 			return c.shifted1(r, 4*part, high, high.Shr(ptx.U(3)).And(ptx.U(1)))
 		}),
-		whole: func(r int) ptx.F32 { // each word of factors has four bits of it
+		whole: func(r int) ptx.F32 { // each word of factors holds four of its bits
 			bits := ptx.U(0)
 			for i := range 4 {
 				bits = bits.Or(c.word16(r, 48+2*i).Shr(ptx.U(12)).Shl(ptx.N(4 * i)))

@@ -6,63 +6,68 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// levelDecoder decodes the weights of a format to levels, which are signed bytes, and to the factors of these levels. It takes a
-// group of 256 weights. The kernels for bf16 and for digits are derived from it.
+// levelDecoder decodes a group of 256 weights to levels, which are signed bytes, and to the factors
+// of these levels. The bf16 and the digit kernels of a format are derived from its levelDecoder.
 type levelDecoder struct {
 	split bool // as in blockDecoder
-	mins  bool // likewise: levels.mins
-	// order, if there is one, returns which activations of a group a lane has in a step: slot is 8·part + 4·step + lane.
-	// Otherwise they are the four neighbours that split says.
+	mins  bool // as in blockDecoder: levels.mins is set
+	// order, if not nil, returns the positions of a lane's activations in a step: slot is 8·part +
+	// 4·step + lane. If order is nil, a lane has the four adjacent activations that split selects.
 	order func(slot ptx.U32) [4]ptx.U32
-	table []int8      // 16 levels that are in shared memory: see levelDecoder.share
-	grid  *block.Grid // likewise
-	// copies is how many times the grid is there: lanes have copies in different banks.
+	table []int8      // 16 levels, which share writes to shared memory
+	grid  *block.Grid // the grid, which share writes to shared memory
+	// copies is the number of copies of the grid, in different banks for different lanes.
 	copies  int
 	shifted bool // the levels of the grid are -1, 0 and 1, shifted by 1/8
 	odd     bool // all levels of the grid are odd
-	// unsigned levels are bytes below 128, from which offset is to be subtracted. Others are from -64 to 63 unless wide.
+	// If unsigned, levels are bytes below 128, and the weight is the level minus offset. Otherwise
+	// levels are from -64 to 63 unless wide.
 	unsigned, wide bool
-	offset         int     // for digits, mins subtract it if there are some
+	offset         int     // with digits, mins subtracts it if set
 	unit           float32 // the value of 1 in a level times a small factor
 	open           func(c *levelLane) *levels
 }
 
-// levels is a lane's view of a group. Its functions take a row r of the tile, a part of 32 weights, and one of two steps in the part.
+// levels has the functions that decode a lane's weights of a group. Their arguments are a row r of
+// the tile, a part of 32 weights, and one of two steps in the part.
 type levels struct {
 	four func(r, part, step int) ptx.B32 // levels
-	// The factor of a level is scale or, if all levels of the group share a factor, whole; times the small integer sub, if not nil.
+	// The factor of a level is scale or, if all levels of the group share a factor, whole. If sub
+	// is not nil, the small integer that it returns multiplies the factor.
 	scale func(r, part, step int) ptx.F32
 	whole func(r int) ptx.F32
 	sub   func(r, part, step int) ptx.S32
-	// plus, if there is one, returns for digits four bytes that are to be added to the levels.
+	// plus, if not nil, returns four bytes to add to the levels, with digits only.
 	plus  func(r, part, step int) ptx.B32
-	fours bool // for digits: levels are bytes from 0 to 255, and those of odd parts are four times as much
+	fours bool // with digits: levels are bytes from 0 to 255, and the levels of odd parts are multiplied by 4
 	steps bool // the steps of a part have different factors
-	lanes bool // lanes 2 and 3 have other factors in a part than lanes 0 and 1: those of step 1
-	span  int  // parts with the same scale, 0 for 1
-	// less, if there is one, returns four bytes whose products with the activations are subtracted, times lessWhole.
+	lanes bool // in a part, lanes 0 and 1 have the factors of step 0, lanes 2 and 3 those of step 1
+	span  int  // consecutive parts with the same scale; 0 means 1
+	// less, if not nil, returns four bytes. Their products with the activations, times lessWhole,
+	// are subtracted.
 	less      func(r, part, step int) ptx.B32
 	lessWhole func(r int) ptx.F32
-	// mins, if there is one, returns the summands of the weights of parts 2t and 2t+1, in lane t: the sum of two bf16.
+	// mins, if not nil, returns the summands of the weights of parts 2t and 2t+1, in lane t. A
+	// summand is the sum of two bf16.
 	mins func(r int) [2]ptx.BF16x2
 }
 
-// levelLane is a lane at a group.
+// levelLane decodes a lane's part of a group.
 type levelLane struct {
 	*blockLane
 	code   *levelDecoder
-	bytes  int  // of a group
-	digits bool // levels are multiplied with digits
+	bytes  int  // size of a group
+	digits bool // the kernel multiplies levels by digits
 	had    map[levelWord]ptx.B32
 }
 
-// levelWord names a word of a row that is loaded.
+// levelWord identifies a loaded word of a row.
 type levelWord struct {
 	mine   bool
 	r, off int
 }
 
-// register adds the decoders that are derived from a levelDecoder.
+// register registers the blockDecoder and the digitDecoder of f.
 func (f *levelDecoder) register(b block.Format) {
 	bytes := b.Bytes() * digitGroup / b.Elements()
 	blockDecoders[b] = &blockDecoder{split: f.split, mins: f.mins, levels: f, build: func(c *blockLane) { c.levels(f, bytes) }}
@@ -75,10 +80,10 @@ func init() {
 	}
 }
 
-// ordered reports whether activations have an order of their own.
+// ordered reports whether f has its own order of activations.
 func (f *levelDecoder) ordered() bool { return f != nil && f.order != nil }
 
-// activations loads four activations of the group that begins at an element.
+// activations loads the four activations of a slot, of the group that begins at element group.
 func (f *levelDecoder) activations(t op.DType, a ptx.Global[ptx.U32], group, slot ptx.U32) (y []ptx.U32) {
 	for _, i := range f.order(slot.And(ptx.U(63))) {
 		y = append(y, loadElements(t, a, group.Add(i), 1)...)
@@ -86,8 +91,9 @@ func (f *levelDecoder) activations(t op.DType, a ptx.Global[ptx.U32], group, slo
 	return y
 }
 
-// strided is the order of activations for formats with n codes in each byte. A lane takes a word of 32 bits, which has the codes of
-// 4·n neighbouring weights; a step takes one code of each byte, and these four weights are n elements apart.
+// strided is the order of activations for formats with n codes in each byte. A lane loads a word of
+// 32 bits, which holds the codes of 4·n adjacent weights. A step uses one code of each byte; these
+// four weights are n elements apart.
 func strided(n uint32) func(slot ptx.U32) [4]ptx.U32 {
 	return func(slot ptx.U32) (y [4]ptx.U32) {
 		first := slot.Div(ptx.U(4 * n)).Mul(ptx.U(16 * n)).Add(slot.And(ptx.U(3)).Mul(ptx.U(4 * n))).Add(slot.Shr(ptx.U(2)).Rem(ptx.U(n)))
@@ -122,9 +128,9 @@ func (c *levelLane) load(mine bool, r, off int) ptx.B32 {
 	return w
 }
 
-// lane16 returns two bytes at the lane's place after off.
+// lane16 returns two bytes of the lane's part, from off on.
 func (c *levelLane) lane16(r, off int) ptx.U32 {
-	if off%2 != 0 { // in the low half of a word
+	if off%2 != 0 { // the result is in the low half of the word
 		w := c.lane(r, off&^3)
 		if off&3 == 1 {
 			return w.Shr(ptx.U(8)).U32()
@@ -140,14 +146,14 @@ func (c *levelLane) lane16(r, off int) ptx.U32 {
 	return w.U32()
 }
 
-// lane returns four bytes of the lane's part from off on, fixed four bytes of the row at off.
+// lane returns four bytes of the lane's part from off on; fixed returns four bytes of the row at off.
 func (c *levelLane) lane(r, off int) ptx.B32  { return c.load(true, r, off) }
 func (c *levelLane) fixed(r, off int) ptx.B32 { return c.load(false, r, off) }
 
 // byteAt returns byte i of a word.
 func byteAt(w ptx.B32, i int) ptx.U32 { return w.Permute(ptx.B(0), ptx.N(0x4440+i)).U32() }
 
-// signedByte returns byte i of a word, a signed one.
+// signedByte returns byte i of a word, sign-extended.
 func signedByte(w ptx.B32, i int) ptx.S32 { return w.Permute(ptx.B(0), ptx.N(0x8880+0x1111*i)).S32() }
 
 // bytesOf returns a word of four copies of byte i.
@@ -211,7 +217,8 @@ func (c *blockLane) levels(f *levelDecoder, bytes int) {
 	}
 }
 
-// lanes multiplies a part whose lanes have different factors: for each factor, the levels of the other lanes are 0.
+// lanes multiplies a part whose lanes have different factors. It multiplies once for each factor,
+// with the levels of the other lanes set to 0.
 func (c *blockLane) lanes(f *levelDecoder, l *levels, whole []ptx.F32, part int) {
 	before, late := c.before, c.quad.Ge(ptx.U(2))
 	w, scale := [2][]rowWeights{}, [2][][]ptx.F32{}
@@ -234,7 +241,7 @@ func (c *blockLane) lanes(f *levelDecoder, l *levels, whole []ptx.F32, part int)
 	c.before = before
 }
 
-// factor returns the factor of the levels of a step. whole is the factor that the group shares.
+// factor returns the factor of the levels of a step. whole is the factor of the whole group.
 func (l *levels) factor(f *levelDecoder, whole ptx.F32, r, part, step int) ptx.F32 {
 	switch {
 	case l.whole == nil && f.unit == 1:
@@ -267,7 +274,7 @@ func (c *blockLane) add(l *levels, to [][][4]ptx.Var[ptx.F32]) {
 	}
 }
 
-// halfPair returns two half floats as pairs of bf16 whose sum they are: the high one is rounded toward 0.
+// halfPair splits each of two float16 into a sum of two bf16; the high one is rounded toward 0.
 func halfPair(a, b ptx.F32) [2]ptx.BF16x2 {
 	x, y := pieceBits(a, 2), pieceBits(b, 2)
 	return [2]ptx.BF16x2{x[0].Permute(y[0], ptx.U(0x7632)).BF16x2(), x[1].Permute(y[1], ptx.U(0x7632)).BF16x2()}
@@ -299,7 +306,7 @@ func (c *digitLane) multiplyTo(s *integers, w [2][2]ptx.B32, x [2]ptx.B32) {
 	c.k.MmaS8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x)
 }
 
-// multiplyLevels returns sums of products of a part: one, or one for each step.
+// multiplyLevels returns the sums of products of a part: one sum, or one for each step.
 func (c *digitLane) multiplyLevels(f *levelDecoder, l *levels, w [2][2]ptx.B32, x [2]ptx.B32, part int) (y []*integers) {
 	var plus [][2][2]ptx.B32
 	if l.plus != nil {
@@ -333,7 +340,7 @@ func (c *digitLane) multiplyLevels(f *levelDecoder, l *levels, w [2][2]ptx.B32, 
 	return y
 }
 
-// multiplyOffset adds the products of levels and of what is to be added to them, less their offset.
+// multiplyOffset adds to s the products of the levels, of the bytes in plus, and of minus the offset.
 func (c *digitLane) multiplyOffset(f *levelDecoder, s *integers, w [2][2]ptx.B32, x [2]ptx.B32, plus ...[2][2]ptx.B32) {
 	c.multiplyTo(s, w, x)
 	for _, v := range plus {
@@ -345,7 +352,7 @@ func (c *digitLane) multiplyOffset(f *levelDecoder, s *integers, w [2][2]ptx.B32
 	}
 }
 
-// scaledLevels multiplies levels that have a float for each part, or step.
+// scaledLevels multiplies levels that have a float32 factor for each part or step.
 func (c *digitLane) scaledLevels(f *levelDecoder, l *levels) {
 	x := c.parts(8)
 	groups := make([][2]ptx.Var[ptx.F32], len(c.units))
@@ -353,7 +360,7 @@ func (c *digitLane) scaledLevels(f *levelDecoder, l *levels) {
 		groups[m] = [2]ptx.Var[ptx.F32]{ptx.NewVar(c.k, ptx.F(0)), ptx.NewVar(c.k, ptx.F(0))}
 	}
 	span := max(l.span, 1)
-	sums := make([][]*integers, len(c.units)) // of the parts with the same scale
+	sums := make([][]*integers, len(c.units)) // for the consecutive parts with the same scale
 	for part := range 8 {
 		w := c.weights(l.four, part)
 		var scale [2][2]ptx.F32
@@ -385,7 +392,7 @@ func (c *digitLane) scaledLevels(f *levelDecoder, l *levels) {
 	}
 }
 
-// wholeLevels multiplies levels whose factors are integers times a float of the group.
+// wholeLevels multiplies levels whose factors are integers times one float32 of the group.
 func (c *digitLane) wholeLevels(f *levelDecoder, l *levels) {
 	x := c.parts(8)
 	sums, less, fours := make([]*integers, len(c.units)), make([]*integers, len(c.units)), make([]*integers, len(c.units))

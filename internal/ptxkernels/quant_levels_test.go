@@ -20,7 +20,7 @@ func levelTypes() (types []op.DType) {
 	return types
 }
 
-// TestMatMulQLevels multiplies few rows and many by matrices of each format, in short tests one of them.
+// TestMatMulQLevels multiplies few rows and many rows by matrices of each format. Short tests take one format.
 func TestMatMulQLevels(t *testing.T) {
 	few := h200
 	few.Multiprocessors = 2
@@ -68,7 +68,7 @@ func TestMatMulQScales(t *testing.T) {
 				switch first := x.in[1][i*row:]; {
 				case scale.Encoding == block.E8M0:
 					for at := 0; at < row; at += blocks.Block().Bytes() {
-						first[at] = byte(rand.IntN(5)) // 0 and 1 are not normal
+						first[at] = byte(rand.IntN(5)) // 0 and 1 are subnormal
 					}
 				case scale.Encoding == block.UE4M3:
 					first[rand.IntN(4)] = []byte{0, 1, 7, 0x7e, 0x7f, 0x80, 0xff}[rand.IntN(7)]

@@ -9,25 +9,25 @@ import (
 )
 
 // quantManySpec is a product of many rows with a quantised matrix. A first launch splits the
-// activations into bf16, in the order in which lanes read them. In the second launch one warp of
-// each block loads them and blocks of the matrix, and the other warps multiply them, 32 rows of the
-// matrix and Cols rows of activations each. A product with few such tiles is split along K, and a
-// third launch adds the parts.
+// activations into bf16, in the order in which lanes read them. In the second launch, one warp of
+// each block loads activations and blocks of the matrix; each of the other warps multiplies 32 rows
+// of the matrix by Cols rows of activations. A product with few such tiles is split along K, and a
+// third launch adds the partials.
 type quantManySpec struct {
 	Type, Blocks       op.DType
-	WarpRows, WarpCols int // warps of a block down the matrix, and across the activations
+	WarpRows, WarpCols int // warps of a block along the rows of the matrix, and along the rows of activations
 	Cols               int // rows of activations of a warp, a multiple of 8
-	XStages, Stages    int // of activations, two parts of 32; and of the matrix
+	XStages, Stages    int // stages of activations, which have two parts of 32; and of the matrix
 	Tensor             bool
-	Parts              bool // the result is parts to be added
+	Parts              bool // split-K: the result is partials
 	Bias               bool
 	Key                string
 }
 
 const (
-	manyRows  = 32 // of the matrix, that a warp multiplies
-	stepParts = 2  // of 32 weights, in a stage of activations
-	partBytes = 64 // of 32 activations
+	manyRows  = 32 // rows of the matrix that a warp multiplies
+	stepParts = 2  // parts of 32 activations in a stage
+	partBytes = 64 // size of a part
 )
 
 func (s *quantManySpec) String() string {
@@ -41,7 +41,7 @@ func (s *quantManySpec) String() string {
 func (s *quantManySpec) rows() int { return manyRows * s.WarpRows }
 func (s *quantManySpec) cols() int { return s.Cols * s.WarpCols }
 
-// pieces is how many bf16 an activation is the sum of.
+// pieces is the number of bf16 whose sum is an activation.
 func (s *quantManySpec) pieces() int {
 	switch s.Type {
 	case op.BF16:
@@ -52,15 +52,15 @@ func (s *quantManySpec) pieces() int {
 	return pieces
 }
 
-// few is the kernel for few rows with the same stages of the matrix.
+// few returns the spec for few rows that has the same stages of the matrix.
 func (s *quantManySpec) few() *quantFewSpec {
 	return &quantFewSpec{Blocks: s.Blocks, Whole: true, Groups: 1, Tensor: s.Tensor}
 }
 
 func (s *quantManySpec) mins() bool { return blockDecoders[s.Blocks.Block()].mins }
 
-// xBytes is a stage of activations, sumBytes the sums of 256 of each row, and
-// stageBytes a stage of the matrix and what sums belong to it.
+// xBytes is the size of a stage of activations, sumBytes the size of the sums of 256 activations of
+// each row, and stageBytes the size of a stage of the matrix with its sums.
 func (s *quantManySpec) xBytes() int { return stepParts * s.pieces() * s.cols() * partBytes }
 
 func (s *quantManySpec) sumBytes() int {
@@ -74,11 +74,12 @@ func (s *quantManySpec) blockBytes() int { return ceilDiv(s.rows()*s.few().rowPi
 func (s *quantManySpec) stageBytes() int { return s.blockBytes() + ceilDiv(s.sumBytes(), 128)*128 }
 func (s *quantManySpec) warps() int      { return s.WarpRows * s.WarpCols }
 
-// small reports whether a multiprocessor has two blocks, of a few warps.
+// small reports whether blocks have few warps, so that a multiprocessor runs two.
 func (s *quantManySpec) small() bool { return s.warps() <= 4 }
 
-// threads is the number of threads of the warps that multiply and of one warp that loads stages; or
-// of a whole warpgroup that loads, because registers can only be moved between warpgroups.
+// threads is the number of threads in a block: the warps that multiply, and one warp that loads
+// stages. Unless small, a whole warpgroup loads, because registers can only be moved between
+// warpgroups.
 func (s *quantManySpec) threads() int {
 	if s.small() {
 		return 32 * (s.warps() + 1)
@@ -90,7 +91,7 @@ func (s *quantManySpec) bytes() int {
 	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
-// quantManyFor returns how a product of many rows is made.
+// quantManyFor returns the schedule of a product of many rows.
 func quantManyFor(p op.Product, t, blocks op.DType, d *Device) (*quantManySpec, error) {
 	if p.K%256 != 0 || d.Target != ptx.SM90a {
 		return nil, unsupported("%d rows of %d", p.M, p.K)
@@ -108,7 +109,7 @@ func quantManyFor(p op.Product, t, blocks op.DType, d *Device) (*quantManySpec, 
 	s.Tensor = p.K/weights*bytes%16 == 0
 	room := d.Shared
 	if s.small() {
-		room = d.Shared/2 - 1024 // which the system takes of each block
+		room = d.Shared/2 - 1024 // the system reserves 1024 bytes for each block
 	}
 	for s.Stages, s.XStages = 3, 4; s.bytes() > room; s.XStages-- {
 		if s.XStages == 2 {
@@ -125,7 +126,7 @@ var (
 	quantAddKernels   kernelCache[quantAddSpec]
 )
 
-// plan returns the launches, with the sum in so many parts.
+// plan returns the plan, with K split in parts.
 func (s *quantManySpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan, error) {
 	e, err := finish(r, p.N)
 	if err != nil {
@@ -197,10 +198,9 @@ func (s *quantManySpec) plan(r *portable.Request, p op.Product, d *Device) (*Pla
 
 const splitThreads = 256
 
-// quantSplitSpec is the launch that splits activations. Behind each other lie the
-// rows of each tile, Cols of them; in each the parts of 32; in each the pieces; in
-// each the rows, 64 bytes. Likewise sums of 32: tiles, groups of 256, pieces,
-// rows, 16 bytes.
+// quantSplitSpec is the launch that splits activations into bf16. The result has the axes tile (of
+// Cols rows), part (of 32 activations), piece, row, and 64 bytes. The sums of 32 activations have
+// the axes tile, group (of 256), piece, row, and 16 bytes.
 type quantSplitSpec struct {
 	Type, Blocks op.DType
 	Cols, Pieces int
@@ -219,7 +219,7 @@ func (s quantSplitSpec) build(k *ptx.Kernel) {
 	m, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "k")
 	code := blockDecoders[s.Blocks.Block()]
 	row := k.Special(ptx.CtaidX)
-	i := k.Special(ptx.CtaidY).MulAdd(ptx.U(splitThreads), k.Special(ptx.TidX)) // of four activations
+	i := k.Special(ptx.CtaidY).MulAdd(ptx.U(splitThreads), k.Special(ptx.TidX)) // index of four activations
 	in := i.Lt(depth.Shr(ptx.U(2)))
 	var v [4]ptx.Var[ptx.F32]
 	for e := range v {
@@ -268,7 +268,7 @@ func (s quantSplitSpec) build(k *ptx.Kernel) {
 	})
 }
 
-// quantAddSpec is the launch that adds parts of a result.
+// quantAddSpec is the launch that adds the partials of a result.
 type quantAddSpec struct {
 	Type op.DType
 	Bias bool
@@ -306,18 +306,18 @@ type quantManyCode struct {
 	*quantManySpec
 	k              *ptx.Kernel
 	tensor         ptx.TensorMap
-	w              ptx.Global[ptx.U8] // or tensor
+	w              ptx.Global[ptx.U8] // unless tensor is used
 	x, sums        ptx.Global[ptx.U8]
-	m, rows        ptx.U32 // of activations, and of the matrix
-	groups, total  ptx.U32 // of a row; bytes of the matrix
-	first, last    ptx.U32 // groups of this block
-	row, col       ptx.U32 // of the block
+	m, rows        ptx.U32 // rows of activations, and of the matrix
+	groups, total  ptx.U32 // groups of a row; bytes of the matrix
+	first, last    ptx.U32 // range of groups of this block
+	row, col       ptx.U32 // first rows of the block, in the matrix and in the activations
 	xs, ws         ptx.Shared[ptx.U8]
 	xFull, xEmpty  ptx.MBarrier
 	wFull, wEmpty  ptx.MBarrier
 	lane           ptx.U32
 	weights, bytes int                 // of a group
-	table          ptx.Shared[ptx.B32] // see levelDecoder.share
+	table          ptx.Shared[ptx.B32] // from levelDecoder.share
 }
 
 func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
@@ -381,7 +381,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	})
 	k.Sync()
 	k.IfElse(warp.Ge(ptx.N(s.warps())), func() {
-		if !s.small() { // the others need more registers than all can have
+		if !s.small() { // the warps that multiply need more registers than an equal share
 			k.DropRegisters(24)
 		}
 		k.If(warp.Eq(ptx.N(s.warps())), c.produce)
@@ -403,7 +403,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	})
 }
 
-// produce brings stages, in one warp.
+// produce is the code of the warp that loads stages.
 func (c *quantManyCode) produce() {
 	k := c.k
 	w, x := newRing(k, c.Stages), newRing(k, c.XStages)
@@ -444,8 +444,8 @@ func (c *quantManyCode) produce() {
 	})
 }
 
-// bringRows copies a group of each row, in all lanes: 16 bytes at multiples of 16. The last row may end
-// within the last 16 bytes: the rest is copied by stores.
+// bringRows copies a group of each row with all lanes, in aligned pieces of 16 bytes. If the last
+// row ends inside a piece, loads and stores copy the rest.
 func (c *quantManyCode) bringRows(to ptx.Shared[ptx.U8], from ptx.U32, full ptx.MBarrier) {
 	k := c.k
 	each := c.quantManySpec.rows() / 32
@@ -474,13 +474,13 @@ func (c *quantManyCode) bringRows(to ptx.Shared[ptx.U8], from ptx.U32, full ptx.
 	k.SyncWarp(ptx.AllLanes)
 }
 
-// rowAt returns the byte of the matrix where a row of the block begins; rows
-// behind the last are the last again.
+// rowAt returns the offset in bytes of a row of the block in the matrix. Rows after the last row
+// are mapped to the last row.
 func (c *quantManyCode) rowAt(line ptx.U32) ptx.U32 {
 	return c.row.Add(line).Min(c.rows.Sub(ptx.U(1))).Mul(c.groups.Mul(ptx.N(c.bytes)))
 }
 
-// consume multiplies the loaded stages, in the other warps.
+// consume is the code of the warps that multiply the loaded stages.
 func (c *quantManyCode) consume(warp ptx.U32, put func(row, m ptx.U32, v ptx.F32)) {
 	k := c.k
 	w, x := newRing(k, c.Stages), newRing(k, c.XStages)

@@ -8,11 +8,11 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A product of one row, or of a few, is bound by how fast weights come. The second cache is read
-// in lines of 128 bytes, and two pieces of a row that meet within a line read it
-// twice: so the longer the pieces are, the better. Here all warps of a block share
-// its stages, which are 16 rows high and as wide as all warps multiply together; more
-// warps fill them. Stages of short rows are whole and higher, and one copy fills them.
+// The memory bandwidth limits a product of one row or of a few. The L2 cache is read in lines of
+// 128 bytes, and a line that contains the end of one piece and the beginning of the next is read
+// twice, so long pieces are better. Here all warps of a block share its stages. A stage is 16 rows
+// high and as wide as all warps multiply together; extra warps fill it. Short rows fit into a stage
+// as a whole; then a stage has more rows, and one copy fills it.
 //
 // The read speeds of multiprocessors differ by up to a fifth: the multiprocessors of a GPC share
 // its connection to L2, and GPCs differ in size. Therefore blocks claim tiles of rows from a
@@ -20,22 +20,23 @@ import (
 // counter to 0.
 
 const (
-	// ringFill is the warps that fill stages: each starts a copy in about 150 cycles,
-	// and a block wants one in 60.
+	// ringFill is the number of warps that fill stages. A warp needs about 150 cycles to start a
+	// copy, and a block needs a copy every 60 cycles.
 	ringFill   = 4
 	ringStages = 8 // at most
-	// shortGroup is bytes of groups that few stages are faster with: of Q4_K, 4 where all
-	// stages are full (8192 activations: 4.0 TB/s, and 3.6 with 8), and 6 otherwise.
+	// shortGroup is the largest size of a group, in bytes, for which few stages are faster. For
+	// example, Q4_K uses 4 stages if all stages are full (with 8192 activations: 4.0 TB/s, and 3.6
+	// TB/s with 8 stages), and 6 otherwise.
 	shortGroup = 144
 )
 
-// ringed is the formats that this is the fastest for. The others have it to be
-// tested with.
+// ringed has the formats for which the ring is the fastest kernel. The other formats use it only in
+// tests.
 var ringed = map[block.Format]bool{block.Q4_0: true, block.Q8_0: true, block.Q4_K: true, block.Q6_K: true,
 	block.Q4_1: true, block.Q5_1: true}
 
-// quantRingFor returns how a product of one row, or of a few, is made, if by stages that
-// all warps of a block share.
+// quantRingFor returns the schedule with shared stages for a product of one row or of a few, if it
+// is the fastest.
 func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	if !ringed[blocks.Block()] || p.M > 1 && p.K%digitGroup != 0 {
 		return nil, unsupported("%v", blocks)
@@ -64,8 +65,8 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	type schedule struct {
 		digits   []int
 		lowest   int // stages
-		from, to int // blocks that share rows
-		more     int // groups that parts may have more than rows
+		from, to int // range of the number of blocks that share rows
+		more     int // groups by which all parts together may exceed a row
 	}
 	schedules := []schedule{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, maxParts, groups}}
 	_, bytes := blockGroup(blocks, true)
@@ -80,7 +81,7 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	case blocks == op.Q8_0:
 		schedules[0].more = 0
 	}
-	if p.M > 1 { // two digits less cost less than blocks that share rows
+	if p.M > 1 { // leaving out two digits costs less than sharing rows
 		schedules = []schedule{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, maxParts, groups}}
 	}
 	for _, w := range schedules {
@@ -91,7 +92,7 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 			}
 			s.Room = ceilDiv(part*digitGroup, 1024) * 1024
 			largest, minimum := s.divide(groups), w.lowest
-			if s.Width > 8 && (s.Width == part || part > 32) { // wide stages, of whole rows or thirds
+			if s.Width > 8 && (s.Width == part || part > 32) { // wide stages that hold a row or a third of it
 				minimum = 3
 			}
 			for _, s.Digits = range w.digits {
@@ -106,15 +107,15 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
 }
 
-// Short rows are copied by the stage, where they may lie behind each other as in the
-// matrix, and as many at once as give enough warps a group each.
+// One copy loads a stage of short rows, because they are contiguous in the matrix. A stage has
+// enough rows to give each warp a group.
 const (
-	wholeGroups = 16 // of a row at most
-	tallWarps   = 9  // and more than these
-	minWhole    = 3  // stages
+	wholeGroups = 16 // largest number of groups in a row
+	tallWarps   = 9  // a stage needs more than this many warps
+	minWhole    = 3  // smallest number of stages
 )
 
-// whole makes stages of whole rows of so many groups, if it can.
+// whole sets the schedule to stages of whole rows with the given number of groups, and reports whether it fits.
 func (s *quantFewSpec) whole(groups int, d *Device) bool {
 	s.Width, s.Room = groups, ceilDiv(groups*digitGroup, 1024)*1024
 	s.Solid, s.Fill, s.Digits = true, 1, digits
@@ -122,7 +123,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 		return false
 	}
 	crowd := 2
-	if s.Blocks == op.Q4_0 { // which waits for these reads most
+	if s.Blocks == op.Q4_0 { // Q4_0 is the most sensitive to the latency of these reads
 		crowd = 1
 	}
 	crowded := s.crowd() > crowd
@@ -130,7 +131,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 		s.Solid, s.Fill = false, ringFill
 	}
 	_, bytes := blockGroup(s.Blocks, true)
-	room, largest := 112<<10, ringStages // of all stages, roughly
+	room, largest := 112<<10, ringStages // approximate size of all stages
 	if s.Blocks == op.Q6_K {
 		room = 136 << 10
 	}
@@ -161,7 +162,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 	return false
 }
 
-// crowd is the largest number of rows in the same bank among the rows that lanes read at once.
+// crowd is the largest number of rows that lanes read at once from the same bank.
 func (s *quantFewSpec) crowd() int {
 	rows, words := 8, 4
 	if !blockDecoders[s.Blocks.Block()].split {
@@ -176,15 +177,16 @@ func (s *quantFewSpec) crowd() int {
 	return slices.Max(banks[:])
 }
 
-// maxRing is how many rows of activations this multiplies at most: of more, registers do
-// not hold the sums.
+// maxRing is the largest number of rows of activations that the ring kernel multiplies. The sums of
+// more rows do not fit into registers.
 const maxRing = 4
 
-// ringRows is up to how many rows of activations, of so many groups, this is the fastest for.
-// It is for others too where a warp's own stages have no room.
+// ringRows is the largest number of rows of activations for which the ring kernel is the fastest.
+// The kernel is also used for more rows if the stages of single warps do not fit into shared
+// memory.
 func ringRows(blocks op.DType, groups int) int {
 	switch {
-	case blocks == op.Q8_0 && groups == 9: // of four rows it would have a second stage for the last
+	case blocks == op.Q8_0 && groups == 9: // four rows would need a second stage for the last group
 		return 3
 	case blocks == op.Q8_0:
 		return maxRing
@@ -196,18 +198,18 @@ func ringRows(blocks op.DType, groups int) int {
 	return 1
 }
 
-// longRow reports whether no less than three blocks share rows of so many groups of Q4_K
-// or Q4_0. 80 are two parts of full stages.
+// longRow reports whether at least three blocks should share a row of Q4_K or Q4_0 with this number
+// of groups. A row of 80 groups is an exception: two blocks share it with full stages.
 func longRow(groups int) bool { return groups > 64 && groups != 80 }
 
-// divide chooses the warps of a block, and their parts of rows with the given number of groups at a
-// time: it returns the maximum number of stages.
+// divide chooses the number of warps and the width of a stage for rows with the given number of
+// groups. It returns the maximum number of stages.
 func (s *quantFewSpec) divide(groups int) int {
 	part, largest := s.part(groups), ringStages
 	s.Warps, s.Width = 8, min(part, 8)
 	_, bytes := blockGroup(s.Blocks, true)
 	switch few := part > 8 && part <= 12; {
-	case bytes <= shortGroup && few: // rows are stages
+	case bytes <= shortGroup && few: // a stage holds whole rows
 		s.Width, largest = part, 5
 		if part == 12 {
 			largest = 3
@@ -225,7 +227,7 @@ func (s *quantFewSpec) divide(groups int) int {
 		if groups%8 == 0 {
 			largest = 4
 		}
-	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages alike
+	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages have equal widths
 		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
 	}
 	s.SharingWarps, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
@@ -237,11 +239,11 @@ func rowBytes(blocks op.DType, k int) int {
 	return k / weights * bytes
 }
 
-// ringClaim is the least bytes of rows that a block claims at a time, but for the last: a
-// claim takes more than a microsecond.
+// ringClaim is the smallest number of bytes that a block claims at a time, except for the last
+// tiles, because a claim takes more than a microsecond.
 const ringClaim = 60 << 10
 
-// claimed is how many rows that is, of so many bytes each.
+// claimed returns the number of rows of row bytes that a block claims at a time.
 func (s *quantFewSpec) claimed(row int) int { return ceilDiv(ringClaim, s.high()*row) * s.high() }
 
 // tiled returns how the rows of a matrix are divided among blocks with equal parts: full rows in

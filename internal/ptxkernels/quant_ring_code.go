@@ -19,12 +19,12 @@ import (
 // ringCode has the values that the parts of the kernel share while it is built.
 type ringCode struct {
 	*quantFewCode
-	free        ptx.MBarrier        // of each stage: all warps are done with it
-	rowOf       ptx.Shared[ptx.U32] // of each stage: the first row of the tile, and the end of its rows
-	told, taken ptx.MBarrier        // of the tile that has been claimed
-	next        ptx.Shared[ptx.U32] // that, as in rowOf
-	some, tiles ptx.U32             // blocks that have the same part of rows, tiles of these
-	share, odd  ptx.U32             // rows of the last tiles; the first row that the block may have
+	free        ptx.MBarrier        // one for each stage: all warps have read it
+	rowOf       ptx.Shared[ptx.U32] // for each stage: first row and end of the rows of its tile
+	told, taken ptx.MBarrier        // for the claimed tile: next is written, next is read
+	next        ptx.Shared[ptx.U32] // the claimed tile, as in rowOf
+	some, tiles ptx.U32             // some: blocks that have the same part of rows; tiles: tiles for these blocks
+	share, odd  ptx.U32             // share: rows of the last tiles; odd: parity of the rows of the block
 }
 
 func (c *ringCode) build(e *epilogue) {
@@ -33,7 +33,7 @@ func (c *ringCode) build(e *epilogue) {
 	k.MinBlocks(1)
 	block, blocks, share := c.parameters(e)
 	c.share, c.odd, c.some = share, ptx.U(0), blocks
-	rows := c.rows // that blocks like this one have
+	rows := c.rows // rows of the blocks with the same odd
 	if s.RowStride > 1 {
 		c.odd = block.And(ptx.U(1))
 		c.counter = c.counter.At(c.odd)
@@ -94,7 +94,7 @@ func (c *ringCode) build(e *epilogue) {
 		c.prepareDigits(warp)
 		together()
 		k.IfElse(c.inexact.Load().Eq(ptx.U(0)), func() { c.multiply(true, warp, parts, tileRows) }, func() {
-			together() // all have seen it
+			together() // all threads have read the flag
 			c.prepare(tid)
 			together()
 			c.multiply(false, warp, parts, tileRows)
@@ -102,8 +102,8 @@ func (c *ringCode) build(e *epilogue) {
 	})
 }
 
-// misaligned reports whether the first group of a row that a block has may be 2 bytes
-// behind a multiple of 4: as rows are spread, or as a part of Q6_K begins with any.
+// misaligned reports whether the block's first group of a row may begin 2 bytes after a multiple of
+// 4: because of the row stride, or because a part of Q6_K may begin at any group.
 func (s *quantFewSpec) misaligned() bool {
 	return s.RowStride > 1 || s.Ring && s.Split > 1 && s.Blocks == op.Q6_K
 }
@@ -118,8 +118,8 @@ func (c *ringCode) tile(n ptx.U32) (row, end ptx.U32) {
 	return row.MulAdd(spread, c.odd), end.MulAdd(spread, c.odd).Min(c.rows)
 }
 
-// claim is the loop of the thread that claims tiles: it claims the next one when the last has been
-// taken.
+// claim is the loop of the thread that claims tiles. It claims the next tile when the warps that
+// fill stages have taken the previous one.
 func (c *ringCode) claim() {
 	k, phase := c.k, ptx.NewVar(c.k, ptx.U(1))
 	k.Loop(func() {
@@ -138,7 +138,7 @@ func (c *ringCode) claim() {
 	})
 }
 
-// step goes on to the next stage.
+// step advances to the next stage.
 func (c *ringCode) step() {
 	n := c.stage.Get().Add(ptx.U(1))
 	last := n.Eq(ptx.N(c.Stages))
@@ -146,8 +146,9 @@ func (c *ringCode) step() {
 	c.stage.Set(ptx.Select(last, ptx.U(0), n))
 }
 
-// fill is the loop of the warps that fill the stages, each some lines of all. One lane starts the
-// copies, and the code does not depend on the lane, which makes starting a copy cheap.
+// fill is the loop of the warps that fill the stages; each warp copies some of the lines. One lane
+// starts the copies. The code does not depend on the lane, so that the addresses are uniform and a
+// copy is cheap to start.
 func (c *ringCode) fill(first ptx.U32, member int) {
 	k, lines := c.k, c.high()/c.Fill
 	from, to := c.tile(first)
@@ -172,8 +173,8 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 			begin = nil
 		}
 		for i := range begin {
-			// For lines after the last one it copies only a few bytes of the first line, because
-			// branches would take longer.
+			// For a line after the last one, copy a few bytes of the first line, because a branch
+			// would be slower.
 			line := row.Get().Add(ptx.N((member*lines + i) * c.RowStride))
 			there[i] = line.Lt(end)
 			begin[i] = ptx.Select(there[i], line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
@@ -220,11 +221,11 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 	k.If(one, func() { c.filled.At(c.stage.Get()).Arrive() })
 }
 
-// copyRow copies the bytes between two positions in the matrix, rounded to multiples of 16: it
-// returns the bytes that the barrier counts, and a function that starts the copy. No bytes after
-// the matrix are copied: if it ends within 16 bytes, these are copied separately.
+// copyRow copies length bytes of the matrix, from position from on, extended to multiples of 16. It
+// returns the number of bytes that the barrier counts, and a function that starts the copy. No
+// bytes after the matrix are copied: if it ends within 16 bytes, these are copied separately.
 func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, length ptx.U32) (bytes ptx.U32, start func()) {
-	if c.bytes%16 == 0 && !c.Short { // and so does its beginning
+	if c.bytes%16 == 0 && !c.Short { // then the beginning is a multiple of 16 too
 		return length, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(from), length, bar) }
 	}
 	to := from.Add(length)
@@ -233,7 +234,7 @@ func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, l
 	c.k.If(to.Gt(end), func() {
 		to := func(i ptx.U32) ptx.Shared[ptx.U16] { return ptx.CastShared[ptx.U16](dst.At(i.Sub(first))) }
 		c.k.For(end, c.total, ptx.U(2), func(i ptx.U32) { to(i).Store(ptx.Cast[ptx.U16](c.w.At(i)).Load()) })
-		if c.Short { // words are read
+		if c.Short { // lanes read whole words
 			to(c.total).Store(ptx.U(0).U16())
 		}
 	})
@@ -288,9 +289,10 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		k.SyncWarp(ptx.AllLanes)
 		k.If(c.lane.Eq(ptx.U(0)), func() { c.free.At(c.stage.Get()).Arrive() })
 		c.step()
-		// Which group of a stage a warp has goes on where the last stage ended, for all to
-		// have as many in the end: each time, or where stages have the same for each warp
-		// but the last of a tile, with each tile.
+		// Assign groups to warps round-robin, from the warp where the last stage ended, so that
+		// warps multiply equally many groups. The first warp changes with each stage or, if all
+		// stages of a tile but the last have the same number of groups for each warp, with each
+		// tile.
 		next := func(groups ptx.U32) { shift.Set(shift.Get().Add(groups).Rem(ptx.N(c.Warps))) }
 		if c.Width%c.Warps != 0 && c.Tall == 1 {
 			next(count)
@@ -312,9 +314,9 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 	p.finish()
 }
 
-// beginRows returns where the two rows of a lane begin in the stage that is read: rows g and g+8
-// of the 16 from tall on. The stage holds rows from row on, before end, at the given bytes along
-// each.
+// beginRows returns the positions of the two rows of a lane in the current stage: rows g and g+8 of
+// the 16 from tall on. The stage holds the rows from row on and below end; along is the offset of
+// the stage in a row, in bytes.
 func (c *ringCode) beginRows(g, tall, row, end, along ptx.U32) (begin [2]ptx.U32) {
 	aligned := blockDecoders[c.Blocks.Block()].aligned()
 	for r := range begin {
@@ -332,15 +334,15 @@ func (c *ringCode) beginRows(g, tall, row, end, along ptx.U32) (begin [2]ptx.U32
 	return begin
 }
 
-// ringLanes is a lane at the groups of a stage.
+// ringLanes holds the state of a lane at the groups of a stage.
 type ringLanes struct {
 	*blockLane
 	c         *ringCode
 	g         ptx.U32
 	inDigits  bool
-	less      [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
+	less      [][][4]ptx.Var[ptx.F32] // products of the minima, if they have separate sums
 	flip      ptx.B32
-	place     ptx.U32 // of the lane's part of 16 bytes, or 32
+	place     ptx.U32 // offset of the lane's part in 16 bytes, or 32
 	late, sel ptx.U32 // see misalignedLane
 	xs, ss    []ptx.Shared[ptx.U8]
 }
@@ -368,11 +370,11 @@ func (c *ringCode) newLanes(inDigits bool) *ringLanes {
 			l.less = newTotals(k, 1, c.M)
 		}
 	}
-	// Columns beyond the last are the last again, and not looked at.
+	// Columns after the last one repeat it; their results are ignored.
 	for i := range tiles {
 		column := func(columns, first int) ptx.U32 { return l.g.Min(ptx.N(columns - 1)).Add(ptx.N(first)) }
 		var col, sum ptx.U32
-		if inDigits { // a row of activations, and the pieces of its sums
+		if inDigits { // a tile has one row of activations and the pieces of its sums
 			col, sum = column(c.Digits, i*c.Digits), column(pieces, i*pieces)
 		} else {
 			col = column(min(tileCols, c.M*pieces-i*tileCols), i*tileCols)
@@ -386,15 +388,15 @@ func (c *ringCode) newLanes(inDigits bool) *ringLanes {
 	return l
 }
 
-// group multiplies group n of the block's, in lines of the ring that begin so many
-// bytes before a multiple of 4.
+// group multiplies the block's group n, in lines of the ring that begin before bytes before a
+// multiple of 4.
 func (l *ringLanes) group(lines [2]ptx.U32, n ptx.U32, before int) {
 	c, k := l.c, l.k
 	if !c.Short {
 		l.blocks(lines, n, ptx.U(0), before, nil)
 		return
 	}
-	// Of the last group of a row, two blocks at a time as far as there are any.
+	// In the last group of a row, multiply the remaining blocks two at a time.
 	count := c.blocks.Sub(c.before.Add(n).Shl(ptx.U(3))).Min(ptx.U(8))
 	k.IfElse(count.Eq(ptx.U(8)), func() { l.blocks(lines, n, ptx.U(0), before, nil) }, func() {
 		k.For(ptx.U(0), count, ptx.U(2), func(from ptx.U32) {

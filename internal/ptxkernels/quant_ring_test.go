@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// ringPlanOf returns the plan of a product of one row by stages that all warps share,
-// changed if change is not nil.
+// ringPlanOf returns the plan with shared stages for a product of one row. change, if not nil,
+// modifies the schedule.
 func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewSpec)) *Plan {
 	t.Helper()
 	p, err := op.MatMulQOf([]op.Shape{x.request.In[0].Shape, x.request.In[1].Shape})
@@ -32,8 +32,8 @@ func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewS
 	return plan
 }
 
-// divideBy gives the warps of a block stages so wide, or, if there is no room for these,
-// as wide as eight.
+// divideBy sets the number of warps and the width of stages. If such stages do not fit, it sets the
+// width to eight.
 func divideBy(s *quantFewSpec, warps, width int, d *Device) {
 	s.Warps, s.SharingWarps, s.Width, s.Tall, s.Solid = warps, warps, width, 1, false
 	s.Fill = max(s.Fill, ringFill)
@@ -44,9 +44,9 @@ func divideBy(s *quantFewSpec, warps, width int, d *Device) {
 }
 
 // TestMatMulQRing multiplies one row, or a few, by matrices of all formats. The rows begin at
-// multiples of 16 bytes, of 8, or only of 2; several blocks share a row; the last group of a
-// row is partial; a stage holds many short rows; no tile divides the number of rows; and
-// there are so many rows that blocks claim the last ones dynamically.
+// multiples of 16 bytes, of 8, or only of 2; several blocks share a row; the last group of a row is
+// partial; a stage holds many short rows; no tile divides the number of rows; and there are enough
+// rows that blocks claim the last ones dynamically.
 func TestMatMulQRing(t *testing.T) {
 	for _, blocks := range blockTypes() {
 		for i, s := range []struct{ k, n, blocks int }{
@@ -55,7 +55,7 @@ func TestMatMulQRing(t *testing.T) {
 			{1024, 611, 3}, {1536, 419, 2}, {512, 301, 2}, {256, 700, 2}, {2560, 77, 3},
 		} {
 			if _, err := ringFor(op.Product{M: 1, K: s.k, N: s.n}, op.F32, blocks, &h200); err != nil {
-				continue // short rows that begin at 2 bytes
+				continue // short rows that begin at multiples of 2 bytes
 			}
 			if s.k%blocks.Block().Elements() != 0 || !sampled() || skipped(blocks) { // to save time
 				continue
@@ -95,7 +95,7 @@ func TestMatMulQRing(t *testing.T) {
 	}
 }
 
-// TestMatMulQRingWide multiplies activations that digits do not suffice for.
+// TestMatMulQRingWide multiplies activations that digits cannot represent.
 func TestMatMulQRingWide(t *testing.T) {
 	const k, n = 2304, 37
 	for _, blocks := range blockTypes() {
@@ -132,8 +132,8 @@ func TestMatMulQRingWide(t *testing.T) {
 	}
 }
 
-// TestMatMulQLong multiplies rows that no block has room for: several have a part of
-// each, and the sums of these are added.
+// TestMatMulQLong multiplies rows that do not fit into one block: several blocks share each row,
+// and a second launch adds their sums.
 func TestMatMulQLong(t *testing.T) {
 	for _, blocks := range blockTypes() {
 		if !sampled() || skipped(blocks) { // to save time
@@ -146,9 +146,9 @@ func TestMatMulQLong(t *testing.T) {
 		for _, d := range []Device{h200, a100} {
 			d.Multiprocessors = 7
 			plan := fewPlan(t, x, &d, nil)
-			// Small blocks leave enough room for a row.
+			// With small formats, a whole row fits into one block.
 			if small := blocks.Block().Bytes()*256/blocks.Block().Elements() < 144; !small && (!strings.Contains(plan.Variant, "_p") || len(plan.Stages) != 2) {
-				t.Errorf("%v is not in parts", plan.Variant)
+				t.Errorf("%v does not split rows", plan.Variant)
 			}
 			if err := x.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
 				t.Errorf("%v %v: %v", blocks, plan.Variant, err)
@@ -157,9 +157,9 @@ func TestMatMulQLong(t *testing.T) {
 	}
 }
 
-// TestMatMulQRingMutants: without what orders accesses, the emulator finds something.
+// TestMatMulQRingMutants removes synchronisation from kernels and requires that the emulator detects it.
 func TestMatMulQRingMutants(t *testing.T) {
-	for _, k := range []int{5120, 1536} { // copied by the row, and by the stage
+	for _, k := range []int{5120, 1536} { // one copy for each row, and one for each stage
 		x, err := newQuantTrial(op.F32, op.Q6_K, 1, k, 419, false, op.MatMulQOpts{}, true)
 		if err != nil {
 			t.Fatal(err)
@@ -173,8 +173,8 @@ func TestMatMulQRingMutants(t *testing.T) {
 		for _, m := range []struct{ old, new string }{
 			{"bar.sync 1, ", "// "},
 			{"mbarrier.arrive.shared.b64 _, ", "// "},
-			{"min.u32", "max.u32"},               // copies from behind the matrix
-			{"global.inc.u32", "global.add.u32"}, // counters that are not 0 in the end
+			{"min.u32", "max.u32"},               // copies from beyond the matrix
+			{"global.inc.u32", "global.add.u32"}, // leaves counters that are not 0
 		} {
 			found := false
 			err := x.run(&rig{device: d, mutate: func(text string) string {
@@ -182,7 +182,7 @@ func TestMatMulQRingMutants(t *testing.T) {
 				return strings.ReplaceAll(text, m.old, m.new)
 			}}, p)
 			if !found || err == nil {
-				t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+				t.Errorf("%s: no error without %q (found: %v)", p.Variant, m.old, found)
 			}
 		}
 	}

@@ -17,7 +17,8 @@ func (f *levelDecoder) tableBytes() int {
 	return 0
 }
 
-// share puts the table into shared memory, its levels and their summands, or a grid, and returns where the lane has it after the next barrier of the block.
+// share writes the levels of the table and their summands, or a grid, to shared memory. It returns
+// the lane's address of the table, which is valid after the next barrier of the block.
 func (f *levelDecoder) share(k *ptx.Kernel, tid ptx.U32, threads int) (t ptx.Shared[ptx.B32]) {
 	if f == nil || f.table == nil && f.grid == nil {
 		return t
@@ -35,8 +36,8 @@ func (f *levelDecoder) share(k *ptx.Kernel, tid ptx.U32, threads int) (t ptx.Sha
 	return t
 }
 
-// summands returns for each level a summand. The other summand of the level of code n comes from that of code n^8: it is 0, or -1 if
-// this is negative. See summandsOf.
+// summands returns the first summand of each level. The second summand of the level of code n is 0,
+// or -1 if the first summand of code n^8 is negative. See summandsOf.
 func summands(levels []int8) []int8 {
 	y := slices.Clone(levels)
 	for n := range y {
@@ -56,7 +57,8 @@ func levelWords(levels []int8) []uint32 {
 	return y
 }
 
-// gridCodes returns the different levels of a grid, and for each code 16 bits: the indices of its levels among these.
+// gridCodes returns the distinct levels of a grid and, for each code, 16 bits with the indices of
+// its levels in this list.
 func (f *levelDecoder) gridCodes() (levels []int8, codes []uint32) {
 	all := f.grid.Levels()
 	levels = slices.Clone(all)
@@ -100,7 +102,7 @@ func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) ptx.Sh
 			}
 		})
 	}
-	var bytes [2]uint32 // of levels
+	var bytes [2]uint32 // bytes of the levels
 	for i, l := range levels {
 		if f.shifted {
 			l++
@@ -114,7 +116,7 @@ func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) ptx.Sh
 		if f.grid.Width == 4 {
 			w = append(w, ptx.B(bytes[0]).Permute(ptx.B(bytes[1]), place))
 		} else {
-			for half := range 2 { // two bits to four
+			for half := range 2 { // expand two bits to four
 				v := place.Shr(ptx.N(8 * half)).And(ptx.U(0xff))
 				v = v.Or(v.Shl(ptx.U(4))).And(ptx.U(0x0f0f))
 				w = append(w, ptx.B(bytes[0]).Permute(ptx.B(0), v.Or(v.Shl(ptx.U(2))).And(ptx.U(0x3333))))

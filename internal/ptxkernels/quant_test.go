@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// randomBlocks returns blocks of random bytes, whose scales are of a sensible size.
+// randomBlocks returns blocks of random bytes with scales of moderate size.
 func randomBlocks(d op.DType, s op.Shape) []byte {
 	n, err := d.Bytes(s)
 	if err != nil {
@@ -45,7 +45,7 @@ func randomBlocks(d op.DType, s op.Shape) []byte {
 	return b
 }
 
-// putBits sets the only item of a field to its bits of v.
+// putBits stores v in a field that has one item.
 func putBits(b []byte, f *block.Field, v uint32) {
 	for i := range f.Bits {
 		at := f.At + i
@@ -53,7 +53,8 @@ func putBits(b []byte, f *block.Field, v uint32) {
 	}
 }
 
-// skipped skips half of the trials, and more of formats that share most of their code.
+// skipped reports whether to skip a trial: half of them at random, and more of formats that share
+// most of their code.
 func skipped(blocks op.DType) bool {
 	if blockDecoders[blocks.Block()].levels != nil {
 		return rand.IntN(8) > 0
@@ -78,7 +79,7 @@ func newQuantTrial(t, blocks op.DType, m, k, n int, bias bool, o op.MatMulQOpts,
 	return newQuantTrialOf(normal(m, k), t, blocks, n, bias, o, reference)
 }
 
-// newQuantTrialOf returns a product of these activations.
+// newQuantTrialOf returns a product of the activations a.
 func newQuantTrialOf(a *op.Array, t, blocks op.DType, n int, bias bool, o op.MatMulQOpts, reference bool) (*quantTrial, error) {
 	m, k := a.Shape[0], a.Shape[1]
 	w := randomBlocks(blocks, op.Shape{n, k})
@@ -125,7 +126,7 @@ func (x *quantTrial) run(g *rig, p *Plan) error {
 	return x.check(out)
 }
 
-// fewSpecs are variants to test beside the ones that are chosen.
+// fewSpecs are variants to test in addition to the chosen ones.
 var fewSpecs = []func(s *quantFewSpec){
 	func(s *quantFewSpec) { s.Tensor = false },
 	func(s *quantFewSpec) { s.Warps, s.SharingWarps, s.Groups, s.Stages, s.Tensor = 4, 4, 1, 2, false },
@@ -139,8 +140,8 @@ var fewSpecs = []func(s *quantFewSpec){
 	func(s *quantFewSpec) { s.Digits = 0 },
 }
 
-// fewPlan returns the plan of a product of a few rows, changed if change is not nil;
-// nil if it does not fit then.
+// fewPlan returns the plan of a product of a few rows. change, if not nil, modifies the schedule;
+// the result is nil if the modified schedule does not fit.
 func fewPlan(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewSpec)) *Plan {
 	t.Helper()
 	p, err := op.MatMulQOf([]op.Shape{x.request.In[0].Shape, x.request.In[1].Shape})
@@ -205,8 +206,8 @@ func TestMatMulQFew(t *testing.T) {
 	}
 }
 
-// TestMatMulQWide multiplies activations that digits do not suffice for: some are
-// too far apart, or not finite, or all are at an end of the range.
+// TestMatMulQWide multiplies activations that digits cannot represent: their magnitudes are too
+// different, or not finite, or at an end of the range.
 func TestMatMulQWide(t *testing.T) {
 	const k = 512
 	for i, f := range []func(j int) float64{
@@ -259,7 +260,7 @@ func TestMatMulQWide(t *testing.T) {
 	}
 }
 
-// TestMatMulQMutants: without what orders accesses, the emulator finds something.
+// TestMatMulQMutants removes synchronisation from kernels and requires that the emulator detects it.
 func TestMatMulQMutants(t *testing.T) {
 	for _, m := range []struct {
 		rows     int
@@ -288,20 +289,20 @@ func TestMatMulQMutants(t *testing.T) {
 			return strings.ReplaceAll(text, m.old, m.new)
 		}}, p)
 		if !found || err == nil {
-			t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+			t.Errorf("%s: no error without %q (found: %v)", p.Variant, m.old, found)
 		}
 	}
 }
 
-// TestMatMulQPtxas assembles kernels. Those for few rows have enough registers;
-// those for many use all, and for them the assembler may choose to spill some.
+// TestMatMulQPtxas assembles kernels. Kernels for few rows must not spill. Kernels for many rows
+// use all registers, and the assembler may spill some.
 func TestMatMulQPtxas(t *testing.T) {
 	of := 12
 	if testing.Short() {
 		of = 30
 	}
 	for _, blocks := range blockTypes() {
-		if rand.IntN(of) > 0 { // each takes long
+		if rand.IntN(of) > 0 { // each assembly is slow
 			continue
 		}
 		for _, c := range []struct {
@@ -359,8 +360,8 @@ func TestMatMulQMany(t *testing.T) {
 	}
 }
 
-// TestMatMulQSevenWarps: rows of 14336 leave no room for eight warps that copy two
-// groups at a time.
+// TestMatMulQSevenWarps multiplies rows of 14336, which leave too little shared memory for eight
+// warps that copy two groups at a time.
 func TestMatMulQSevenWarps(t *testing.T) {
 	x, err := newQuantTrial(op.F32, op.Q8_0, 1, 14336, 150, false, op.MatMulQOpts{}, true)
 	if err != nil {

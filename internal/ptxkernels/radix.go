@@ -10,36 +10,36 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A radix sort orders the elements of rows by one digit of 8 bits after the other, from the
-// lowest. One launch counts the digits of all passes, in one read of the rows. Each pass then is one
-// launch (Adinets and Merrill, "Onesweep", 2022): a block ranks a tile of a row by the digit, finds
-// by looking back how many elements of the tiles before have each digit, brings the tile into order
-// in shared memory, and writes the elements of each digit next to each other. Blocks take tiles in
-// the order in which they start: whoever waits, waits for blocks that have started.
+// A radix sort orders the elements of rows by one 8-bit digit after the other, from the lowest. One
+// launch counts the digits of all passes in one read of the rows. Then each pass is one launch
+// (Adinets and Merrill, "Onesweep", 2022). A block ranks a tile of a row by the digit, looks back
+// to count the elements of earlier tiles with each digit, sorts the tile in shared memory, and
+// writes the elements of each digit contiguously. Blocks take tiles in the order in which they
+// start, so that a block waits only for blocks that have started.
 
 const (
 	radixBits   = 8
 	radixDigits = 1 << radixBits
-	// radixCountBits are the bits of a word of the look-back that count elements. The bits above
-	// say what is counted: see [radixPass.flag].
+	// radixCountBits is the number of bits in a word of the look-back that count elements. The bits
+	// above are the flag: see [radixBlock.flag].
 	radixCountBits = 28
 )
 
-// radixTile is how a block of a pass divides a tile: each warp has neighbouring elements.
+// radixTile is the schedule of a block of a pass. Each warp has contiguous elements of the tile.
 type radixTile struct {
-	Lanes, Items int // threads, and elements of each
-	Look         int // tiles that a thread looks back at together
-	Blocks       int // of a multiprocessor, 0 where the assembler chooses
+	Lanes, Items int // threads, and elements of each thread
+	Look         int // tiles that a thread looks back at once
+	Blocks       int // minimum number of blocks on a multiprocessor; 0 for the assembler's choice
 }
 
 func (t radixTile) size() int  { return t.Lanes * t.Items }
 func (t radixTile) warps() int { return t.Lanes / 32 }
 
-// radixOrder is how elements are ordered by their bits.
+// radixOrder maps the bits of elements to keys.
 type radixOrder struct {
 	Type       op.DType
 	Descending bool
-	Rows       bool // elements are ids of i32: they are sorted by the rows that they name
+	Rows       bool // elements are ids of type i32, sorted by the row that they select
 	Passes     int
 }
 
@@ -48,12 +48,12 @@ func orderOf(t op.DType, descending bool) radixOrder {
 	return radixOrder{Type: t, Descending: descending, Passes: t.Size() * 8 / radixBits}
 }
 
-// rowsOf returns the order of ids by their rows below extent. What names none comes last.
+// rowsOf returns the order of ids by row, below extent. Ids outside the range are last.
 func rowsOf(extent int) radixOrder {
 	return radixOrder{Type: op.I32, Rows: true, Passes: ceil(bits.Len(uint(extent)), radixBits)}
 }
 
-// extent declares how many rows ids may name, 0 for other elements.
+// extent declares the parameter with the number of rows, or returns 0 if elements are not ids.
 func (o radixOrder) extent(k *ptx.Kernel) ptx.U32 {
 	if !o.Rows {
 		return ptx.U(0)
@@ -61,7 +61,7 @@ func (o radixOrder) extent(k *ptx.Kernel) ptx.U32 {
 	return ptx.Param[ptx.U32](k, "extent")
 }
 
-// made returns what is sorted for an element: the row for an id.
+// made returns the value to sort for an element: the row of an id, otherwise the element.
 func (o radixOrder) made(x, extent ptx.U32) ptx.U32 {
 	if !o.Rows {
 		return x
@@ -69,8 +69,8 @@ func (o radixOrder) made(x, extent ptx.U32) ptx.U32 {
 	return x.Add(x.S32().Shr(ptx.U(31)).U32().And(extent)).Min(extent) // negative ids count from the end
 }
 
-// key returns the key of an element by its bits: keys are in the order of the elements. Keys of
-// NaN are above all others, and both zeros have one.
+// key returns the key of an element with the bits x. Keys have the order of the elements. The keys
+// of NaN are above all others, and both zeros have the same key.
 func (o radixOrder) key(x ptx.U32) ptx.U32 {
 	if o.Rows {
 		return x
@@ -82,7 +82,7 @@ func (o radixOrder) key(x ptx.U32) ptx.U32 {
 	case op.I32:
 		x = x.Xor(ptx.U(top))
 	case op.F32:
-		x = x.B32().Float().Add(ptx.F(0)).Bits().U32() // one zero, and one NaN, 0x7fffffff
+		x = x.B32().Float().Add(ptx.F(0)).Bits().U32() // maps -0 to 0 and all NaN to 0x7fffffff
 		x = x.Xor(x.S32().Shr(ptx.U(31)).U32().Or(ptx.U(top)))
 	default:
 		if o.Type == op.BF16 {
@@ -173,7 +173,7 @@ func (a radixArray) store(x ptx.U32) {
 	}
 }
 
-// radixKernels are the kernels of sorts, by their specs.
+// radixKernels caches the kernels by their spec.
 var radixKernels struct {
 	sync.Mutex
 	cache map[any]*Kernel
@@ -198,25 +198,25 @@ type radixSort struct {
 	radixOrder
 	tile       radixTile
 	rows, cols int
-	limit      int // elements of a row that are written, from the first on
+	limit      int // number of elements to write for each row
 	d          *Device
 
-	// Of ids: how many rows they may name, what is moved with them, and an array of a row each
-	// that the first launch copies, unless its type is op.InvalidType.
+	// For ids: the number of rows, the values that move with the ids, and an array with one element
+	// for each row that the first launch copies (unless its type is op.InvalidType).
 	extent int
 	values radixValues
 	copied radixValues
 	to     Arg
 }
 
-// radixValues is an array of a type.
+// radixValues is an array and its type.
 type radixValues struct {
 	Type  op.DType
 	array Arg
 }
 
-// sort adds the launches that sort x to sorted, and that move where the elements were, or the values,
-// to moved.
+// sort adds the launches that sort x to sorted. They also permute the indices of the elements, or
+// the values, to moved.
 func (r *radixSort) sort(p *Plan, x, sorted, moved Arg) {
 	passes, tiles := r.Passes, ceil(r.cols, r.tile.size())
 	totals := p.temporary(r.rows*passes*radixDigits + passes)
@@ -245,12 +245,12 @@ func (r *radixSort) sort(p *Plan, x, sorted, moved Arg) {
 func (r *radixSort) counts(x, totals, state Arg, tiles int) Stage {
 	s := radixCount{radixOrder: r.radixOrder, Wide: r.cols%4 == 0, Copied: r.copied.Type}
 	each := radixCountLanes * radixCountItems
-	// Blocks add their counts to those of others: there are few of them.
+	// Blocks add their counts to global counters, so few blocks are faster.
 	if few := ceil(r.rows*r.cols, radixCountBlocks*r.d.Multiprocessors); few > each {
 		each = ceil(few, each) * each
 	}
 	parts := ceil(r.cols, each)
-	if s.Copied != op.InvalidType { // of the one row there is
+	if s.Copied != op.InvalidType { // there is only one row
 		parts = max(parts, min(ceil(r.extent, radixCopyEach), radixCountBlocks*r.d.Multiprocessors))
 	}
 	blocks := r.rows * parts
@@ -288,11 +288,10 @@ func radixFits(r *portable.Request, d *Device, cols int) bool {
 	return d.Target >= ptx.SM80 && r.Post == nil && cols > radixShortest && cols < 1<<radixCountBits
 }
 
-// name returns the name of the tile as a variant.
+// name returns the name of the variant.
 func (t radixTile) name() string { return fmt.Sprintf("radix%dx%d", t.Lanes, t.Items) }
 
-// chooseRadixTile returns the tile for rows of so many elements. These were the fastest of many on
-// an H100.
+// chooseRadixTile returns the tile for rows of cols elements: the fastest of many on an H100.
 func chooseRadixTile(cols int) radixTile {
 	if t := (radixTile{Lanes: 256, Items: 16, Look: 4, Blocks: 4}); cols <= t.size() {
 		return t

@@ -8,19 +8,19 @@ import (
 const (
 	radixCountLanes  = 256
 	radixCountItems  = 16      // elements of a thread at a time
-	radixCountBlocks = 8       // of a multiprocessor, for large sorts
-	radixCopyEach    = 1 << 13 // elements that a block copies, unless there are many
+	radixCountBlocks = 8       // blocks on a multiprocessor, for large sorts
+	radixCopyEach    = 1 << 13 // least number of elements that a block copies
 )
 
 // radixCount is a kernel that counts the digits of all passes.
 type radixCount struct {
 	radixOrder
 	Wide   bool     // rows begin at multiples of 4 elements
-	Copied op.DType // of an array that is copied, or op.InvalidType
+	Copied op.DType // type of an array to copy, or op.InvalidType
 }
 
-// build writes a kernel whose blocks have a part of a row each. A block counts in shared memory,
-// and adds that to the totals of the row. It clears its share of the words of the look-back.
+// build writes the kernel. Each block has a part of a row. It counts digits in shared memory and
+// adds the counts to the totals of the row. It also clears its share of the words of the look-back.
 func (s radixCount) build(k *ptx.Kernel) {
 	k.Block(radixCountLanes, 1, 1)
 	x := s.elements(k, "x", false)

@@ -9,12 +9,12 @@ import (
 type radixPass struct {
 	radixOrder
 	radixTile
-	First  bool     // elements are read, and their places are where they are
-	Last   bool     // elements are written, and words else
-	Values op.DType // of an array that is moved in the first pass instead of places
+	First  bool     // the pass reads elements; the payload is their index
+	Last   bool     // the pass writes elements; other passes write words
+	Values op.DType // type of the values that move instead of indices, read in the first pass
 }
 
-// moves reports whether an array is moved with the elements.
+// moves reports whether the pass reads a payload from memory.
 func (s radixPass) moves() bool { return !s.First || s.Values != op.InvalidType }
 
 // radixBlock is the block of a pass while it is built.
@@ -27,17 +27,17 @@ type radixBlock struct {
 	shift     ptx.U32
 	n         ptx.U32 // elements of a row
 	row, tile ptx.U32
-	number    ptx.U32 // of the tile, of all
+	number    ptx.U32 // index of the tile among all tiles
 	left      ptx.U32 // elements of the tile
 
-	state ptx.Global[ptx.U32] // of the tile, by digits
-	hist  ptx.Shared[ptx.U32] // of the warp, by digits
-	all   ptx.Shared[ptx.U32] // of the first warp
+	state ptx.Global[ptx.U32] // words of the tile, indexed by digit
+	hist  ptx.Shared[ptx.U32] // counts of the warp, indexed by digit
+	all   ptx.Shared[ptx.U32] // counts of the first warp
 	sums  ptx.Shared[ptx.U32]
 }
 
-// radixItem is an element of a thread: its bits, and its rank among those of the warp that have its
-// digit, with the digit above it. Both share a register, as threads have few.
+// radixItem is an element of a thread: its bits, and its rank among the warp's elements with the
+// same digit. The digit is in the upper bits of the rank, to save a register.
 type radixItem struct {
 	x, rank ptx.U32
 }
@@ -104,7 +104,7 @@ func (s radixPass) build(k *ptx.Kernel) {
 	t.write(elements, payload, begin, to, moved, limit)
 }
 
-// mine returns the place in the tile of the first element of the thread.
+// mine returns the index in the tile of the thread's first element.
 func (t *radixBlock) mine() ptx.U32 { return t.warp.Mul(ptx.N(32 * t.Items)).Add(t.lane) }
 
 // elements returns the elements of the thread, or rows for ids.
@@ -119,7 +119,7 @@ func (t *radixBlock) elements(x radixArray, extent ptx.U32) []ptx.U32 {
 	})
 }
 
-// load returns what get returns for each element of the thread, 0 where there is none.
+// load calls get for each element of the thread that exists, and returns the results; missing elements are 0.
 func (t *radixBlock) load(get func(j int) ptx.U32) (v []ptx.U32) {
 	vars := make([]ptx.Var[ptx.U32], t.Items)
 	for j := range vars {
@@ -134,8 +134,8 @@ func (t *radixBlock) load(get func(j int) ptx.U32) (v []ptx.U32) {
 	return v
 }
 
-// payload returns what is moved with the elements of the thread: their places, or values, those of
-// 16 bits as float32.
+// payload returns the payload of the thread's elements: their indices or values. Values of 16 bits
+// become float32.
 func (t *radixBlock) payload(places ptx.Global[ptx.U32], first, at ptx.U32) []ptx.U32 {
 	if !t.moves() {
 		v := make([]ptx.U32, t.Items)
@@ -154,7 +154,7 @@ func (t *radixBlock) payload(places ptx.Global[ptx.U32], first, at ptx.U32) []pt
 	})
 }
 
-// same returns the lanes of the warp whose digit is that of the lane.
+// same returns the mask of the lanes of the warp that have the same digit.
 func (t *radixBlock) same(digit ptx.U32) ptx.U32 {
 	all := ptx.AllLanes
 	for i := range radixBits {
@@ -165,10 +165,10 @@ func (t *radixBlock) same(digit ptx.U32) ptx.U32 {
 	return all
 }
 
-// rank finds how many elements of the warp that come before each of the thread's have its digit,
-// and counts the digits of the warp.
+// rank computes, for each element of the thread, the number of earlier elements of the warp with
+// the same digit. It also counts the digits of the warp.
 func (t *radixBlock) rank(x []ptx.U32) []radixItem {
-	const together = 4 // whose atomic operations are under way at a time
+	const together = 4 // elements whose atomic operations overlap
 	k, items := t.k, make([]radixItem, len(x))
 	before := k.Special(ptx.LaneMaskLt)
 	for at := 0; at < len(x); at += together {
@@ -178,7 +178,7 @@ func (t *radixBlock) rank(x []ptx.U32) []radixItem {
 			e := &some[i]
 			e.x = x[at+i]
 			is := t.mine().Add(ptx.N(32 * (at + i))).Lt(t.left)
-			digit := ptx.Select(is, t.digit(e.x, t.shift), ptx.U(radixDigits-1)) // those that are missing come last
+			digit := ptx.Select(is, t.digit(e.x, t.shift), ptx.U(radixDigits-1)) // missing elements are last
 			same := t.same(digit)
 			rank := same.And(before).CountOnes()
 			leader[i] = same.ReverseBits().LeadingZeros()
@@ -194,15 +194,16 @@ func (t *radixBlock) rank(x []ptx.U32) []radixItem {
 	return items
 }
 
-// place is where the elements of a digit are.
+// radixPlace locates the elements of a digit.
 type radixPlace struct {
-	count  ptx.U32 // in the tile
-	inTile ptx.U32 // where they begin in the tile
-	inRow  ptx.U32 // where they begin in the row
+	count  ptx.U32 // number of elements in the tile
+	inTile ptx.U32 // first index in the tile
+	inRow  ptx.U32 // first index in the row
 }
 
-// flag returns what stands above a count of the look-back: of the elements of one tile, or of those
-// of all tiles up to it. Words of other passes count nothing.
+// flag returns the upper bits of a word of the look-back. They say whether the word counts the
+// elements of one tile, or (if all) of all tiles up to it. Words with the flags of another pass are
+// ignored.
 func (t *radixBlock) flag(all bool) ptx.U32 {
 	n := uint32(1)
 	if all {
@@ -211,8 +212,8 @@ func (t *radixBlock) flag(all bool) ptx.U32 {
 	return t.pass.Mul(ptx.U(2)).Add(ptx.U(n)).Shl(ptx.U(radixCountBits))
 }
 
-// offsets makes the counts of each warp the places in the tile of the elements of that warp, and
-// publishes the counts of the tile. Each of the first threads has a digit.
+// offsets replaces the counts of each warp by the first index of its elements in the tile, and
+// publishes the counts of the tile. Each of the first threads processes one digit.
 func (t *radixBlock) offsets(total ptx.Global[ptx.U32]) radixPlace {
 	k, column := t.k, t.all.At(t.tid)
 	some := t.tid.Lt(ptx.U(radixDigits))
@@ -245,7 +246,7 @@ func (t *radixBlock) offsets(total ptx.Global[ptx.U32]) radixPlace {
 	return radixPlace{sum, inTile, inRow}
 }
 
-// scan returns the sums of x and of y over the digits before.
+// scan returns the exclusive prefix sums of x and y over the digits.
 func (t *radixBlock) scan(x, y ptx.U32) (ptx.U32, ptx.U32) {
 	const warps = radixDigits / 32
 	k := t.k
@@ -272,12 +273,12 @@ func (t *radixBlock) scan(x, y ptx.U32) (ptx.U32, ptx.U32) {
 	return upTo[0], upTo[1]
 }
 
-// radixPause is for how many nanoseconds a thread waits for the count of a tile before it asks again.
+// radixPause is the time in nanoseconds that a thread sleeps before it reads the count of a tile again.
 const radixPause = 40
 
-// lookBack finds how many elements of the tiles before have the digit of the thread, publishes
-// that with the tile's, and returns where those of the tile go in the row, less where they begin
-// in the tile.
+// lookBack counts the elements of earlier tiles that have the thread's digit, and publishes this
+// count plus the tile's own. It returns the first index of the tile's elements in the row, minus
+// their first index in the tile.
 func (t *radixBlock) lookBack(p radixPlace) ptx.U32 {
 	k := t.k
 	const mask = 1<<radixCountBits - 1
@@ -290,11 +291,11 @@ func (t *radixBlock) lookBack(p radixPlace) ptx.U32 {
 		k.Repeat(func() ptx.Pred {
 			words := make([]ptx.U32, t.Look)
 			for i := range words {
-				// The first tile of the row is the last one that is looked at.
+				// Do not look back beyond the first tile of the row.
 				back := t.tile.Sub(next.Live().Max(ptx.N(i)).Sub(ptx.N(i)))
 				words[i] = t.backBy(row, back).Hint(ptx.Volatile).Load()
 			}
-			going := ptx.NewVar(k, ptx.U(1)) // while words count
+			going := ptx.NewVar(k, ptx.U(1)) // 1 while the words read so far are valid
 			for _, w := range words {
 				kind := w.And(ptx.U(mask).Not())
 				all := kind.Eq(t.flag(true))
@@ -306,7 +307,7 @@ func (t *radixBlock) lookBack(p radixPlace) ptx.U32 {
 				going.Set(ptx.Select(counts.And(ended.Not()), ptx.U(1), ptx.U(0)))
 			}
 			waiting := done.Live().Eq(ptx.U(0))
-			// Blocks that are asked for their counts need the bandwidth to publish them.
+			// Sleep, to leave bandwidth to the blocks that have to publish their counts.
 			k.If(waiting.And(going.Live().Eq(ptx.U(0))), func() { k.Sleep(ptx.U(radixPause)) })
 			return waiting
 		})
@@ -315,12 +316,12 @@ func (t *radixBlock) lookBack(p radixPlace) ptx.U32 {
 	return before.Live().Sub(p.inTile)
 }
 
-// backBy returns the word of a tile so many before.
+// backBy returns the word of the tile back tiles earlier.
 func (t *radixBlock) backBy(own ptx.Global[ptx.U32], back ptx.U32) ptx.Global[ptx.U32] {
 	return own.At64(back.MulWide(ptx.U(radixDigits)).S64().Neg().U64())
 }
 
-// write writes the tile, which is in order: neighbours go to neighbours.
+// write writes the sorted tile. Adjacent elements go to adjacent addresses.
 func (t *radixBlock) write(elements, payload, begin ptx.Shared[ptx.U32], to radixArray, moved ptx.Global[ptx.U32], limit ptx.U32) {
 	k := t.k
 	row := t.row.Mul(limit)

@@ -11,16 +11,16 @@ import (
 func init() { register(planScatter, op.Scatter) }
 
 const (
-	// radixScatterRows is from how many rows the elements are sorted by rows. For fewer, the portable
-	// kernels fold buckets of rows in the memory of workgroups.
+	// radixScatterRows is the smallest number of rows for which sorting is faster. For fewer rows,
+	// the portable kernels fold buckets of rows in shared memory.
 	radixScatterRows = 1 << 19
 	radixScatterIDs  = 1 << 14
 	radixFoldLanes   = 256
 	radixFoldAlone   = 32 // elements that a thread folds before its warp helps
 )
 
-// planScatter plans the sum of elements into many rows of one element: elements are sorted by rows,
-// those of a row in the order of the ids, and a thread folds the elements of each row.
+// planScatter plans a scatter-add into many rows of one element. It sorts the elements by row
+// (stably, in the order of the ids); then one thread folds the elements of each row.
 func planScatter(r *portable.Request, d *Device) (*Plan, error) {
 	m, err := op.IndexedOf(&r.Attrs, r.In[0].Shape, r.In[1].Shape)
 	if err != nil {
@@ -36,7 +36,7 @@ func planScatter(r *portable.Request, d *Device) (*Plan, error) {
 	t := r.In[0].Type
 	s := &radixSort{radixOrder: rowsOf(m.Extent), rows: 1, cols: m.IDs, limit: m.IDs, d: d, tile: chooseRadixTile(m.IDs), extent: m.Extent}
 	s.values, s.copied, s.to = radixValues{r.In[2].Type, input(2)}, radixValues{t, input(0)}, output(0)
-	p := &Plan{Variant: s.tile.name(), InPlace: true} // a copy onto itself changes nothing
+	p := &Plan{Variant: s.tile.name(), InPlace: true} // copying an array onto itself is harmless
 	rows, values := p.temporary(m.IDs), p.temporary(m.IDs)
 	s.sort(p, input(1), rows, values)
 	f := radixFold{Type: t}
@@ -48,7 +48,7 @@ func planScatter(r *portable.Request, d *Device) (*Plan, error) {
 	return p, nil
 }
 
-// radixFold is a kernel that adds sorted elements to the rows that they are for.
+// radixFold is a kernel that adds sorted elements to their rows.
 type radixFold struct{ Type op.DType }
 
 // add returns the sum of two values given by their bits.
@@ -59,7 +59,7 @@ func (s radixFold) add(x, y ptx.U32) ptx.U32 {
 	return x.B32().Float().Add(y.B32().Float()).Bits().U32()
 }
 
-// nothing returns the bits that change no value they are added to.
+// nothing returns the bits of the neutral element of add.
 func (s radixFold) nothing() ptx.U32 {
 	if !s.Type.Float() {
 		return ptx.U(0)
@@ -67,8 +67,8 @@ func (s radixFold) nothing() ptx.U32 {
 	return ptx.U(math.Float32bits(float32(math.Copysign(0, -1))))
 }
 
-// build writes a kernel whose threads have an element each. The thread of the first element of a
-// row folds the others, and its warp helps with those of a long row.
+// build writes the kernel. Each thread has one element. The thread of a row's first element folds
+// the row; if the row is long, its warp helps.
 func (s radixFold) build(k *ptx.Kernel, e *epilogue) {
 	k.Block(radixFoldLanes, 1, 1)
 	rows, values := ptx.GlobalParam[ptx.U32](k, "rows"), ptx.GlobalParam[ptx.U32](k, "values")
@@ -104,14 +104,15 @@ func (s radixFold) build(k *ptx.Kernel, e *epilogue) {
 	})
 }
 
-// help folds, for each lane that has more, the elements of its row from next on, with all lanes.
+// help folds the remaining elements of long rows with all lanes: for each lane with more set, the
+// elements of its row from next on.
 func (s radixFold) help(k *ptx.Kernel, rows, values ptx.Global[ptx.U32], n, row, next, more ptx.U32, sum ptx.Var[ptx.U32]) {
 	lane := k.Special(ptx.LaneID)
 	left := ptx.NewVar(k, more.Ne(ptx.U(0)).Ballot(ptx.AllLanes))
 	k.While(func() ptx.Pred { return left.Live().Ne(ptx.U(0)) }, func() {
 		leader := left.Get().ReverseBits().LeadingZeros()
 		own, from := ptx.ShuffleIndex(row, leader), ptx.ShuffleIndex(next, leader)
-		low, high := ptx.NewVar(k, from), ptx.NewVar(k, n) // the row ends between
+		low, high := ptx.NewVar(k, from), ptx.NewVar(k, n) // binary search of the end of the row
 		k.While(func() ptx.Pred { return low.Live().Lt(high.Live()) }, func() {
 			middle := low.Live().Add(high.Live()).Shr(ptx.U(1))
 			k.IfElse(rows.At(middle).Load().Eq(own), func() { low.Set(middle.Add(ptx.U(1))) }, func() { high.Set(middle) })

@@ -10,8 +10,7 @@ func init() {
 	register(planTopK, op.TopK)
 }
 
-// radixShortest is the length of rows up to which the portable kernels sort them in the memory of a
-// workgroup.
+// radixShortest is the longest row that the portable kernels sort in shared memory.
 const radixShortest = 2048
 
 // planSort plans a sort of long rows.
@@ -23,8 +22,8 @@ func planSort(r *portable.Request, d *Device) (*Plan, error) {
 	return planRadix(r, d, op.SortOptsOf(&r.Attrs).Descending, cols), nil
 }
 
-// planTopK plans the search for the greatest elements of long rows: the last pass of a sort writes
-// only these.
+// planTopK plans the search for the greatest elements of long rows. It is a sort whose last pass
+// writes only these elements.
 func planTopK(r *portable.Request, d *Device) (*Plan, error) {
 	_, cols := r.In[0].Shape.Rows()
 	k := op.TopKOptsOf(&r.Attrs).K
@@ -34,7 +33,7 @@ func planTopK(r *portable.Request, d *Device) (*Plan, error) {
 	return planRadix(r, d, true, k), nil
 }
 
-// planRadix plans a sort of rows that writes the first limit elements of each, and their columns.
+// planRadix plans a sort of rows that writes the first limit elements of each row and their columns.
 func planRadix(r *portable.Request, d *Device, descending bool, limit int) *Plan {
 	rows, cols := r.In[0].Shape.Rows()
 	s := &radixSort{radixOrder: orderOf(r.In[0].Type, descending), rows: rows, cols: cols, limit: limit, d: d, tile: chooseRadixTile(cols)}

@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// orderable returns an array whose elements are numbers, ties, and what is special about the type.
+// orderable returns an array with random numbers, ties, and the special values of the type.
 func orderable(t op.DType, shape ...int) *op.Array {
 	a := op.NewArray(shape)
 	few := rand.IntN(2) == 0
@@ -51,7 +51,7 @@ func TestTopK(t *testing.T) {
 	}
 }
 
-// TestScatter adds elements to many rows: few of them to most rows, many to some.
+// TestScatter adds elements to many rows: few elements to most rows, many to some.
 func TestScatter(t *testing.T) {
 	for i, typ := range []op.DType{op.F32, op.F16, op.BF16, op.I32, op.U32} {
 		x, ids, v := op.NewArray([]int{radixScatterRows + 3*i}), op.NewArray([]int{radixScatterIDs + i}), op.NewArray([]int{radixScatterIDs + i})

@@ -15,15 +15,15 @@ import (
 // partial, and the last block to finish combines the partials in the order of the blocks, so that
 // the result is deterministic.
 
-// reduceSchedule is how a reduction is divided.
+// reduceSchedule is the schedule of a reduction.
 type reduceSchedule struct {
-	// Lanes are the threads of a row: a power of two up to 32, or of a block.
+	// Lanes is the number of threads for a row: a power of two up to 32, or all threads of a block.
 	Lanes int
-	// Groups are the rows of a block.
+	// Groups is the number of rows of a block.
 	Groups int
-	// Width is the number of elements that a thread reads at once: 1, or as many as fit in 16 bytes.
+	// Width is the number of elements that a thread loads at once: 1, or 16 bytes.
 	Width int
-	// Batch is how many times it reads before anything is waited for.
+	// Batch is the number of loads that a thread starts before it waits.
 	Batch int
 	Load  ptx.Hint
 }
@@ -38,16 +38,16 @@ func (w reduceSchedule) name(parts int) string {
 	return s
 }
 
-// reduceSpec is what kernels that reduce are specialised by.
+// reduceSpec holds the parameters that specialise a kernel.
 type reduceSpec struct {
 	Op   string
 	Type op.DType
 	reduceSchedule
-	// Misaligned says that rows may begin anywhere.
+	// Misaligned means that rows may have any alignment.
 	Misaligned bool
-	// Split says that a row has several blocks.
+	// Split means that several blocks share a row.
 	Split bool
-	Key   string // of the epilogue
+	Key   string // key of the epilogue
 }
 
 var reduceKernels = struct {
@@ -55,7 +55,7 @@ var reduceKernels = struct {
 	of map[reduceSpec]*Kernel
 }{of: map[reduceSpec]*Kernel{}}
 
-// kernel returns the kernel for s that ends as e says.
+// kernel returns the kernel of s with epilogue e.
 func (s reduceSpec) kernel(e *epilogue) *Kernel {
 	s.Key = e.key
 	reduceKernels.Lock()
@@ -75,8 +75,7 @@ func init() {
 	register(planReduce, op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max, op.ArgMin, op.ArgMax, op.NormL1, op.NormL2, op.NormLinf)
 }
 
-// rowSizes returns the number of rows of an operation and their length: a reduction of all elements
-// has one row.
+// rowSizes returns the number of rows and their length. A reduction of all elements has one row.
 func rowSizes(r *portable.Request) (rows, cols int) {
 	if r.Op.Class() != op.Reduction || r.Attrs.I[0] == op.AlongRows {
 		return r.In[0].Shape.Rows()
@@ -90,7 +89,7 @@ func planReduce(r *portable.Request, d *Device) (*Plan, error) {
 	}
 	rows, cols := rowSizes(r)
 	if r.Post != nil && (r.Op == op.ArgMin || r.Op == op.ArgMax) {
-		return nil, unsupported("an epilogue of places")
+		return nil, unsupported("an epilogue after argmin or argmax")
 	}
 	if cols == 0 {
 		return nil, unsupported("nothing to reduce")
@@ -102,16 +101,16 @@ func planReduce(r *portable.Request, d *Device) (*Plan, error) {
 	return planReduceBy(r, w, parts)
 }
 
-// maxResidentVar is how many elements a row has at most that is held for its
-// variance. With more, the tolerance has room for a mean that is followed.
+// maxResidentVar is the length of the longest row that is kept resident for its variance. For
+// longer rows, the tolerance allows a running mean.
 const maxResidentVar = 8192
 
-// freeOf returns by how many a variance divides.
+// freeOf returns the divisor of a variance.
 func freeOf(r *portable.Request, cols int) Arg {
 	return word(math.Float32bits(float32(max(cols-op.VarOptsOf(&r.Attrs).DDOF, 0))))
 }
 
-// planReduceBy plans a reduction with so many blocks to a row.
+// planReduceBy plans a reduction with schedule w and parts blocks for each row.
 func planReduceBy(r *portable.Request, w reduceSchedule, parts int) (*Plan, error) {
 	rows, cols := rowSizes(r)
 	e, err := finish(r, 1)
@@ -139,14 +138,14 @@ func planReduceBy(r *portable.Request, w reduceSchedule, parts int) (*Plan, erro
 	return p, nil
 }
 
-// chooseReduceSchedule returns the way for rows of so many elements, and the blocks
-// that a row has.
+// chooseReduceSchedule returns the schedule for rows of cols elements, and the number of blocks for
+// a row.
 func chooseReduceSchedule(t op.DType, rows, cols int, d *Device) (w reduceSchedule, parts int) {
 	v := rowVector(t)
 	w = reduceSchedule{Lanes: 256, Groups: 1, Width: v, Batch: 4, Load: ptx.Once}
 	if cols%v != 0 && cols <= 32 {
-		// Short rows that begin anywhere: neighbours read neighbouring elements in
-		// turn, which is what L1 is for.
+		// Short misaligned rows: each thread reads its row element by element, and the L1 cache
+		// serves adjacent threads.
 		return reduceSchedule{Lanes: 1, Groups: 256, Width: 1, Batch: min(cols, 16), Load: ptx.Cached}, 1
 	}
 	blocks := 4 * d.Multiprocessors
@@ -209,7 +208,7 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 		k.If(is.And(r.lane.Eq(ptx.U(0))), func() { finish(v) })
 		return
 	}
-	// What all blocks of the row found is put together by the last of them.
+	// The last block of the row combines the partials of all its blocks.
 	words := s.words()
 	last := ptx.SharedArray[ptx.U32](k, "last", 1)
 	mine := states.At(row.Mul(parts).Mul(ptx.N(words)))
@@ -236,17 +235,16 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 	k.If(r.tid.Eq(ptx.U(0)), func() { finish(v) })
 }
 
-// reducer is a thread of a kernel that reduces.
+// reducer holds the state of a thread while the kernel is built.
 type reducer struct {
 	s         *reduceSpec
 	k         *ptx.Kernel
 	tid, lane ptx.U32
-	combined  int // how often blocks have combined
+	combined  int // number of block-wide reductions so far
 }
 
-// elements adds to acc the thread's elements of part number part of the row that begins at start:
-// of the vectors, which the parts share evenly, and at the ragged ends of the elements outside of
-// vectors.
+// elements adds to acc the thread's elements of a part of the row that begins at start. The parts
+// share the whole vectors evenly; the ragged head and tail are added element by element.
 func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start, cols, part, parts ptx.U32) {
 	s, k := r.s, r.k
 	width := ptx.N(s.Width)
@@ -271,7 +269,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 			s.add(acc, batch, []ptx.Pred{ptx.Is(true)}, j, 0)
 		})
 	}
-	// In this order, as of equal elements the first one counts.
+	// Head, vectors, tail in this order: of equal elements, argmin and argmax return the first.
 	if s.Misaligned {
 		k.If(part.Eq(ptx.U(0)), func() { single(ptx.U(0), head) })
 	}
@@ -295,7 +293,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 	}
 }
 
-// batch loads the vectors at at and Lanes apart, if in allows them.
+// batch loads vectors at index at and at strides of Lanes from it, if their predicate in in holds.
 func (r *reducer) batch(x ptx.Global[ptx.B32], at ptx.U32, in []ptx.Pred) [][]ptx.F32 {
 	s, k := r.s, r.k
 	neutral := s.neutral()
@@ -331,7 +329,7 @@ func (r *reducer) batch(x ptx.Global[ptx.B32], at ptx.U32, in []ptx.Pred) [][]pt
 	return v
 }
 
-// groupReduce combines the states of so many threads: the first of them has the result.
+// groupReduce combines the states of groups of lanes threads. The first thread of a group gets the result.
 func (r *reducer) groupReduce(v []ptx.B32, lanes int) []ptx.B32 {
 	s, k := r.s, r.k
 	butterfly := func(v []ptx.B32, n int) []ptx.B32 {

@@ -63,8 +63,8 @@ func (r *reduceBench) request(o *op.Operation, t op.DType, rows, cols int) *port
 	return q
 }
 
-// time returns how long the device takes for a plan, in a graph of several: so
-// that the host does not count.
+// time returns the device time of a plan. It runs a graph of several launches, so that the host
+// does not affect the result.
 func (r *reduceBench) time(q *portable.Request, p *Plan) (time.Duration, error) {
 	b := &buffers{}
 	b.arrays[portable.InputRef] = append(b.arrays[portable.InputRef], r.b.arrays[portable.InputRef][0], r.second.arrays[portable.InputRef][0])
@@ -95,8 +95,8 @@ func (r *reduceBench) time(q *portable.Request, p *Plan) (time.Duration, error) 
 	return d / n, err
 }
 
-// BenchmarkGPUReduceSchedules compares ways that the environment lists, as shares of
-// the speed of a copy in percent; - is the one that plans choose:
+// BenchmarkGPUReduceSchedules compares the schedules that RAYO_TUNE lists, in percent of the speed
+// of a copy. The schedule - is the one that the planner chooses:
 //
 //	RAYO_TUNE="sum f32 1 67108864 - 256x1-b4-p528; ..."
 func BenchmarkGPUReduceSchedules(b *testing.B) {
@@ -170,8 +170,8 @@ func parseReduceSchedule(s string, t op.DType) (w reduceSchedule, parts int, err
 	return
 }
 
-// BenchmarkGPUReduce measures the schedules that plans choose: the rate at which they read,
-// relative to the rate of a copy.
+// BenchmarkGPUReduce measures the chosen schedules: the rate at which they read, relative to the
+// rate of a copy.
 func BenchmarkGPUReduce(b *testing.B) {
 	r := newReduceBench(b)
 	for _, c := range []struct {

@@ -6,17 +6,17 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The state of a reduction is the partial of some elements: a number (a sum or an extreme); the
-// greatest element and its index; or the number of elements, their mean and the sum of the squares
-// of their distances from it.
+// The state of a reduction is the partial of some elements. It is a number (a sum or an extreme);
+// or the greatest element and its index; or the number of elements, their mean and the sum of their
+// squared distances from the mean.
 
 // reduceState is the state of a thread.
 type reduceState struct{ words []ptx.Var[ptx.B32] }
 
-// places reports whether the result is the place of an element.
+// places reports whether the result is the index of an element.
 func (s *reduceSpec) places() bool { return s.Op == "argmin" || s.Op == "argmax" }
 
-// words returns how many words the state has.
+// words returns the number of words in the state.
 func (s *reduceSpec) words() int {
 	switch {
 	case s.Op == "var":
@@ -27,7 +27,7 @@ func (s *reduceSpec) words() int {
 	return 1
 }
 
-// nowhereYet is the place of no element.
+// nowhereYet is the index in the state of no elements.
 const nowhereYet = math.MaxInt32
 
 // newState returns the state of no elements.
@@ -86,7 +86,7 @@ func (s *reduceSpec) merge(a, b []ptx.B32) []ptx.B32 {
 	case s.Op == "var":
 		return mergeMoments(a, b)
 	case s.places():
-		// The greater one, or else the earlier one; NaN is greatest.
+		// Choose the greater element; if they are equal, the earlier one. NaN is the greatest.
 		same := x.Eq(y).Or(x.IsNaN(x).And(y.IsNaN(y)))
 		better := y.Gt(x).Or(y.IsNaN(y).And(x.IsNaN(x).Not())).Or(same.And(b[1].U32().Lt(a[1].U32())))
 		return []ptx.B32{ptx.Select(better, b[0], a[0]), ptx.Select(better, b[1], a[1])}
@@ -105,8 +105,8 @@ func (s *reduceSpec) combine(x, y ptx.F32) ptx.F32 {
 	return x.Add(y)
 }
 
-// mergeMoments is merge for counts, means and squares: the squares about the mean
-// of both are those about the means of each, and of the distance of these (Chan,
+// mergeMoments is merge for counts, means and sums of squares. The sum of squares about the common
+// mean is the two sums about their own means, plus a term for the distance of the means (Chan,
 // Golub and LeVeque).
 func mergeMoments(a, b []ptx.B32) []ptx.B32 {
 	na, nb := a[0].Float(), b[0].Float()
@@ -119,10 +119,11 @@ func mergeMoments(a, b []ptx.B32) []ptx.B32 {
 	return []ptx.B32{n.Bits(), mean.Bits(), squares.Bits()}
 }
 
-// add adds vectors of elements to acc: of each operand the vectors for which in holds; the first
-// always exists. Their indices begin with at and are stride apart.
+// add adds vectors of elements of each operand to acc. A vector is skipped unless its predicate in
+// in holds; the first vector always exists. The index of the first vector is at, and the next
+// indices are stride apart.
 func (s *reduceSpec) add(acc *reduceState, operands [][][]ptx.F32, in []ptx.Pred, at ptx.U32, stride int) {
-	var x, y []ptx.F32 // all of them
+	var x, y []ptx.F32 // the elements of all vectors
 	for b := range in {
 		x = append(x, operands[0][b]...)
 		if len(operands) > 1 {
@@ -164,7 +165,7 @@ func dotRow(x, y []ptx.F32) ptx.F32 {
 	return foldRow(p, ptx.F32.Add)
 }
 
-// addMoments adds vectors; the first always exists.
+// addMoments is add for counts, means and sums of squares. The first vector always exists.
 func (s *reduceSpec) addMoments(acc *reduceState, v [][]ptx.F32, in []ptx.Pred) {
 	width := float32(len(v[0]))
 	count, sum := ptx.F(width), foldRow(v[0], ptx.F32.Add)
@@ -189,7 +190,8 @@ func (s *reduceSpec) addMoments(acc *reduceState, v [][]ptx.F32, in []ptx.Pred) 
 	acc.set(mergeMoments(acc.get(), []ptx.B32{count.Bits(), mean.Bits(), squares.Bits()}))
 }
 
-// addPlaces notes for the greatest element only which vector it is in.
+// addPlaces is add for argmin and argmax. It stores only the index of the vector that contains the
+// greatest element.
 func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stride int) {
 	best, place := acc.words[0].Get(), acc.words[1].Get()
 	for b := range v {
@@ -198,7 +200,7 @@ func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stri
 				v[b][e] = v[b][e].Neg()
 			}
 		}
-		// Now -0 is 0, and all NaN have the same bits: an element that is not greater is equal.
+		// The addition maps -0 to 0 and all NaN to the same bits, so equal elements have equal bits.
 		largest := foldRow(v[b], ptx.F32.MaxNaN).Add(ptx.F(0))
 		next := best.Float().MaxNaN(largest).Bits()
 		place = ptx.Select(next.U32().Eq(best.U32()), place, at.Add(ptx.N(b*stride)).B32())
@@ -207,8 +209,8 @@ func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stri
 	acc.set([]ptx.B32{best, place})
 }
 
-// place returns where in a row the element is which a state says is greatest:
-// it is in the vector that begins at its place, or that single element.
+// place returns the index in a row of the greatest element of a state. The index in the state is
+// that of the vector that contains it, or of the element itself.
 func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], row, cols ptx.U32) ptx.U32 {
 	// If no element is greater than -Inf, the first one is the maximum.
 	from := v[1].U32()
@@ -232,8 +234,8 @@ func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], ro
 	return place.Get()
 }
 
-// result returns the number that belongs to a state: count is how many elements
-// there are, and free by how many the variance divides.
+// result returns the result of a state. count is the number of elements, and free the divisor of
+// the variance.
 func (s *reduceSpec) result(v []ptx.B32, count, free ptx.F32) ptx.F32 {
 	switch s.Op {
 	case "mean":

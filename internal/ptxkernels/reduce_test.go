@@ -13,7 +13,7 @@ import (
 
 var reduceOps = []*op.Operation{op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max, op.ArgMin, op.ArgMax, op.NormL1, op.NormL2, op.NormLinf}
 
-// reduceTrial returns a reduction along rows or, of rows below 0, of all elements.
+// reduceTrial returns a reduction along rows or, if rows is negative, of all elements.
 func reduceTrial(o *op.Operation, t op.DType, rows, cols int) *trial {
 	attrs := o.Defaults()
 	if o == op.Var {

@@ -16,7 +16,7 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// h200 and a100 are devices as plans see them.
+// h200 and a100 are devices to plan for.
 var (
 	h200 = Device{Target: ptx.SM90a, Multiprocessors: 132, Shared: 227 << 10}
 	a100 = Device{Target: ptx.SM80, Multiprocessors: 108, Shared: 163 << 10}
@@ -30,7 +30,7 @@ type trial struct {
 	types  []op.DType
 	values []*op.Array // nil for an absent operand
 	post   *portable.Epilogue
-	out    []op.DType // of the results of post
+	out    []op.DType // types of the results of post
 	packed bool       // q, k and v of attention are heads of one array, the result merged heads
 }
 
@@ -105,12 +105,12 @@ func typesOf(as []portable.Array) []op.DType {
 	return ts
 }
 
-// rig runs plans in the emulator.
+// A rig runs plans in the emulator.
 type rig struct {
 	device    Device
 	unchecked bool
 	schedule  emu.Schedule
-	mutate    func(text string) string // nil for none
+	mutate    func(text string) string // modifies the text of a kernel; nil for no change
 	stats     func(stage int, s *emu.Stats)
 }
 
@@ -171,7 +171,7 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 			return err
 		}
 		if !bytes.Equal(b, make([]byte, n)) {
-			return fmt.Errorf("temporary %d of zeros is %v in the end", i, b)
+			return fmt.Errorf("temporary %d must end as zeros, but is %v", i, b)
 		}
 	}
 	for i, b := range out {
@@ -220,15 +220,15 @@ type emulated struct {
 	err     error
 }
 
-// emulatedFor is the key of the cache of built kernels: a kernel is the same code each time.
+// emulatedFor is the key of the cache of built kernels. Equal keys have the same code.
 type emulatedFor struct {
 	kernel *Kernel
 	target ptx.Target
 }
 
-var ready sync.Map // of emulatedFor to *emulated
+var ready sync.Map // from emulatedFor to *emulated
 
-// built returns a kernel ready to run and the memory that its blocks share.
+// built returns a kernel ready to run, and the size of its shared memory.
 func (g *rig) built(s *Kernel) (*emu.Kernel, int, error) {
 	e := &emulated{}
 	if g.mutate == nil {
@@ -270,7 +270,7 @@ func emulatedMap(t *Tiles, at emu.Ptr) *emu.TensorMap {
 	return &emu.TensorMap{Base: at, Type: t.Type.String(), Dims: t.Size, Strides: t.Stride, Box: t.Tile, Swizzle: t.Swizzle}
 }
 
-// run plans the trial for a device, runs it in the emulator and compares.
+// run plans the trial for a device, runs it in the emulator and compares the results with the reference.
 func (c *trial) run(g *rig) error {
 	r, err := c.request()
 	if err != nil {
@@ -313,7 +313,7 @@ func (c *trial) runPlan(g *rig, r *portable.Request, p *Plan) error {
 	return nil
 }
 
-// must runs the trial with checks, and fails the test on any finding or wrong result.
+// must runs the trial with the emulator's checks, and fails the test on any finding or wrong result.
 func (c *trial) must(t *testing.T, d Device) {
 	t.Helper()
 	if err := c.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}); err != nil {
@@ -322,8 +322,8 @@ func (c *trial) must(t *testing.T, d Device) {
 	}
 }
 
-// sampled reports whether a case is among those to run: each, and in short tests,
-// which are for slow machines, one of eight at random.
+// sampled reports whether to run a case: always, or in short tests for a random eighth of the
+// cases.
 func sampled() bool { return !testing.Short() || rand.IntN(8) == 0 }
 
 // normal returns an array of numbers around 0.

@@ -10,55 +10,54 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Operations on rows read and write each element once, and compute little: they are as
-// fast as memory if enough loads are in flight. So the threads of a row read all of it
-// before they compute anything, and keep it in registers, and in shared memory if the
-// registers are too few. The length of a row decides the number of threads for a row and
-// the number of rows for a block.
+// Operations on rows read and write each element once and compute little, so memory bandwidth
+// limits them if enough loads are in flight. Therefore the threads of a row load the whole row
+// before they compute. They keep it in registers and, if these are too few, in shared memory. The
+// length of a row decides the number of threads for a row and the number of rows for a block.
 
-// rowSchedule is how rows are held.
+// rowSchedule is the schedule of resident rows.
 type rowSchedule struct {
-	// Lanes are the threads of a row: a power of two up to 32, or a multiple of
-	// 128, which then are the block.
+	// Lanes is the number of threads for a row: a power of two up to 32, or a multiple of 128,
+	// which is then the whole block.
 	Lanes int
-	// Groups are the rows that a block has at the same time, and Rows how many of
-	// them each team has.
+	// Groups is the number of lane groups in a block, and Rows the number of rows that each group
+	// holds at the same time.
 	Groups, Rows int
 	// Width is the number of elements that a thread loads at once: 1, or as many as fit in 4, 8 or
 	// 16 bytes. Only 16 bytes are supported with shared memory, and misaligned rows with less than
 	// 16 bytes only for two elements.
 	Width int
-	// Registers and Shared are how many times that a thread holds of a row.
+	// Registers and Shared are the number of vectors (of Width elements) of a row that a thread
+	// holds in registers and in shared memory.
 	Registers, Shared int
 	// Ring is the number of shared-memory slots of a thread, if blocks iterate over rows: the
 	// resident ones and, up to Registers more, the prefetched ones. It is 0 if each block has one
 	// row.
 	Ring int
-	// AlignedWeights says that weights are in memory once for each place of a vector where rows
-	// begin, as they then lie.
+	// AlignedWeights means that memory holds a shifted copy of the weights for each alignment of a
+	// row.
 	AlignedWeights bool
-	// Staged means that rows are loaded and stored through shared memory, all rows of a block
-	// together; their number is a multiple of 8. Width is 1 then, and there is no epilogue.
+	// Staged means that all rows of a block are loaded and stored together through shared memory.
+	// The number of rows of a block must be a multiple of 8, Width must be 1, and there must be no
+	// epilogue.
 	Staged bool
-	// Packed says that registers hold elements as memory does, two of 16 bits in
-	// one.
+	// Packed means that a register holds two 16-bit elements.
 	Packed bool
 	// Load and Save are the cache hints of loads and stores.
 	Load, Save ptx.Hint
-	// Ahead means that blocks prefetch into L2 the rows of the blocks that start when the running
-	// ones end.
+	// Ahead means that each block prefetches to L2 the row of a block of the next wave.
 	Ahead bool
-	// Blocks is for how many on a multiprocessor there must be registers, 0 for
-	// as the assembler likes.
+	// Blocks is the minimum number of blocks on a multiprocessor, which bounds the registers. If it
+	// is 0, the assembler chooses.
 	Blocks int
 }
 
 func (w rowSchedule) threads() int { return w.Lanes * w.Groups }
 
-// room returns the elements that a row can have.
+// room returns the length of the longest row.
 func (w rowSchedule) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
 
-// resident returns about how many blocks a multiprocessor has at the same time.
+// resident estimates the number of resident blocks on a multiprocessor.
 func (w rowSchedule) resident() int {
 	if w.Blocks > 0 {
 		return w.Blocks
@@ -70,7 +69,7 @@ func (w rowSchedule) resident() int {
 	return max(1, 65536/(registers*w.threads()))
 }
 
-// name identifies the schedules.
+// name returns the name of the schedule.
 func (w rowSchedule) name() string {
 	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Groups, w.Rows, w.Registers, w.Width)
 	if w.Shared > 0 {
@@ -97,37 +96,35 @@ func (w rowSchedule) name() string {
 	return s
 }
 
-// rowSpec is what kernels that hold rows are specialised by.
+// rowSpec holds the parameters that specialise a kernel.
 type rowSpec struct {
 	Op   string
 	Type op.DType
 	rowSchedule
-	// Misaligned means that rows may have any alignment: vectors begin before the row then, and
-	// elements of other rows are masked out.
+	// Misaligned means that rows may have any alignment. Then the first vector begins before the
+	// row, and elements of other rows are masked.
 	Misaligned bool
-	// Parts says whether blocks have rows or parts of them, and which of the work
-	// they do.
+	// Parts says whether a block processes whole rows or parts of rows, and which step.
 	Parts rowParts
-	// Cluster is how many blocks have the parts of a row if they are a cluster.
+	// Cluster is the number of blocks in a cluster, which share a row; 0 without clusters.
 	Cluster int
-	// Whole is the number of iterations in which all threads load vectors inside the row, except
-	// for elements of the row before.
+	// Whole is the number of iterations in which all threads load vectors inside the row. The first
+	// vector may include elements of the previous row.
 	Whole   int
-	Weights int    // a bit for each operand beside x
-	Key     string // of the epilogue
+	Weights int    // a bit for each operand other than x
+	Key     string // key of the epilogue
 }
 
-// rowKernels are the kernels of each specialisation.
+// rowKernels caches the kernels of each specialisation.
 var rowKernels = struct {
 	sync.Mutex
 	of map[rowSpec]*Kernel
 }{of: map[rowSpec]*Kernel{}}
 
-// maxRowKernels bounds the kernels with epilogues that are kept, together with
-// the others; beyond it they are made anew.
+// maxRowKernels bounds the number of cached kernels. When it is reached, the cache is cleared.
 const maxRowKernels = 2048
 
-// kernel returns the kernel for s that ends as e says.
+// kernel returns the kernel of s with epilogue e.
 func (s rowSpec) kernel(e *epilogue) *Kernel {
 	s.Key = e.key
 	rowKernels.Lock()
@@ -146,8 +143,8 @@ func (s rowSpec) kernel(e *epilogue) *Kernel {
 	return k
 }
 
-// inPlace reports whether rows may be written where they were: each is held by the
-// threads that write it, and where rows begin with a vector nobody else reads it.
+// inPlace reports whether the result may be the memory of the operand. The threads that write a row
+// hold all of it, and if rows are aligned no other thread reads it.
 func (s *rowSpec) inPlace(r *portable.Request) bool {
 	return !s.Misaligned && r.Op.Class() == op.Row && r.Post == nil
 }
@@ -165,12 +162,12 @@ func (s rowSpec) build(k *ptx.Kernel, e *epilogue) {
 	}
 }
 
-// rowVector returns how many elements of a type have 16 bytes.
+// rowVector returns the number of elements of a type in 16 bytes.
 func rowVector(t op.DType) int { return 16 / t.Size() }
 
 func init() { register(planRows, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm) }
 
-// rowRequest returns an error for requests that no kernel of rows takes.
+// rowRequest returns an error if no row kernel supports the request.
 func rowRequest(r *portable.Request, d *Device) error {
 	if d.Target < ptx.SM80 {
 		return unsupported("a device below %v", ptx.SM80)
@@ -188,7 +185,7 @@ func rowRequest(r *portable.Request, d *Device) error {
 	return nil
 }
 
-// planRowsBy plans an operation on rows that a way has room for.
+// planRowsBy plans an operation on rows with schedule w, which must have room for a row.
 func planRowsBy(r *portable.Request, w rowSchedule, d *Device) (*Plan, error) {
 	rows, cols := rowSizes(r)
 	e, err := finish(r, cols)

@@ -33,21 +33,21 @@ func planRows(r *portable.Request, d *Device) (*Plan, error) {
 	}
 	w := chooseRowSchedule(r.Op, t, cols, weights, d)
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Groups*d.Multiprocessors {
-		w.Rows = 4 // to begin a block takes as long as a row of so few
+		w.Rows = 4 // a block takes as long to start as to process such a short row
 	}
 	w.AlignedWeights = w.AlignedWeights && weights > 0 && cols%w.Width != 0 && rows >= minAligned/cols
-	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
+	if w.Ring > 0 && w.Ring <= w.Shared { // the device has too little shared memory
 		return planLongRows(r, rows, n, d)
 	}
 	return planRowsBy(r, w, d)
 }
 
-// minAligned is how many elements there are at least for it to pay that a kernel lays
-// out the weights before.
+// minAligned is the smallest number of elements for which a launch that aligns the weights pays
+// off.
 const minAligned = 1 << 22
 
-// maxVectors is of how many vectors rows are at most that have a block each, and maxHalves
-// of elements of 16 bits: 64K of them that begin anywhere have one more.
+// maxVectors is the number of vectors of the longest row that one block holds, and maxHalves that
+// for 16-bit elements: a misaligned row of 64K elements has one more vector.
 const (
 	maxVectors = 8192
 	maxHalves  = maxVectors + 1
@@ -62,14 +62,14 @@ func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 	return w
 }
 
-// chooseRowSchedule returns the schedule of an operation on rows of cols elements, with
-// the given number of weights for each element. One multiprocessor holds a whole row.
+// chooseRowSchedule returns the schedule of an operation on rows of cols elements, with the given
+// number of weight operands. One multiprocessor holds a whole row.
 func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
 	v := rowVector(t)
 	w := rowSchedule{Lanes: 1, Groups: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	ragged := cols%v != 0
 	if ragged {
-		// Neighbouring rows share vectors, which are read twice.
+		// Adjacent rows share vectors, which are read twice.
 		w.Load, w.Save = ptx.Cached, ptx.Cached
 		if t == op.F32 && cols <= 256 || t != op.F32 && cols < 33 {
 			return w.singles(t, cols)
@@ -101,10 +101,9 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 	return w.stream(n, resident, d)
 }
 
-// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are multiplied
-// by so many weights, above one and up to another, for which loading two elements at once is the
-// fastest: the weights are read in place, and L1 has them for all rows, while weights that are
-// shifted for each offset of a vector come from L2.
+// pairSchedules are the schedules of misaligned rows of 16-bit elements for which loading two
+// elements at once is the fastest, by the number of weights and the length. They read the weights
+// in place, and L1 serves them to all rows; aligned copies of the weights would come from L2.
 var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
 	{2, 1008, 1400, 32, 6},
 	{2, 3328, 4097, 128, 8},
@@ -133,9 +132,9 @@ func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
 	return w, false
 }
 
-// stream returns the schedule of blocks of 1024 threads that go from row to row. A
-// thread holds as many of the n vectors as resident says in registers, and has a slot for
-// each other vector as far as shared memory has room beside the partial results.
+// stream returns the schedule of persistent blocks of 1024 threads. A thread holds up to resident
+// of its vectors in registers, and has a slot in shared memory for each other vector, as far as
+// they fit beside the partials.
 func (w rowSchedule) stream(n, resident int, d *Device) rowSchedule {
 	w.Lanes = 1024
 	each := (n-1)/w.Lanes + 1
@@ -146,14 +145,14 @@ func (w rowSchedule) stream(n, resident int, d *Device) rowSchedule {
 	return w
 }
 
-// singles returns the way for short rows that are moved by single elements, some
-// each thread: neighbours then move neighbours, by and by whole lines of the cache.
-// The shortest come through shared memory.
+// singles returns the schedule for short rows that are loaded element by element. Adjacent threads
+// load adjacent elements, so the accesses of a row cover whole cache lines. The shortest rows go
+// through shared memory.
 func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	w.Width = 1
 	largest, staged := 5, 16
 	if t != op.F32 {
-		largest, staged = 9, 64 // there is more to compute for as many bytes
+		largest, staged = 9, 64 // more computation for each byte
 	}
 	if cols <= staged {
 		w.Staged, w.Rows = true, 2
@@ -170,16 +169,16 @@ func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	return w
 }
 
-// narrow returns the way for short rows of 16-bit elements that do not begin with
-// vectors of 16 bytes: by four where these do, else by two, of which only the first
-// and the last may have an element of another row.
+// narrow returns the schedule for short rows of 16-bit elements that are not aligned to 16 bytes. A
+// thread loads four elements if rows are aligned to four, otherwise two; then only the first and
+// the last pair may contain an element of another row.
 func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 	w.Width, w.AlignedWeights = 2, weights > 0
 	if cols%4 == 0 {
 		w.Width = 4
 	}
 	n := rowVectors(cols, w.Width)
-	if w.Width == 2 && n < 25 { // neighbours would read the same lines too often
+	if w.Width == 2 && n < 25 { // adjacent threads would read the same cache lines too often
 		return w.singles(op.BF16, cols), true
 	}
 	if cols%2 != 0 {
@@ -195,7 +194,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 	if weights > 0 && w.Width == 2 {
 		schedules[1].registers = 7
 		if cols%2 == 0 {
-			schedules[2].registers = 11 // which a warp would have little of
+			schedules[2].registers = 11 // with a whole warp, each lane would have little work
 		}
 	}
 	for _, s := range schedules {
@@ -211,8 +210,8 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 	return w, false
 }
 
-// oddSchedules are the lengths, above so many pairs and up to so many, of rows of an odd number of
-// 16-bit elements with so many weights that are faster so than as others of their length.
+// oddSchedules are exceptions for rows with an odd number of 16-bit elements, by the number of
+// weights and the number of pairs in a row (more than above, up to limit).
 var oddSchedules = []struct {
 	weights, above, limit, lanes, rows, blocks int
 	strided                                    bool
@@ -226,21 +225,21 @@ var oddSchedules = []struct {
 	{2, 16 * 11, 32 * 7, 32, 2, 8, true},
 }
 
-// maxClusterVectors is of how many vectors rows are at most that clusters have.
+// maxClusterVectors is the number of vectors of the longest row that a cluster holds.
 const maxClusterVectors = 512 * 8 * maxRowCluster
 
-// clusterVectors is how many vectors a block of a cluster has of a row at most: half
-// of them in registers and half in shared memory, so that a multiprocessor has two
-// such blocks. With as many as residentVectors it has them in the registers of half as many
-// threads, which is faster.
+// clusterVectors is the largest number of vectors that a block of a cluster holds: half in
+// registers and half in shared memory, so that two such blocks fit on a multiprocessor. A block
+// with at most residentVectors holds them in the registers of half as many threads, which is
+// faster.
 const (
 	clusterVectors  = 2 * 512 * 8
 	residentVectors = 256 * 25
-	fourthVectors   = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
+	fourthVectors   = 256 * 14 // three resident blocks, if rows are aligned
 )
 
-// planClusteredRows plans an operation on rows of n vectors that clusters have.
-// Some lengths with two weights are faster with one block a multiprocessor.
+// planClusteredRows plans an operation on rows of n vectors that clusters share. Some lengths with
+// two weights are faster with one block on a multiprocessor.
 func planClusteredRows(r *portable.Request, n int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
 	w := rowSchedule{Lanes: 512, Groups: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
@@ -259,7 +258,7 @@ func planClusteredRows(r *portable.Request, n int) (*Plan, error) {
 		largest = 10
 	}
 	switch {
-	case !f32 && !two && n <= parts*512*9: // nine vectors a thread, not 18
+	case !f32 && !two && n <= parts*512*9: // nine vectors for each thread instead of 18
 	case n <= parts*residentVectors:
 		w.Lanes = 256
 	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
@@ -278,13 +277,13 @@ func planClusteredRows(r *portable.Request, n int) (*Plan, error) {
 	return planRowCluster(r, w, parts)
 }
 
-// planLongRows plans an operation on rows of n vectors that several blocks share,
-// since they are few or long.
+// planLongRows plans an operation on rows of n vectors that several blocks share, because rows are
+// few or long.
 func planLongRows(r *portable.Request, rows, n int, d *Device) (*Plan, error) {
 	v := rowVector(r.In[0].Type)
 	w := rowSchedule{Lanes: 256, Groups: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
 	parts := (n-1)/(w.Lanes*w.Registers) + 1
-	// With less to do for each block, if that gives work to more multiprocessors.
+	// Give each block less work if more multiprocessors are busy then.
 	for 2*rows*parts <= d.Multiprocessors && w.Registers > 1 {
 		w.Registers /= 2
 		parts = (n-1)/(w.Lanes*w.Registers) + 1

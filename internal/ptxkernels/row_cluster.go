@@ -8,16 +8,16 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// On devices with clusters of blocks, the blocks of one cluster share a row. They run at
-// the same time, and each block writes its partial result to the shared memory of the
-// others. Global memory carries only the row, which is read once and written once.
+// On devices with clusters of blocks, the blocks of one cluster share a row. They run at the same
+// time, and each block writes its partial to the shared memory of the others. Global memory carries
+// only the row, which is read once and written once.
 
-// maxRowCluster is how many parts a row has at most that a cluster has: as many
-// blocks as every device with clusters takes.
+// maxRowCluster is the largest number of parts of a row in a cluster: the largest cluster that
+// every device with clusters supports.
 const maxRowCluster = ptx.MaxCluster
 
-// planRowCluster plans an operation on rows of which each block of a cluster has a
-// part: in each a thread has what w says.
+// planRowCluster plans an operation on rows whose parts the blocks of a cluster process. w is the
+// schedule of a part.
 func planRowCluster(r *portable.Request, w rowSchedule, parts int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
 	e, err := finish(r, cols)
@@ -34,8 +34,8 @@ func planRowCluster(r *portable.Request, w rowSchedule, parts int) (*Plan, error
 	return p, nil
 }
 
-// partsOfRow returns what kernels for rows of so many parts are specialised by, and
-// the vectors of a part.
+// partsOfRow returns the spec of a kernel for rows of several parts, and the number of vectors in a
+// part.
 func partsOfRow(r *portable.Request, w rowSchedule, parts int) (s rowSpec, each int) {
 	_, cols := r.In[0].Shape.Rows()
 	s = rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w, Misaligned: cols%w.Width != 0}
@@ -45,8 +45,8 @@ func partsOfRow(r *portable.Request, w rowSchedule, parts int) (s rowSpec, each 
 	return s, each
 }
 
-// rowArgs returns the arguments that kernels of rows with parts begin with, and how
-// many numbers say what a part does.
+// rowArgs returns the first arguments of kernels for parts of rows, and the number of words in a
+// partial.
 func rowArgs(r *portable.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols int) (args []Arg, states int) {
 	states = 2
 	args = append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))
@@ -57,14 +57,14 @@ func rowArgs(r *portable.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols i
 	return args, states
 }
 
-// newClusterPart finds out which part of which row the block has.
+// newClusterPart computes the row and the part of the block.
 func (t *rowGroup) newClusterPart() {
 	k := t.k
 	t.each = ptx.Param[ptx.U32](k, "each")
 	t.row = k.Special(ptx.CtaidX).Div(ptx.N(t.s.Cluster))
 	t.part = k.Special(ptx.ClusterRank)
-	// Nobody writes to blocks that have not begun: who has, says so here, and it is
-	// waited for when there is something to write.
+	// A block must not write to the shared memory of a block that has not started. Each block
+	// signals its start here; tell waits for all signals before it writes.
 	k.ClusterArriveRelaxed()
 }
 
@@ -73,15 +73,14 @@ func (t *rowGroup) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []
 	k, parts := t.k, t.s.Cluster
 	states := ptx.SharedArray[ptx.B32](k, "states", len(mine)*parts)
 	k.ClusterWait()
-	k.If(t.tid.Lt(ptx.N(parts)), func() { // each thread tells one block
+	k.If(t.tid.Lt(ptx.N(parts)), func() { // each thread writes to one block
 		to := ptx.MapShared(states.At(t.part), t.tid)
 		for i, v := range mine {
 			to.Offset(i * parts).Store(v)
 		}
 	})
 	k.ClusterSync()
-	// All in the same order, so that all blocks have the same answer: pairs, and pairs
-	// of these.
+	// Merge as a balanced tree. All blocks use the same order, so that they get the same result.
 	all := make([][]ptx.B32, parts)
 	for p := range all {
 		for i := range mine {

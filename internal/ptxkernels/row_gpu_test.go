@@ -27,7 +27,7 @@ func TestGPURows(t *testing.T) {
 				}
 				rows := 1 + rand.IntN(1+30000/cols)
 				if rand.IntN(2) == 0 {
-					rows += 40 // so many that clusters have them
+					rows += 40 // enough rows for clusters
 				}
 				g.check(t, rowTrial(o, typ, rows, cols))
 			}
@@ -35,12 +35,12 @@ func TestGPURows(t *testing.T) {
 	}
 }
 
-// rowBench times operations on rows over one pair of large arrays.
+// rowBench measures operations on rows of one pair of large arrays.
 type rowBench struct {
 	g    *gpu
 	size int // bytes of an array
 	b    *buffers
-	copy float64 // bytes a second, those read and those written
+	copy float64 // speed of a copy in bytes per second, read and written
 }
 
 func newRowBench(t testing.TB, size int) *rowBench {
@@ -64,8 +64,8 @@ func newRowBench(t testing.TB, size int) *rowBench {
 	return r
 }
 
-// request returns a request over the arrays for rows of so many elements.
-// All rows are as many as there is room for, or some.
+// request returns a request for rows of cols elements in the arrays: rows of them or, if rows is 0,
+// all that fit.
 func (r *rowBench) request(o *op.Operation, t op.DType, cols, rows int, weights bool) *portable.Request {
 	if rows == 0 {
 		rows = r.size / t.Size() / cols
@@ -82,8 +82,8 @@ func (r *rowBench) request(o *op.Operation, t op.DType, cols, rows int, weights 
 	return q
 }
 
-// run checks some rows of the plan's result, and returns the bytes a second that
-// the plan reads and writes if it reads and writes everything once.
+// run checks some rows of the plan's result. It returns the speed in bytes per second, and assumes
+// that the plan reads and writes each element once.
 func (r *rowBench) run(q *portable.Request, p *Plan, n int) (float64, error) {
 	temp, err := r.g.arrays(p, nil, nil)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *rowBench) run(q *portable.Request, p *Plan, n int) (float64, error) {
 	return 2 * float64(rows*cols*t.Size()) / d.Seconds(), nil
 }
 
-// rowWays parses names of ways: see [rowSchedule.name].
+// parseRowSchedule parses the name of a schedule: see [rowSchedule.name].
 func parseRowSchedule(s string, t op.DType) (w rowSchedule, parts int, twice bool, err error) {
 	w = rowSchedule{Load: ptx.Once, Save: ptx.Once, Width: rowVector(t)}
 	for i, f := range strings.Split(s, "-") {
@@ -183,7 +183,7 @@ func parseRowSchedule(s string, t op.DType) (w rowSchedule, parts int, twice boo
 		case f[0] == 'q' || f[0] == 't':
 			parts, err = strconv.Atoi(f[1:])
 			twice = f[0] == 't'
-		case f[0] == 'c': // a cluster of so many
+		case f[0] == 'c': // the size of a cluster
 			parts, err = strconv.Atoi(f[1:])
 			parts = -parts
 		}
@@ -194,7 +194,7 @@ func parseRowSchedule(s string, t op.DType) (w rowSchedule, parts int, twice boo
 	return
 }
 
-// rowType returns the type that has the name.
+// rowType returns the type with the given name.
 func rowType(name string) op.DType {
 	for _, t := range rowTypes {
 		if t.String() == name {
@@ -204,12 +204,12 @@ func rowType(name string) op.DType {
 	return op.InvalidType
 }
 
-// BenchmarkGPURowSchedules compares ways that the environment lists, as shares of the
-// speed of a copy in percent:
+// BenchmarkGPURowSchedules compares the schedules that RAYO_TUNE lists, in percent of the speed of
+// a copy:
 //
 //	RAYO_TUNE="softmax f32 4096 256x1x1-r4 512x1x1-r2; layer_norm+ bf16 1000x64 ..."
 //
-// The + stands for weights, and 1000x64 for 64 rows of 1000.
+// A + after the operation adds weights; 1000x64 means 64 rows of 1000 elements.
 func BenchmarkGPURowSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	list := os.Getenv("RAYO_TUNE")
@@ -233,7 +233,7 @@ func BenchmarkGPURowSchedules(b *testing.B) {
 		q := r.request(o, typ, cols, rows, weights)
 		fmt.Printf("%s %s %s:", f[0], f[1], f[2])
 		for _, s := range f[3:] {
-			if s == "-" { // what plans choose
+			if s == "-" { // the planner's choice
 				p, err := For(q, r.g.desc)
 				if err != nil {
 					b.Fatal(err)
@@ -275,7 +275,7 @@ func BenchmarkGPURowSchedules(b *testing.B) {
 	}
 }
 
-// BenchmarkGPURows has the ways that plans choose, beside a copy of as many bytes.
+// BenchmarkGPURows measures the chosen schedules, and a copy of the same number of bytes.
 func BenchmarkGPURows(b *testing.B) {
 	r := newRowBench(b, 1<<28)
 	for _, o := range rowOps {

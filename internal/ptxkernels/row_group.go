@@ -6,23 +6,23 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// rowGroup is the threads of a row, seen by one of them.
+// rowGroup is the lane group of a row, from the view of one thread.
 type rowGroup struct {
 	s       *rowSpec
 	k       *ptx.Kernel
-	tid     ptx.U32 // place in the block
-	lane    ptx.U32 // place in the team
-	number  ptx.U32 // of the team in the block
+	tid     ptx.U32 // index in the block
+	lane    ptx.U32 // index in the group
+	number  ptx.U32 // index of the group in the block
 	nrows   ptx.U32
 	cols    ptx.U32
 	all     ptx.U32 // elements of the array
-	part    ptx.U32 // of the row that the block has, where rows have several
-	parts   ptx.U32 // that the row has
+	part    ptx.U32 // part of the row that the block processes, if rows have parts
+	parts   ptx.U32 // number of parts of a row
 	each    ptx.U32 // vectors of a part
-	row     ptx.U32 // that the part is of
+	row     ptx.U32 // row of the part
 	states  ptx.Global[ptx.U32]
-	counter ptx.Global[ptx.U32] // of the row
-	reduced int                 // how often the block has reduced
+	counter ptx.Global[ptx.U32] // parts of the row that are finished
+	reduced int                 // number of reductions of the block so far
 }
 
 func (s *rowSpec) newRowGroup(k *ptx.Kernel, rows, cols ptx.U32) *rowGroup {
@@ -41,8 +41,8 @@ func (s *rowSpec) newRowGroup(k *ptx.Kernel, rows, cols ptx.U32) *rowGroup {
 	return t
 }
 
-// rows returns the rows of the team. Teams that are neighbours have rows that
-// are, so that what they read at once is.
+// rows returns the rows of the group. Adjacent groups have adjacent rows, so that their loads are
+// contiguous.
 func (t *rowGroup) rows(rows, cols ptx.U32) []*residentRow {
 	s, block := t.s, t.k.Special(ptx.CtaidX)
 	if s.Groups*s.Rows == 1 {
@@ -52,9 +52,9 @@ func (t *rowGroup) rows(rows, cols ptx.U32) []*residentRow {
 		}
 		r := t.newResidentRow(block, rows, cols)
 		if s.Parts != wholeRows || !s.choosesWeights() {
-			// There is one, and it is said, as loads that are predicated keep what was in
-			// their registers before. Where the code is there for each shift, the
-			// assembler makes less of that.
+			// The row always exists. A constant predicate removes the predicated loads, which keep
+			// the old contents of their registers alive. With code for each shift, the assembler
+			// does not gain from it.
 			r.is = ptx.Is(true)
 		}
 		return []*residentRow{r}
@@ -67,9 +67,8 @@ func (t *rowGroup) rows(rows, cols ptx.U32) []*residentRow {
 	return resident
 }
 
-// run runs f for rows that are held: all that the team has, or one after the
-// other. In place of what is not of a row it has the number neutral. y is where
-// the results go.
+// run runs f for the resident rows of the group: for all at once, or, if blocks iterate over rows,
+// for one after the other. Elements outside a row are replaced by neutral. The results go to y.
 func (t *rowGroup) run(x ptx.Global[ptx.B32], y *sink, neutral float32, f func(resident []*residentRow)) {
 	s, k := t.s, t.k
 	if s.Ring > 0 {
@@ -98,8 +97,8 @@ func (t *rowGroup) run(x ptx.Global[ptx.B32], y *sink, neutral float32, f func(r
 	f(resident)
 }
 
-// prefetch brings the row of a later block to L2, a line of 128 bytes each thread.
-// While this block computes and stores, memory has something to read.
+// prefetch prefetches the row of a later block to L2; each thread prefetches lines of 128 bytes.
+// This keeps the memory busy while this block computes and stores.
 func (t *rowGroup) prefetch(x ptx.Global[ptx.B32], ahead ptx.U32) {
 	next := t.k.Special(ptx.CtaidX).Add(ahead)
 	t.k.If(next.Lt(t.nrows), func() {
@@ -111,9 +110,8 @@ func (t *rowGroup) prefetch(x ptx.Global[ptx.B32], ahead ptx.U32) {
 	})
 }
 
-// reduce combines v over the threads of the team, each element of it by itself, in
-// an order that does not depend on anything but their number. f must not care
-// which of its operands comes first.
+// reduce combines each element of v over the threads of the group. The order depends only on the
+// number of threads. f must be commutative.
 func (t *rowGroup) reduce(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) []ptx.F32 {
 	v = append([]ptx.F32(nil), v...)
 	for d := min(t.s.Lanes, 32) / 2; d > 0; d /= 2 {
@@ -125,8 +123,7 @@ func (t *rowGroup) reduce(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) []ptx.F32 {
 		return v
 	}
 	warps := t.s.Lanes / 32
-	// Another array for the next time, so that nobody has to wait for who still
-	// reads.
+	// Each reduction has its own array, so that no barrier is needed before the next one writes.
 	part := ptx.SharedArray[ptx.F32](t.k, fmt.Sprintf("part%d", t.reduced), warps*len(v))
 	t.reduced++
 	t.k.If(t.tid.And(ptx.U(31)).Eq(ptx.U(0)), func() {

@@ -8,28 +8,27 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Weights of rows that begin anywhere do not lie as the rows do, and to choose the
-// elements of two vectors that belong to one is most of the work where elements have
-// 16 bits. So, where there are many rows, a kernel writes the weights before once for
-// each place of a vector where a row may begin, as they lie in such rows, with
-// zeros around them. Rows that begin at the same place could then follow one another,
-// so that a multiprocessor finds their weights in its cache; but neighbours that are
-// not written together cost more than that saves.
+// The vectors of a misaligned row do not match the vectors of the weights. To select the weights of
+// a vector from two vectors of weights is most of the work if elements have 16 bits. So, if there
+// are many rows, a kernel first writes a copy of the weights for each alignment of a row, shifted
+// by it and padded with zeros. A multiprocessor could process all rows with the same alignment in
+// sequence, to find their weights in its cache; but writing rows that are not adjacent costs more
+// than this saves.
 
-// layWeights is the name of that kernel, in place of an operation's.
+// layWeights is the rowSpec.Op of the kernel that copies weights.
 const layWeights = "lay_weights"
 
-// layLanes is how many threads a block of it has.
+// layLanes is the number of threads in a block of this kernel.
 const layLanes = 256
 
-// operands returns the arguments for the operands of r, and adds to p what lays
-// the weights.
+// operands returns the arguments for the operands of r. If s has aligned weights, it adds the
+// launch that copies them to p.
 func (s *rowSpec) operands(r *portable.Request, p *Plan) []Arg {
 	args := []Arg{input(0)}
 	_, cols := r.In[0].Shape.Rows()
 	s.AlignedWeights = s.AlignedWeights && s.Misaligned && s.Width > 1
 	lay := rowSpec{Op: layWeights, Type: s.Type, rowSchedule: rowSchedule{Lanes: layLanes, Groups: 1, Width: s.Width}}
-	elements := rowVectors(cols, s.Width) * s.Width // in one place
+	elements := rowVectors(cols, s.Width) * s.Width // of one copy
 	var from, to []Arg
 	for i := 1; i < len(r.In); i++ {
 		if r.In[i].Shape == nil {
@@ -55,13 +54,13 @@ func (s *rowSpec) operands(r *portable.Request, p *Plan) []Arg {
 	return args
 }
 
-// layStride returns how many vectors the weights of one place have.
+// layStride returns the number of vectors in a copy of the weights.
 func (r *residentRow) layStride() ptx.U32 {
 	return r.cols.Add(ptx.N(2*r.s.Width - 2)).Div(ptx.N(r.s.Width))
 }
 
-// lay writes each weight so many elements further, as the block is the how manieth
-// of its column of the grid.
+// lay writes the kernel that copies weights. The index of a block along y is the number of elements
+// by which it shifts them.
 func (s rowSpec) lay(k *ptx.Kernel) {
 	k.Block(s.threads(), 1, 1)
 	var from, to [2]ptx.Global[ptx.B32]
@@ -75,7 +74,7 @@ func (s rowSpec) lay(k *ptx.Kernel) {
 	i := k.Special(ptx.CtaidX).MulAdd(ptx.N(s.threads()), k.Special(ptx.TidX))
 	place := k.Special(ptx.CtaidY)
 	k.If(i.Lt(elements), func() {
-		col := i.Sub(place) // above all columns, before them
+		col := i.Sub(place) // wraps around to above cols for the padding before the weights
 		at := place.MulAdd(elements, i)
 		for j := range s.Weights {
 			v := ptx.NewVar(k, ptx.F(0))

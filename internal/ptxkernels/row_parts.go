@@ -7,31 +7,30 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Rows that are too long for a block, and few long rows, have several blocks. Each
-// finds what its part of the row says, and tells the others: it leaves it in
-// memory and waits until all have. For that to come, they must all be running. So
-// blocks take their parts in the order in which they start: whoever waits, waits
-// for blocks that started before it or start before any of a later row, and there
-// are never more than the parts of one row that wait for one that has not started.
-// As long as there is room for as many blocks, with those of other launches that
-// wait likewise, they go on. Longer rows are read twice, in two launches.
+// Several blocks share a row that is too long for one block, and also long rows if they are few.
+// Each block computes the partial of its part, writes it to memory, and waits until all blocks of
+// the row have written theirs. This needs all blocks of a row to run at the same time. So blocks
+// take their parts in the order in which they start: a block waits only for blocks of its own row,
+// and these start before any block of a later row. Then at most the blocks of one row wait for a
+// block that has not started, and there is no deadlock if that many blocks fit on the device,
+// together with blocks of other launches that wait in the same way. Longer rows are read twice, in
+// two launches.
 
-// rowParts is what blocks do.
+// rowParts says which work a block does.
 type rowParts uint8
 
 const (
-	wholeRows      rowParts = iota // they have rows
-	allOfParts                     // they have parts, and wait for the other parts
-	firstOfParts                   // they have parts, and leave what they found
-	secondOfParts                  // they have parts, and read what others left
-	clusterOfParts                 // they have parts, and those of a row are a cluster
+	wholeRows      rowParts = iota // a block processes whole rows
+	allOfParts                     // a block processes a part, and waits for the other parts
+	firstOfParts                   // a block computes the partial of a part and writes it
+	secondOfParts                  // a block reads the partials and processes a part
+	clusterOfParts                 // the blocks of a cluster process the parts of a row
 )
 
-// maxRowParts is how many parts may wait for each other.
+// maxRowParts is the largest number of parts that may wait for each other.
 const maxRowParts = 48
 
-// planRowParts plans an operation on rows of so many parts: in each a thread has
-// what w says.
+// planRowParts plans an operation on rows of several parts. w is the schedule of a part.
 func planRowParts(r *portable.Request, w rowSchedule, parts int, twice bool) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
 	e, err := finish(r, cols)
@@ -56,7 +55,7 @@ func planRowParts(r *portable.Request, w rowSchedule, parts int, twice bool) (*P
 	return p, nil
 }
 
-// rowVectors returns the most vectors that a row touches.
+// rowVectors returns the largest number of vectors that a row touches.
 func rowVectors(cols, width int) int {
 	if cols%width != 0 {
 		cols += width - 1
@@ -64,8 +63,7 @@ func rowVectors(cols, width int) int {
 	return (cols-1)/width + 1
 }
 
-// newPart finds out which part of which row the block has, and declares what is
-// needed for that.
+// newPart computes the row and the part of the block, and declares the parameters for them.
 func (t *rowGroup) newPart() {
 	if t.s.Parts == clusterOfParts {
 		t.newClusterPart()
@@ -86,7 +84,7 @@ func (t *rowGroup) newPart() {
 	t.states, t.counter = states.At(t.row.Mul(t.parts)), counters.At(t.row).Offset(1)
 }
 
-// size returns how many elements there are in what is held of a row.
+// size returns the number of resident elements of a row.
 func (t *rowGroup) size(r *residentRow) ptx.U32 {
 	if t.s.Parts == wholeRows {
 		return r.cols
@@ -94,20 +92,20 @@ func (t *rowGroup) size(r *residentRow) ptx.U32 {
 	width := ptx.N(t.s.Width)
 	from := t.part.Mul(t.each).Mul(width)
 	to := from.Add(t.each.Mul(width))
-	// In elements of the row: the first vector may begin before it.
+	// Convert to indices in the row: the first vector may begin before it.
 	from = from.Max(r.skip).Sub(r.skip).Min(r.cols)
 	to = to.Max(r.skip).Sub(r.skip).Min(r.cols)
 	return to.Sub(from)
 }
 
-// exchange tells the other blocks of the row what this one found, and returns what
-// all of them did. It is not ok for blocks that only tell.
+// exchange publishes the block's partial and returns the combination of the partials of all blocks
+// of the row. ok is false for firstOfParts, which only publishes.
 func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32, words int) (all []ptx.B32, ok bool) {
 	k, s := t.k, t.s
 	if s.Parts == clusterOfParts {
 		return t.tell(mine, merge), true
 	}
-	// The states of a row are of one word each, then the next one.
+	// The array has the first words of all partials, then the second words, and so on.
 	rows := t.nrows.Mul(t.parts)
 	if s.Parts != secondOfParts {
 		k.If(t.tid.Eq(ptx.U(0)), func() {
@@ -131,7 +129,7 @@ func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32
 		})
 		k.Sync()
 	}
-	// Each warp combines them all, in the same order.
+	// Each warp combines all partials in the same order.
 	lane := t.tid.And(ptx.U(31))
 	load := func(p ptx.U32) []ptx.B32 {
 		v := make([]ptx.B32, words)
@@ -140,7 +138,7 @@ func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32
 		}
 		return v
 	}
-	// Lanes without a part take the first one's greatest and none of its sum.
+	// Lanes without a part start with the neutral partial.
 	vars := make([]ptx.Var[ptx.B32], words)
 	for i := range vars {
 		vars[i] = ptx.NewVar(k, ptx.B(0))

@@ -7,33 +7,32 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// rowPart is what a thread holds of a row in one place: elements in registers,
-// one each or as in memory, or a place in shared memory of which no other thread
-// knows.
+// rowPart is a vector of a row that a thread holds: in registers with one element each, in
+// registers packed as in memory, or in a slot of shared memory that only this thread uses.
 type rowPart struct {
 	values []ptx.F32
 	packed []ptx.B32
 	slot   ptx.Shared[ptx.B32]
-	behind int // groups of copies that were started after that of this part, -1 if it is there
+	behind int // groups of copies that were started after the copy of this part; -1 if the part has arrived
 }
 
-// residentRow is a row that is held by its threads.
+// residentRow is a row that its threads hold in registers and shared memory.
 type residentRow struct {
 	s      *rowSpec
 	k      *ptx.Kernel
 	number ptx.U32
-	place  ptx.U32  // of the first vector of the thread in the row
-	is     ptx.Pred // there is a row
-	n      ptx.U32  // the end of the vectors that it touches, 0 if there is no row
-	first  ptx.U32  // of these, in the array
-	skip   ptx.U32  // elements of the first vector that are not of the row
+	place  ptx.U32  // index in the row of the thread's first vector
+	is     ptx.Pred // whether the row exists
+	n      ptx.U32  // end of the row's vectors; 0 if the row does not exist
+	first  ptx.U32  // index in the array of the row's first vector
+	skip   ptx.U32  // elements of the first vector before the row
 	cols   ptx.U32
 	parts  []rowPart
-	stream *rowStream // that the row is one of, or nil
-	stage  *rowStage  // likewise
+	stream *rowStream // the stream that loads the row, or nil
+	stage  *rowStage  // the stage that holds the row, or nil
 }
 
-// newResidentRow returns row number number, before any of its elements is loaded.
+// newResidentRow returns row number, without loading its elements.
 func (t *rowGroup) newResidentRow(number, rows, cols ptx.U32) *residentRow {
 	s := t.s
 	width := ptx.N(s.Width)
@@ -50,7 +49,7 @@ func (t *rowGroup) newResidentRow(number, rows, cols ptx.U32) *residentRow {
 		r.first, r.n = start.Div(width), cols.Div(width)
 	}
 	r.n = ptx.Select(r.is, r.n, ptx.U(0))
-	if s.Parts != wholeRows { // all parts but the last have as many vectors
+	if s.Parts != wholeRows { // all parts but the last have t.each vectors
 		begin := t.part.Mul(t.each)
 		r.place = begin.Add(t.lane)
 		r.n = r.n.Min(begin.Add(t.each))
@@ -66,8 +65,8 @@ func (r *residentRow) in(p int) ptx.Pred {
 	return r.place.Add(ptx.N(p * r.s.Lanes)).Lt(r.n)
 }
 
-// column returns where in the row the first element of part p is: below 0 it may
-// be where rows begin anywhere.
+// column returns the index in the row of the first element of part p. It may be negative if rows
+// are misaligned.
 func (r *residentRow) column(p int) ptx.U32 {
 	return r.place.Add(ptx.N(p * r.s.Lanes)).Mul(ptx.N(r.s.Width)).Sub(r.skip)
 }
@@ -91,7 +90,7 @@ func (r *residentRow) valid(p, e int) ptx.Pred {
 	}
 }
 
-// rowNeutral returns the bits of a number, in each of the elements of a word.
+// rowNeutral returns a word whose elements all are v.
 func rowNeutral(t op.DType, v float32) ptx.B32 {
 	switch bits := math.Float32bits(v); {
 	case t == op.F32 || bits == 0:
@@ -101,11 +100,11 @@ func rowNeutral(t op.DType, v float32) ptx.B32 {
 	case math.IsInf(float64(v), 0):
 		return ptx.B(0x7c007c00 | bits>>31*0x80008000)
 	}
-	panic("kernels: a number that f16 rows do not have")
+	panic("ptxkernels: unsupported neutral element for f16 rows")
 }
 
-// load brings the row from x. In place of what is not of the row it has the
-// number neutral. Only when all loads are under way is anything waited for.
+// load loads the row from x. Elements outside the row become neutral. It starts all loads before it
+// waits for one.
 func (r *residentRow) load(x ptx.Global[ptx.B32], t *rowGroup, neutral float32) {
 	s := r.s
 	if s.Width == 1 {
@@ -113,8 +112,7 @@ func (r *residentRow) load(x ptx.Global[ptx.B32], t *rowGroup, neutral float32) 
 		return
 	}
 	r.parts = make([]rowPart, s.Registers+s.Shared)
-	// Those for shared memory first: they need no registers while they are under
-	// way.
+	// Start the copies to shared memory first: they need no registers while they are in flight.
 	for p := s.Registers; p < len(r.parts); p++ {
 		r.parts[p] = rowPart{slot: t.slot(), behind: -1}
 		r.copyTo(r.parts[p].slot, x, p, t.all)
@@ -125,8 +123,8 @@ func (r *residentRow) load(x ptx.Global[ptx.B32], t *rowGroup, neutral float32) 
 	}
 }
 
-// copyTo starts to copy part p to shared memory. all is how many elements the
-// array has, whose end may be within a vector.
+// copyTo starts to copy part p to shared memory. all is the number of elements of the array, which
+// may end inside a vector.
 func (r *residentRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place)
@@ -139,7 +137,7 @@ func (r *residentRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p 
 	k.When(r.in(p), func() { ptx.CopyAsyncZero(slot, src, 16, bytes) })
 }
 
-// copyAll is copyTo that writes zeros where the part is beyond the row.
+// copyAll is copyTo, but it writes zeros if the part is beyond the row.
 func (r *residentRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
 	s, k := r.s, r.k
 	if p < s.Whole {
@@ -155,7 +153,7 @@ func (r *residentRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p
 	k.When(r.is, func() { ptx.CopyAsyncZero(slot, x.At(at.Mul(ptx.U(4))).Offset(4*p*s.Lanes), 16, bytes) })
 }
 
-// loadRegisters loads what registers hold, from part from on.
+// loadRegisters loads the parts that registers hold, from part from on.
 func (r *residentRow) loadRegisters(x ptx.Global[ptx.B32], t *rowGroup, neutral float32, from int) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place)
@@ -195,7 +193,7 @@ func (r *residentRow) loadRegisters(x ptx.Global[ptx.B32], t *rowGroup, neutral 
 	}
 }
 
-// words returns how many words a thread moves at once.
+// words returns the number of words that a thread loads at once.
 func (s *rowSpec) words() int { return s.Width * s.Type.Size() / 4 }
 
 // loadWords loads 1, 2 or 4 words.
@@ -223,7 +221,7 @@ func storeWords(to ptx.Global[ptx.B32], v []ptx.B32) {
 	}
 }
 
-// setRegisters makes the words of a vector what registers hold of part p.
+// setRegisters stores the words of a vector in the registers of part p.
 func (r *residentRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
 	if r.s.Packed {
 		r.parts[p].packed = r.maskedWords(p, raw, neutral)
@@ -232,7 +230,7 @@ func (r *residentRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
 	}
 }
 
-// loadEnd loads the first n elements of a vector, the last of the array.
+// loadEnd loads the first n elements of the last vector of the array.
 func (r *residentRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n ptx.U32, fill ptx.B32) {
 	if r.s.Type == op.F32 {
 		for j := range to {
@@ -251,7 +249,7 @@ func (r *residentRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n
 	}
 }
 
-// loadSingle is load by single elements.
+// loadSingle is load, element by element.
 func (r *residentRow) loadSingle(x ptx.Global[ptx.B32], neutral float32) {
 	at := r.first.Add(r.place)
 	r.parts = make([]rowPart, r.s.Registers)
@@ -266,7 +264,7 @@ func (r *residentRow) loadSingle(x ptx.Global[ptx.B32], neutral float32) {
 	}
 }
 
-// rowElement returns what loads the element that is so many after element i.
+// rowElement returns a function that loads element i+offset.
 func rowElement(x ptx.Global[ptx.B32], t op.DType, i ptx.U32, h ptx.Hint) func(offset int) ptx.F32 {
 	switch t {
 	case op.F16:
@@ -313,15 +311,15 @@ func packRow(t op.DType, v []ptx.F32) []ptx.B32 {
 	return raw
 }
 
-// slot returns another place in shared memory for this thread.
+// slot allocates a slot in shared memory for each thread and returns this thread's.
 func (t *rowGroup) slot() ptx.Shared[ptx.B32] {
 	return ptx.DynamicShared[ptx.B32](t.k, 4*t.s.threads()).At(t.tid.Mul(ptx.U(4)))
 }
 
-// words returns what is in a slot of part p. Nothing was copied to what is beyond
-// the row.
+// words returns the contents of the slot of part p, with neutral for parts beyond the row, which
+// were not copied.
 func (r *residentRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.B32 {
-	if r.stream != nil { // but zeros
+	if r.stream != nil { // copyAll wrote zeros there
 		v := slot.Load4()
 		return v[:]
 	}
@@ -341,9 +339,9 @@ func (r *residentRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []
 	return words
 }
 
-// each runs f for each part of the row: with its elements, and with neutral in
-// place of those that are not of the row. What f returns, if not nil, is kept
-// instead; it can be where keeps says so.
+// each runs f for the elements of each part of the row. Elements outside the row are replaced by
+// neutral. If f returns a non-nil slice, it replaces the elements; f may do this only if keeps(p)
+// is true.
 func (r *residentRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
 	for p := range r.parts {
 		r.one(p, neutral, func(v []ptx.F32) []ptx.F32 { return f(p, v) })
@@ -372,12 +370,12 @@ func (r *residentRow) one(p int, neutral float32, f func(v []ptx.F32) []ptx.F32)
 	}
 }
 
-// keeps reports whether [residentRow.each] can keep the elements of part p changed.
+// keeps reports whether [residentRow.each] can replace the elements of part p.
 func (r *residentRow) keeps(p int) bool {
 	return !r.s.Packed && (p < r.s.Registers || r.s.Type == op.F32)
 }
 
-// masked returns v with neutral in place of what is not of the row.
+// masked returns v with elements outside the row replaced by neutral.
 func (r *residentRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 	if r.mixed(p) {
 		for e := range v {
@@ -387,10 +385,10 @@ func (r *residentRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 	return v
 }
 
-// mixed reports whether there may be something else in part p than what is of the row.
+// mixed reports whether part p may contain elements outside the row.
 func (r *residentRow) mixed(p int) bool { return r.ragged(p) || r.stream != nil && p >= r.s.Whole }
 
-// maskedWords is masked for elements as memory has them.
+// maskedWords is masked for packed elements.
 func (r *residentRow) maskedWords(p int, raw []ptx.B32, neutral float32) []ptx.B32 {
 	if !r.mixed(p) {
 		return raw
@@ -407,11 +405,11 @@ func (r *residentRow) maskedWords(p int, raw []ptx.B32, neutral float32) []ptx.B
 	return words
 }
 
-// store writes the elements of part p, as the epilogue has it.
+// store applies the epilogue to the elements of part p and writes them.
 func (r *residentRow) store(y *sink, p int, v []ptx.F32) {
 	r.put(y, p, v)
 	if r.stream != nil && p >= r.s.Registers {
-		r.stream.issue(p) // to the slot that is free now
+		r.stream.issue(p) // the slot is free now
 	}
 }
 
@@ -457,7 +455,7 @@ func (r *residentRow) put(y *sink, p int, v []ptx.F32) {
 	whole := r.in(p).And(col.S32().Ge(ptx.S(0))).And(col.Add(ptx.N(s.Width)).S32().Le(r.cols.S32()))
 	all(whole)
 	k.If(r.in(p).And(whole.Not()), func() {
-		if y.exprs == nil && s.Width == 2 { // of more, a branch shall skip them
+		if y.exprs == nil && s.Width == 2 { // with wider vectors, a branch that skips them is faster
 			r.storePair(to, p, v)
 			return
 		}
@@ -467,7 +465,7 @@ func (r *residentRow) put(y *sink, p int, v []ptx.F32) {
 	})
 }
 
-// storePair stores what is of the row of two elements of 16 bits.
+// storePair stores a pair of 16-bit elements, without those outside the row.
 func (r *residentRow) storePair(to ptx.Global[ptx.B32], p int, v []ptx.F32) {
 	for e := range v {
 		r.k.When(r.valid(p, e), func() {

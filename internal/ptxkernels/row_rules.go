@@ -8,10 +8,10 @@ type rowRule struct {
 	operands     rowOperandSet
 	above, limit int  // vectors of a row: more than above, up to limit
 	lanes        int  // threads of a row
-	blocks       int  // blocks a multiprocessor shall have registers for; 0: the assembler decides
-	packed       bool // registers hold elements of 16 bits as memory does
+	blocks       int  // minimum number of blocks on a multiprocessor, which bounds the registers; 0: the assembler decides
+	packed       bool // a register holds two 16-bit elements
 	registers    int  // vectors a thread holds in registers, the rest in shared memory; 0: all in registers
-	shared       int  // bytes of shared memory the device must have for this
+	shared       int  // bytes of shared memory that the device must have
 }
 
 // rowOpSet is a set of operations on rows.
@@ -56,7 +56,7 @@ const (
 
 	anyEven     = even0 | even1 | even2
 	anyRagged   = ragged0 | ragged1 | ragged2
-	ragged12    = ragged1 | ragged2 // vectors of weights are shifted to where those of rows begin
+	ragged12    = ragged1 | ragged2 // weights must be shifted to the alignment of the row
 	noWeights   = even0 | ragged0
 	someWeights = even1 | even2 | ragged12
 	twoWeights  = even2 | ragged2
@@ -77,7 +77,7 @@ func (r *rowRule) fits(o *op.Operation, ragged bool, weights, n int, d *Device) 
 	return r.ops&rowOpsOf(o) != 0 && r.operands&rowOperandsOf(ragged, weights) != 0 && n > r.above && n <= r.limit && d.Shared >= r.shared
 }
 
-// schedule returns w with what the rule says of rows of n vectors.
+// schedule returns w with the settings of the rule for rows of n vectors.
 func (r *rowRule) schedule(w rowSchedule, n int) rowSchedule {
 	w = w.by(r.lanes, r.blocks, n)
 	w.Packed = r.packed
@@ -87,16 +87,17 @@ func (r *rowRule) schedule(w rowSchedule, n int) rowSchedule {
 	return w
 }
 
-// The rules below were the fastest of many on an H200 (measured from 2026-11-21 to 2026-11-23).
-// The first rule that fits decides; rows that none fits are streamed. What counts is how many
-// bytes a multiprocessor has under way: enough blocks at the same time, or one that reads the
-// next row while it holds this one. The bound on blocks stands where the assembler, left alone,
-// takes more registers than it has a use for: a log_softmax of 8191 float32 has 63% of the speed of
-// a copy then, and 96% with the bound.
+// The rules below were the fastest of many on an H200 (measured from 2026-11-21 to 2026-11-23). The
+// first rule that fits decides; rows without a rule are streamed. A schedule is fast if a
+// multiprocessor has enough loads in flight: from several resident blocks, or from one that reads
+// the next row while it processes this one. The minimum of blocks is set where the assembler would
+// otherwise use more registers than it needs: for example, a log_softmax of 8191 float32 reaches
+// 63% of the speed of a copy without it, and 96% with it.
 
 // floatRowRules are the schedules of rows of float32.
 var floatRowRules = []rowRule{
-	// Choosing among shifted weights takes registers, few enough for many blocks.
+	// Code that selects shifted weights needs registers, so few vectors for each lane leave room
+	// for more blocks.
 	{ops: anyRows, operands: ragged12, limit: 32 * 8, lanes: 32},
 	{ops: anyRows, operands: ragged12, limit: 32 * 9, lanes: 32, blocks: 6},
 	{ops: anyRows, operands: ragged12, limit: 128 * 5, lanes: 128, blocks: 10},
@@ -106,7 +107,7 @@ var floatRowRules = []rowRule{
 	{ops: anyRows, operands: ragged2, above: 256 * 8, limit: 384 * 6, lanes: 384, blocks: 3},
 	{ops: anyRows, operands: ragged12, limit: 256 * 9, lanes: 256},
 	{ops: anyRows, operands: ragged1, above: 512 * 8, limit: 512 * 9, lanes: 512, blocks: 2},
-	// What comes into shared memory has no room in L1, but one vector may.
+	// Shared memory takes space from L1, but one vector for each thread does no harm.
 	{ops: anyRows, operands: ragged2, above: 512 * 8, limit: 256 * 20, lanes: 256, blocks: 2, registers: 19},
 
 	{ops: anyRows, operands: anyOperands, limit: 1, lanes: 1},
@@ -115,7 +116,7 @@ var floatRowRules = []rowRule{
 	{ops: anyRows, operands: anyOperands, limit: 8, lanes: 8},
 	{ops: anyRows, operands: anyOperands, limit: 16, lanes: 16},
 	{ops: anyRows, operands: anyOperands, limit: 32, lanes: 32},
-	// Many lanes of a warp would have nothing to do.
+	// Many lanes of a whole warp would be idle.
 	{ops: logSoftmaxRows, operands: anyOperands, limit: 40, lanes: 16, blocks: 10},
 	{ops: softmaxRows, operands: anyRagged, limit: 40, lanes: 16, blocks: 10},
 	{ops: softmaxRows, operands: anyEven, limit: 40, lanes: 16},
@@ -151,17 +152,17 @@ var floatRowRules = []rowRule{
 	{ops: anySoftmax, operands: anyOperands, above: 512 * 10, limit: 512 * 11, lanes: 512, blocks: 2},
 	{ops: anySoftmax, operands: anyRagged, above: 512 * 11, limit: 256 * 23, lanes: 256, blocks: 2, registers: 16},
 	{ops: logSoftmaxRows, operands: anyRagged, above: 512 * 11, limit: 256 * 28, lanes: 256, blocks: 2, registers: 16},
-	// A part of the row in shared memory makes room for two blocks again.
+	// With a part of the row in shared memory, two blocks fit again.
 	{ops: anyRows, operands: noWeights, limit: 512 * 10, lanes: 512, blocks: 2, registers: 8},
 	{ops: anyRows, operands: anyOperands, limit: 512 * 16, lanes: 512},
 }
 
-// halfRowRules are the schedules of rows of 16-bit elements. Held as in memory they need half the
-// registers, and to convert them two or three times costs less than to have fewer blocks, except
-// where exponentials are computed.
+// halfRowRules are the schedules of rows of 16-bit elements. Packed elements need half the
+// registers. Converting them two or three times costs less than having fewer blocks, except for
+// operations that compute exponentials.
 var halfRowRules = []rowRule{
-	// Rows with even weights for which the assembler takes too many registers, or a warp has too
-	// little to do.
+	// Aligned rows with weights for which the assembler uses too many registers, or a warp has too
+	// little work.
 	{ops: anyRows, operands: even1, above: 16, limit: 8 * 3, lanes: 8},
 	{ops: anyRows, operands: even1, above: 8 * 3, limit: 32, lanes: 16},
 	{ops: anyRows, operands: even1, above: 32, limit: 16 * 3, lanes: 16, blocks: 6, packed: true},
@@ -178,7 +179,7 @@ var halfRowRules = []rowRule{
 	{ops: anyRows, operands: even2, above: 32 * 9, limit: 32 * 11, lanes: 32, blocks: 4},
 	{ops: anyRows, operands: even2, above: 128 * 3, limit: 128 * 4, lanes: 128, blocks: 8},
 
-	{ops: anySoftmax, operands: anyEven, above: 16, limit: 8 * 3, lanes: 8}, // many of 32 lanes would have nothing to do
+	{ops: anySoftmax, operands: anyEven, above: 16, limit: 8 * 3, lanes: 8}, // many of 32 lanes would be idle
 	{ops: anySoftmax, operands: anyEven, above: 32, limit: 16 * 3, lanes: 16},
 	{ops: anyRows, operands: notShifted, limit: 1, lanes: 1},
 	{ops: anyRows, operands: notShifted, limit: 2, lanes: 2},
@@ -206,7 +207,7 @@ var halfRowRules = []rowRule{
 	{ops: softmaxRows, operands: anyRagged, above: 128 * 3, limit: 128 * 5, lanes: 128, blocks: 8, packed: true},
 	{ops: softmaxRows, operands: anyRagged, above: 128 * 3, limit: 128 * 8, lanes: 128, blocks: 5, packed: true},
 	{ops: anyRows, operands: anyOperands, limit: 128 * 4, lanes: 128},
-	{ops: anyRows, operands: even2, above: 128 * 6, limit: 128*8 - 1, lanes: 128, blocks: 7, packed: true}, // for eight blocks there are too few registers
+	{ops: anyRows, operands: even2, above: 128 * 6, limit: 128*8 - 1, lanes: 128, blocks: 7, packed: true}, // there are too few registers for eight blocks
 	{ops: anyRows, operands: someWeights, limit: 128 * 8, lanes: 128, blocks: 8, packed: true},
 	{ops: anyRows, operands: anyOperands, limit: 128 * 7, lanes: 128},
 	{ops: anyRows, operands: ragged12, limit: 128 * 13, lanes: 128, blocks: 6, packed: true},
@@ -227,7 +228,7 @@ var halfRowRules = []rowRule{
 	{ops: notNorm, operands: anyOperands, limit: 256 * 20, lanes: 256, blocks: 2, packed: true},
 	{ops: normRows, operands: anyEven, limit: 512 * 16, lanes: 512, packed: true},
 
-	// Half of the row in shared memory makes room for two blocks.
+	// With half of the row in shared memory, two blocks fit.
 	{ops: anyRows, operands: ragged2, limit: maxHalves, lanes: 256, blocks: 2, packed: true, registers: 12, shared: twoHalfRows},
 	{ops: anyRows, operands: anyRagged, limit: maxHalves, lanes: 256, blocks: 2, packed: true, registers: 16, shared: twoHalfRows},
 	{ops: anyRows, operands: anyEven, limit: maxHalves, lanes: 512, blocks: 2, packed: true, registers: 8, shared: twoHalfRows},

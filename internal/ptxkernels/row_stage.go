@@ -5,20 +5,20 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Short rows that begin anywhere come and go through shared memory: the rows of a
-// block lie one after the other, and moved together they are vectors. Threads then
-// take their elements one by one from there.
+// Short misaligned rows go through shared memory. The rows of a block are contiguous, so they can
+// be loaded and stored together as aligned vectors. Threads then read their elements one by one
+// from shared memory.
 
 // rowStage is the rows of a block in shared memory.
 type rowStage struct {
 	t      *rowGroup
 	base   ptx.Shared[ptx.B32]
-	from   ptx.U32 // the first element, in the array
+	from   ptx.U32 // index of the first element in the array
 	length ptx.U32 // elements of all rows of the block
-	turns  int     // vectors of a thread
+	turns  int     // number of vectors of a thread
 }
 
-// stage brings the rows of the block to shared memory.
+// stage copies the rows of the block to shared memory.
 func (t *rowGroup) stage(x ptx.Global[ptx.B32]) *rowStage {
 	s, k := t.s, t.k
 	rows := s.Groups * s.Rows
@@ -41,16 +41,15 @@ func (t *rowGroup) stage(x ptx.Global[ptx.B32]) *rowStage {
 	return g
 }
 
-// element returns the place of the first element of turn i, from g.from on.
+// element returns the index, relative to g.from, of the thread's first element in iteration i.
 func (g *rowStage) element(i int) ptx.U32 {
 	return g.t.tid.Add(ptx.N(i * g.t.s.threads())).Mul(ptx.N(rowVector(g.t.s.Type)))
 }
 
-// place returns what points to the elements of a row from this thread's first one
-// on.
+// place returns the index in the stage of the thread's first element of a row.
 func (g *rowStage) place(r *residentRow) ptx.U32 { return r.first.Sub(g.from).Add(r.place) }
 
-// load brings a row from shared memory.
+// load loads a row from shared memory.
 func (g *rowStage) load(r *residentRow, neutral float32) {
 	s := r.s
 	r.stage = g
@@ -72,8 +71,7 @@ func (g *rowStage) load(r *residentRow, neutral float32) {
 	}
 }
 
-// store leaves an element where it came from: nobody else reads it before
-// [rowStage.flush].
+// store overwrites an element in the stage. No other thread reads it before [rowStage.flush].
 func (g *rowStage) store(r *residentRow, p int, v ptx.F32) {
 	s := r.s
 	at := g.place(r)
@@ -89,7 +87,7 @@ func (g *rowStage) store(r *residentRow, p int, v ptx.F32) {
 	})
 }
 
-// flush writes the results of the block.
+// flush writes the stage to the result.
 func (g *rowStage) flush(y ptx.Global[ptx.B32]) {
 	t, s, k := g.t, g.t.s, g.t.k
 	width := rowVector(s.Type)

@@ -2,25 +2,23 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// Of the longest rows a multiprocessor has only one at a time, and nothing would
-// be read while it computes and stores. So there is one block for each
-// multiprocessor, which goes from row to row, and what of the next row there is
-// room for comes while this one is there: the first parts of it to slots in shared
-// memory from which they go on to registers when it is its turn, and those that
-// stay in shared memory to the slots of the parts of this row that are stored.
-// Each thread copies and reads its own elements alone: nobody waits for others,
-// but in reductions.
+// A multiprocessor holds only one of the longest rows at a time, and would read nothing while it
+// computes and stores. So each multiprocessor runs one persistent block that iterates over rows and
+// prefetches as much of the next row as fits. The first parts of the next row go to extra slots in
+// shared memory, and move to registers when the row is processed. The parts that stay in shared
+// memory go to the slots of the current row as soon as its parts are stored. Each thread copies and
+// reads only its own elements, so only reductions need barriers.
 
-// rowStream is the slots of a thread and what is under way to them.
+// rowStream holds the slots of a thread and the row that is prefetched to them.
 type rowStream struct {
 	t     *rowGroup
 	x     ptx.Global[ptx.B32]
 	slots ptx.Shared[ptx.B32]
-	early int // parts that come through slots to registers
+	early int // parts that go through slots to registers
 	next  *residentRow
 }
 
-// slot returns the slot of a part that comes through one or stays in one.
+// slot returns the slot of a part that goes through one or stays in one.
 func (g *rowStream) slot(p int) ptx.Shared[ptx.B32] {
 	if p >= g.t.s.Registers {
 		p += g.early - g.t.s.Registers
@@ -34,8 +32,7 @@ func (g *rowStream) issue(p int) {
 	g.t.k.CopyCommit()
 }
 
-// stream runs f for the rows of the block, one after the other: each is held when
-// f begins.
+// stream runs f for the rows of the block, one after the other. A row is resident when f begins.
 func (t *rowGroup) stream(x ptx.Global[ptx.B32], neutral float32, f func(r *residentRow)) {
 	s, k := t.s, t.k
 	parts := s.Registers + s.Shared
@@ -50,14 +47,14 @@ func (t *rowGroup) stream(x ptx.Global[ptx.B32], neutral float32, f func(r *resi
 	}
 	k.For(first, t.nrows, step, func(number ptx.U32) {
 		r := t.newResidentRow(number, t.nrows, t.cols)
-		// That there is a row is known, and said, as loads that are predicated keep
-		// what was in their registers before.
+		// The row always exists. A constant predicate removes the predicated loads, which keep the
+		// old contents of their registers alive.
 		r.is = ptx.Is(true)
 		g.next = t.newResidentRow(number.Add(step), t.nrows, t.cols)
 		r.parts, r.stream = make([]rowPart, parts), g
 		r.loadRegisters(x, t, neutral, g.early)
 		for p := range g.early {
-			k.CopyWait(s.Ring - 1) // all that came behind it
+			k.CopyWait(s.Ring - 1) // s.Ring-1 later copies may still be in flight
 			r.setRegisters(p, r.words(g.slot(p), p, neutral), neutral)
 			g.issue(p)
 		}
@@ -66,8 +63,8 @@ func (t *rowGroup) stream(x ptx.Global[ptx.B32], neutral float32, f func(r *resi
 			r.parts[p].behind = g.early + parts - 1 - p
 		}
 		f(r)
-		// The reductions of a row use an array each. Where there is one alone, who is
-		// ahead shall not write what others still read.
+		// Each reduction of a row has its own array. If there is only one, a fast warp must not
+		// overwrite it for the next row while others still read it.
 		if t.reduced == 1 {
 			k.Sync()
 		}

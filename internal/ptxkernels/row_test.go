@@ -33,7 +33,7 @@ func rowTrial(o *op.Operation, t op.DType, rows, cols int) *trial {
 			values = append(values, normal(cols))
 		}
 	}
-	for len(values) > 1 && values[len(values)-1] == nil && rand.IntN(2) == 0 { // absent, or not named
+	for len(values) > 1 && values[len(values)-1] == nil && rand.IntN(2) == 0 { // nil at the end, or left out
 		values = values[:len(values)-1]
 	}
 	return newTrial(o, o.Defaults(), t, values...)
@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowsLong has the lengths that take the emulator long: some of them each time.
+// TestRowsLong tests long rows, which are slow in the emulator: a random sample in each run.
 func TestRowsLong(t *testing.T) {
 	t.Parallel()
 	for _, cols := range []int{8209, 16384, 16411, 32768, 32771, 40000, 65536, 65521, 131072, 140001, 600000} {
@@ -98,8 +98,8 @@ func TestRowsSpecial(t *testing.T) {
 	}
 }
 
-// TestRowsSmall has probabilities down to the least of each type and below, which
-// registers hold as elements or as memory does.
+// TestRowsSmall tests probabilities down to the smallest number of each type and below, in packed
+// and unpacked registers.
 func TestRowsSmall(t *testing.T) {
 	t.Parallel()
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax} {
@@ -120,8 +120,8 @@ func TestRowsSmall(t *testing.T) {
 	}
 }
 
-// TestRowParts has rows of several blocks, which wait for each other, read twice or
-// are a cluster.
+// TestRowParts tests rows of several blocks, which wait for each other, read the row twice, or are
+// a cluster.
 func TestRowParts(t *testing.T) {
 	t.Parallel()
 	for _, o := range rowOps {
@@ -145,7 +145,7 @@ func TestRowParts(t *testing.T) {
 					x := c.values[0].Data
 					x[rand.IntN(cols)] = math.Inf(1)
 					x[cols+rand.IntN(cols)] = math.NaN()
-					for j := range cols / 2 { // a part or more
+					for j := range cols / 2 { // fill a part or more
 						x[2*cols+j] = math.Inf(-1)
 					}
 				}
@@ -168,8 +168,8 @@ func TestRowParts(t *testing.T) {
 	}
 }
 
-// TestRowSchedules shows that ways have room for the rows that they are chosen for, and
-// devices for the ways.
+// TestRowSchedules requires that the chosen schedules have room for the rows, and fit on the
+// device.
 func TestRowSchedules(t *testing.T) {
 	t.Parallel()
 	small := Device{Target: ptx.SM86, Multiprocessors: 20, Shared: ptx.SM86.MaxShared()}
@@ -182,7 +182,7 @@ func TestRowSchedules(t *testing.T) {
 				}
 				w := chooseRowSchedule(o, typ, cols, weights, d)
 				if w.Ring > 0 && w.Ring <= w.Shared {
-					continue // several blocks
+					continue // several blocks share a row
 				}
 				shared := 16 * w.threads() * max(w.Ring, w.Shared)
 				if w.Staged {
@@ -198,7 +198,7 @@ func TestRowSchedules(t *testing.T) {
 	}
 }
 
-// TestRowsMany has so many short rows that threads have several.
+// TestRowsMany tests enough short rows that each thread has several.
 func TestRowsMany(t *testing.T) {
 	t.Parallel()
 	d := h200
@@ -211,8 +211,8 @@ func TestRowsMany(t *testing.T) {
 	}
 }
 
-// bySchedule runs an operation on rows by a way, each row in so many parts, and returns the
-// plan.
+// bySchedule runs an operation on rows with schedule w, with parts blocks for each row, and returns
+// the plan.
 func (c *trial) bySchedule(t *testing.T, w rowSchedule, parts int) *Plan {
 	t.Helper()
 	r, err := c.request()
@@ -234,7 +234,7 @@ func (c *trial) bySchedule(t *testing.T, w rowSchedule, parts int) *Plan {
 	return p
 }
 
-// TestRowStaged has rows that come through shared memory.
+// TestRowStaged tests rows that go through shared memory.
 func TestRowStaged(t *testing.T) {
 	t.Parallel()
 	for _, o := range rowOps {
@@ -253,7 +253,7 @@ func TestRowStaged(t *testing.T) {
 	}
 }
 
-// TestRowNarrow has short rows, and 16-bit elements that are moved by two or four.
+// TestRowNarrow tests short rows, and 16-bit elements that are loaded by two or four.
 func TestRowNarrow(t *testing.T) {
 	t.Parallel()
 	for _, o := range rowOps {
@@ -268,7 +268,7 @@ func TestRowNarrow(t *testing.T) {
 					w.Width, w.Packed = 2<<(i%3), rand.IntN(2) == 0
 				}
 				cols := w.room() - rand.IntN(w.Lanes*w.Width)
-				if cols = max(1, cols-w.Width+1); w.Width*typ.Size() == 8 { // these begin with a vector
+				if cols = max(1, cols-w.Width+1); w.Width*typ.Size() == 8 { // rows must be aligned to a vector
 					cols = (cols + w.Width - 1) / w.Width * w.Width
 				}
 				c := rowTrial(o, typ, 1+rand.IntN(3*w.Groups*w.Rows), cols)
@@ -278,8 +278,7 @@ func TestRowNarrow(t *testing.T) {
 	}
 }
 
-// TestRowLaid has rows that begin anywhere and weights that are laid out before for
-// each place, which blocks and clusters take by place.
+// TestRowLaid tests misaligned rows with aligned copies of the weights, in blocks and in clusters.
 func TestRowLaid(t *testing.T) {
 	t.Parallel()
 	for _, o := range []*op.Operation{op.LayerNorm, op.RMSNorm} {
@@ -292,7 +291,7 @@ func TestRowLaid(t *testing.T) {
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				parts := 1 + i%2
 				cols := parts*w.room() - w.Width - rand.IntN(w.room()/2)
-				cols -= cols & 1 * (i / 2) // every place, or every second
+				cols -= cols & 1 * (i / 2) // every alignment, or every second one
 				rows := 1 + rand.IntN(3*w.Width)
 				c := newTrial(o, o.Defaults(), typ, normal(rows, cols), normal(cols))
 				if o == op.LayerNorm && rand.IntN(2) == 0 {
@@ -307,7 +306,7 @@ func TestRowLaid(t *testing.T) {
 	}
 }
 
-// TestRowLaidChosen shows that plans lay out the weights of many rows and of no few.
+// TestRowLaidChosen requires that plans copy the weights for many rows, and not for few.
 func TestRowLaidChosen(t *testing.T) {
 	t.Parallel()
 	for _, cols := range []int{127, 777, 5001, 31001, 33333} {
@@ -324,7 +323,7 @@ func TestRowLaidChosen(t *testing.T) {
 	}
 }
 
-// TestRowStream has blocks that go from row to row.
+// TestRowStream tests blocks that iterate over rows.
 func TestRowStream(t *testing.T) {
 	t.Parallel()
 	d := h200
@@ -397,9 +396,8 @@ func TestPtxasRows(t *testing.T) {
 	}
 }
 
-// spills assembles a kernel and fails the test if registers do not suffice, unless
-// some may be missing. The assembler spills a few bytes of kernels that have
-// registers to spare.
+// spills assembles a kernel and fails the test if it spills registers, unless some is set. Then a
+// few bytes are allowed, because the assembler spills a little even if registers are free.
 func spills(t *testing.T, k *Kernel, name string, target ptx.Target, some bool) {
 	m := ptx.NewModule(target)
 	m.Kernel("k", k.Build)
@@ -427,8 +425,7 @@ func spills(t *testing.T, k *Kernel, name string, target ptx.Target, some bool) 
 	t.Log(name, strings.Join(regexp.MustCompile(`Used.*|[0-9]+ bytes spill stores`).FindAllString(string(out), -1), ""))
 }
 
-// TestRowsFused has epilogues behind rows that are held, aligned and not, and
-// behind reductions.
+// TestRowsFused tests epilogues after resident rows, aligned and misaligned, and after reductions.
 func TestRowsFused(t *testing.T) {
 	t.Parallel()
 	for _, cols := range []int{3, 8, 37, 130, 1024, 2053} {
@@ -469,7 +466,7 @@ func TestRowMutants(t *testing.T) {
 	split := reduceSchedule{Lanes: 128, Groups: 1, Width: 4, Batch: 2, Load: ptx.Once}
 	for _, m := range []struct {
 		name, cut string
-		which     int // of the places where it is
+		which     int // index of the occurrence
 		c         *trial
 		plan      *Plan
 		want      emu.Kind
@@ -502,12 +499,12 @@ func TestRowMutants(t *testing.T) {
 		}
 		err := m.c.runPlan(&rig{device: h200, mutate: mutate}, request(m.c), m.plan)
 		if !found {
-			t.Errorf("%s: nothing to leave out", m.name)
+			t.Errorf("%s: nothing to remove", m.name)
 		} else if !errors.Is(err, m.want) {
 			t.Errorf("without the %s: %v", m.name, err)
 		}
 	}
 }
 
-// replacement is what mutants have instead, where that is something.
+// replacement has the text that replaces the removed text, if it is not empty.
 var replacement = map[string]string{".acquire.gpu": ".relaxed.gpu"}

@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// weight declares operand i of the kernel, or returns nil where it is absent. What
-// it returns loads the elements that belong to part p of a row.
+// weight declares operand i of the kernel. It returns a function that loads the weights of part p
+// of a row, or nil if the operand is absent.
 func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *residentRow, p int) []ptx.F32 {
 	if s.Weights>>i&1 == 0 {
 		return nil
@@ -26,7 +26,7 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *residentRow, p int) []ptx
 		for e := range v {
 			x, valid, at := ptx.NewVar(k, ptx.F(0)), r.valid(p, e), e
 			switch {
-			case p == 0: // where it begins before the row
+			case p == 0: // the vector may begin before the row
 				load, at = rowElement(w, s.Type, ptx.Select(valid, r.column(p).Add(ptx.N(e)), ptx.U(0)), ptx.ReadOnly), 0
 			case e == 0:
 				load = rowElement(w, s.Type, r.column(p), ptx.ReadOnly)
@@ -38,15 +38,15 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *residentRow, p int) []ptx
 	}
 }
 
-// choosesWeights reports whether there is code for each place that a row may begin at
-// in a vector: which of the weights belong to an element is known then, and costs
-// nothing. Of 16-bit elements there would be too many places.
+// choosesWeights reports whether the kernel has separate code for each alignment of a row. Then the
+// selection of weights is known at compile time and costs nothing. 16-bit elements would have too
+// many alignments.
 func (s *rowSpec) choosesWeights() bool {
 	return s.Weights != 0 && s.Misaligned && !s.AlignedWeights && s.Width > 1 && s.Type == op.F32
 }
 
-// eachShift runs f for the row: where weights are chosen once for each place, which is
-// a constant then.
+// eachShift runs f for the row. If s.choosesWeights, it runs f once for each alignment, with r.skip
+// as a constant.
 func (r *residentRow) eachShift(f func(r *residentRow)) {
 	s := r.s
 	if !s.choosesWeights() {
@@ -62,7 +62,7 @@ func (r *residentRow) eachShift(f func(r *residentRow)) {
 	}
 }
 
-// aligned loads the words of weights that lie as the row does.
+// aligned loads the words of weights that have the alignment of the row.
 func (r *residentRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	words := r.s.words()
 	at := r.place
@@ -70,7 +70,7 @@ func (r *residentRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 		at = at.Add(r.skip.Mul(r.layStride()))
 	}
 	from := w.At(at.Mul(ptx.N(words))).Offset(words * p * r.s.Lanes).Hint(ptx.ReadOnly)
-	if p < r.s.Whole { // the weights are there, if the row is not
+	if p < r.s.Whole { // the weights exist even if the row does not
 		return loadWords(from, words)
 	}
 	vars := make([]ptx.Var[ptx.B32], words)
@@ -89,18 +89,17 @@ func (r *residentRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	return raw
 }
 
-// shiftedWeights loads the words of weights for a part that is whole. The row does not
-// begin where a vector does, but the weights do: the elements are in two vectors of
-// them, from which they are chosen. How far they are moved is the same in all the
-// row.
+// shiftedWeights loads the words of weights for a whole part of a misaligned row. The weights are
+// aligned, so the weights of the part are in two vectors, from which they are selected. The shift
+// is the same in the whole row.
 func (r *residentRow) shiftedWeights(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	if r.s.words() == 1 {
 		return r.shiftedWeightPair(w, p)
 	}
-	// The weights are there, if the row is not.
+	// The weights exist even if the row does not.
 	mine := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-4)
-	if p == 0 { // of vector 0, what is before it belongs to no element
+	if p == 0 { // no element uses the vector before vector 0: load vector 0 instead
 		before = w.At(r.place.Max(ptx.U(1)).Sub(ptx.U(1)).Mul(ptx.U(4))).Hint(ptx.ReadOnly)
 	}
 	var c [9]ptx.B32
@@ -110,8 +109,8 @@ func (r *residentRow) shiftedWeights(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	for j, v := range mine.Load4() {
 		c[4+j] = v
 	}
-	// In words, from word 4-skip on: of half words, from 4-skip/2 on, and where skip
-	// is odd half a word earlier.
+	// Select words from word 4-skip on. For 16-bit elements, select from word 4-skip/2 on, and if
+	// skip is odd, half a word earlier.
 	words := r.skip
 	if r.s.Type != op.F32 {
 		words = r.skip.Add(ptx.U(1)).Div(ptx.U(2))
@@ -139,12 +138,12 @@ func (r *residentRow) shiftedWeights(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	return v[:4]
 }
 
-// shiftedWeightPair is shifted where a vector is two elements of 16 bits: a row begins
-// with the first or the second of one.
+// shiftedWeightPair is shiftedWeights for vectors of two 16-bit elements. A row begins with the
+// first or the second element of a vector.
 func (r *residentRow) shiftedWeightPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	mine := w.At(r.place).Offset(p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-1)
-	if p == 0 { // of vector 0, what is before it belongs to no element
+	if p == 0 { // no element uses the vector before vector 0: load vector 0 instead
 		before = w.At(r.place.Max(ptx.U(1)).Sub(ptx.U(1))).Hint(ptx.ReadOnly)
 	}
 	second := mine.Load()

@@ -4,15 +4,15 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// sgemmSpec is a kernel: a tile, and how the operands lie in memory.
+// sgemmSpec specialises a kernel: a tile, and the layouts of the operands.
 type sgemmSpec struct {
 	sgemmTile
-	AlongA, AlongB bool // the sum's index is innermost: a that is not transposed, b that is
-	WideA, WideB   bool // the other index is innermost, of a multiple of four
+	AlongA, AlongB bool // the operand is K-major: a not transposed, b transposed
+	WideA, WideB   bool // the operand is not K-major, and rows are multiples of four elements
 	WideC          bool // rows of the result are multiples of four
 	Bias           bool
-	Part           bool // writes sums of a part of the terms, for another kernel to add
-	Long           bool // so many terms that they are added in parts
+	Part           bool // split-K: the kernel writes partials, which another kernel adds
+	Long           bool // the sum is too long for one accumulator: see inParts
 	key            string
 }
 
@@ -20,31 +20,31 @@ func (s sgemmSpec) panels() (a, b sgemmPanel) {
 	return sgemmPanel{s.Rows, s.Depth, s.threads(), s.AlongA, s.WideA}, sgemmPanel{s.Cols, s.Depth, s.threads(), s.AlongB, s.WideB}
 }
 
-// stage is the elements of a step of the sum in shared memory.
+// stage is the number of elements in a stage.
 func (s sgemmSpec) stage() int {
 	a, b := s.panels()
 	return a.size() + b.size()
 }
 
-// shared is the bytes of shared memory of a block.
+// shared is the size of a block's shared memory, in bytes.
 func (s sgemmSpec) shared() int {
 	return 4 * max(s.stage()*s.Stages, s.Rows*s.Cols*(s.Slices-1))
 }
 
-// sgemmOf is the parameters of a kernel, in order.
+// sgemmOf holds the parameters of a kernel, in order.
 type sgemmOf struct {
 	a, b, bias, out, parts ptx.Global[ptx.F32]
 	m, n, k                ptx.U32
-	across, down, band     ptx.U32 // tiles; band is how many rows of tiles are done together
-	pitchA, pitchB         ptx.U32 // from one row in memory to the next
-	linesA, linesB         ptx.U32 // of the operands in memory: m and n, or more
-	strideA, strideB       ptx.U32 // from one product to the next, 0 for one b for all
-	steps                  ptx.U32 // steps of the sum that a block does
-	run                    ptx.U32 // steps that are added up one after the other (Long)
-	one                    ptx.F32 // 1, which the assembler does not know
+	across, down, band     ptx.U32 // in tiles; band is the number of rows of tiles in a band: see place
+	pitchA, pitchB         ptx.U32 // row strides
+	linesA, linesB         ptx.U32 // rows of a and columns of b in memory: m and n, or more with padding
+	strideA, strideB       ptx.U32 // strides between products; strideB is 0 if all share one b
+	steps                  ptx.U32 // steps along K of a block
+	run                    ptx.U32 // steps in one run of inParts (Long)
+	one                    ptx.F32 // 1, as a value that the assembler does not know
 }
 
-// declare declares the parameters behind the operands.
+// declare declares the parameters after the operands.
 func (p *sgemmOf) declare(k *ptx.Kernel, s sgemmSpec, e *epilogue) *sink {
 	for _, w := range []struct {
 		to   *ptx.U32
@@ -69,8 +69,8 @@ func (p *sgemmOf) declare(k *ptx.Kernel, s sgemmSpec, e *epilogue) *sink {
 	return e.sink(k)
 }
 
-// buildSgemm writes the kernel: the recipe is the usual one of tiles that are
-// copied some steps ahead, and of numbers that threads read one term ahead.
+// buildSgemm writes the kernel: the usual software pipeline, which copies tiles some steps ahead to
+// shared memory and loads registers one term ahead.
 func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(s.Blocks)
@@ -103,7 +103,7 @@ func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	s.finish(k, &c.p, to, c.acc, c.slice, row.Add(myRow), col.Add(myCol))
 }
 
-// sgemmCode is the code of a kernel.
+// sgemmCode holds the values that the parts of the kernel share while it is built.
 type sgemmCode struct {
 	sgemmSpec
 	k      *ptx.Kernel
@@ -112,8 +112,8 @@ type sgemmCode struct {
 	shared ptx.Shared[ptx.F32]
 	t      ptx.U32
 
-	// Copies: where they begin, how far they have come, and how far a step is.
-	count        ptx.U32 // steps of the sum
+	// Copies: their first addresses, their progress, and the distance of a step.
+	count        ptx.U32 // number of steps along K
 	fromA, fromB ptx.Global[ptx.F32]
 	advA, advB   ptx.U32
 	ca, cb       sgemmCopies
@@ -123,18 +123,18 @@ type sgemmCode struct {
 	inSlice, slice   ptx.U32
 	readA, readB     ptx.Shared[ptx.F32]
 	acc              [][]ptx.Var[ptx.F32]
-	u, v             [2][]ptx.Var[ptx.F32] // terms of a and of b: this one and the next
+	u, v             [2][]ptx.Var[ptx.F32] // fragments of a and of b: the current term and the next
 	reading, writing ptx.Var[ptx.U32]      // stages in shared memory
 }
 
-// mine is the steps of each slice.
+// mine is the number of terms of each slice in a step.
 func (c *sgemmCode) mine() int { return c.Depth / c.Slices }
 
-// laneCols is the lanes of a warp next to each other.
+// laneCols is the number of lanes of a warp along a row.
 func (c *sgemmCode) laneCols() int { return 32 / c.LaneRows }
 
-// bringFirst starts the copies of the first steps of part of the sum of a product. All steps
-// of the whole sum are whole but the very first.
+// bringFirst starts the copies of the first steps of a part of K. Only the first step of the whole
+// sum may be partial.
 func (c *sgemmCode) bringFirst(pair, part, row, col ptx.U32) {
 	s, k, p := c.sgemmSpec, c.k, &c.p
 	all := p.k.Add(ptx.N(s.Depth - 1)).Div(ptx.N(s.Depth))
@@ -177,7 +177,7 @@ func (c *sgemmCode) bringFirst(pair, part, row, col ptx.U32) {
 	}
 }
 
-// advance returns how far n terms are in the operands.
+// advance returns the distance of n terms along K in each operand.
 func (c *sgemmCode) advance(n ptx.U32) (a, b ptx.U32) {
 	a, b = n, n
 	if !c.AlongA {
@@ -189,7 +189,7 @@ func (c *sgemmCode) advance(n ptx.U32) (a, b ptx.U32) {
 	return a, b
 }
 
-// placeThread returns the place of the thread in the tile.
+// placeThread returns the position of the thread in the tile.
 func (c *sgemmCode) placeThread() (row, col ptx.U32) {
 	s, t := c.sgemmSpec, c.t
 	c.inSlice = t
@@ -208,7 +208,7 @@ func (c *sgemmCode) placeThread() (row, col ptx.U32) {
 	return row, col
 }
 
-// newTerms declares the registers of sums and terms.
+// newTerms declares the registers of the accumulators and the fragments.
 func (c *sgemmCode) newTerms() {
 	zeros := func(n int) []ptx.Var[ptx.F32] {
 		v := make([]ptx.Var[ptx.F32], n)
@@ -226,7 +226,7 @@ func (c *sgemmCode) newTerms() {
 	}
 }
 
-// load reads term d of the stage at the given place into half h of the terms.
+// load loads term d of the stage at offset at to fragment h (0 or 1).
 func (c *sgemmCode) load(h, d int, at ptx.U32) {
 	a, b := c.readA.At(at), c.readB.At(at)
 	for i := 0; i < c.Own; i += 4 {
@@ -241,14 +241,14 @@ func (c *sgemmCode) load(h, d int, at ptx.U32) {
 	}
 }
 
-// next goes to the next stage, after the last one to the first.
+// next advances to the next stage of the ring.
 func (c *sgemmCode) next(at ptx.Var[ptx.U32]) {
 	ptx.AddTo(at, ptx.N(c.stage()))
 	at.Set(ptx.Select(at.Get().Eq(ptx.N(c.stage()*c.Stages)), ptx.U(0), at.Get()))
 }
 
-// turn multiplies step i of the sum while the next terms come from shared
-// memory and a later step comes from global memory.
+// turn multiplies step i while it loads the next terms from shared memory and copies a later step
+// from global memory.
 func (c *sgemmCode) turn(i ptx.U32) {
 	for d := range c.mine() {
 		h := d & 1
@@ -271,7 +271,7 @@ func (c *sgemmCode) turn(i ptx.U32) {
 		}
 		for i := range c.Own {
 			for j := range c.Wide {
-				if i&1 == 1 { // a turn at the end of a row changes one operand only
+				if i&1 == 1 { // alternate directions, so that at the end of a row only one operand changes
 					j = c.Wide - 1 - j
 				}
 				ptx.MulAddTo(c.acc[i][j], c.u[h][i].Get(), c.v[h][j].Get())
@@ -280,8 +280,8 @@ func (c *sgemmCode) turn(i ptx.U32) {
 	}
 }
 
-// place returns the first row and column of the block: bands of rows of tiles,
-// column by column, so that blocks that run together share operands in L2.
+// place returns the first row and column of the block. Blocks are numbered column by column in
+// bands of tile rows, so that blocks that run at the same time share operands in L2.
 func (s sgemmSpec) place(k *ptx.Kernel, p *sgemmOf) (row, col ptx.U32) {
 	id := k.Special(ptx.CtaidX)
 	wholeBand := p.band.Mul(p.across)
@@ -291,8 +291,8 @@ func (s sgemmSpec) place(k *ptx.Kernel, p *sgemmOf) (row, col ptx.U32) {
 	return top.Add(inBand.Rem(height)).Mul(ptx.N(s.Rows)), inBand.Div(height).Mul(ptx.N(s.Cols))
 }
 
-// finish adds the bias and stores what the thread has: quads of rows from row and
-// of columns from col on.
+// finish adds the bias and stores the thread's results: groups of four rows from row on, by groups
+// of four columns from col on.
 func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[ptx.F32], slice, row, col ptx.U32) {
 	pair, laneCols := k.Special(ptx.CtaidZ), 32/s.LaneRows
 	first := pair.Mul(p.m)
@@ -300,9 +300,9 @@ func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[p
 		first = k.Special(ptx.CtaidY).MulAdd(k.Special(ptx.NctaidZ), pair).Mul(p.m)
 	}
 	put := func(r, c ptx.U32, x []ptx.F32) {
-		// A vector store needs consecutive registers. Multiplying by 1 copies the sums to
-		// such registers, so that the sums themselves can be in registers where the
-		// operands of a multiply-add are in different banks.
+		// A vector store needs consecutive registers. Multiplying by 1 copies the sums to such
+		// registers. The sums themselves can then be in registers chosen to avoid bank conflicts of
+		// multiply-adds.
 		for j := range x {
 			x[j] = x[j].Mul(p.one)
 		}
@@ -349,9 +349,9 @@ func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[p
 	}
 }
 
-// lanePlace returns the row and the column of a lane in a warp of so many rows.
-// Shared memory serves 16 bytes a lane in quarters of a warp, and quarters that
-// want the same at once: neighbouring lanes therefore share a column.
+// lanePlace returns the row and the column of a lane in a warp with the given number of rows.
+// Shared memory serves accesses of 16 bytes by quarters of a warp, and merges quarters that read
+// the same addresses. Therefore adjacent lanes share a column.
 func lanePlace(lane ptx.U32, rows int) (row, col ptx.U32) {
 	switch rows {
 	case 4:
@@ -362,9 +362,9 @@ func lanePlace(lane ptx.U32, rows int) (row, col ptx.U32) {
 	return lane.Div(ptx.N(32 / rows)), lane.Rem(ptx.N(32 / rows))
 }
 
-// inParts is turn for all steps, where after every p.run steps what was added up
-// is put aside in p.parts: a float32 that adds very many terms one after the other
-// is further off than the operation allows.
+// inParts runs turn for all steps. After every p.run steps it moves the accumulators to p.parts and
+// starts again from 0, because the rounding errors of one long float32 sum would exceed the
+// tolerance.
 func (s sgemmSpec) inParts(k *ptx.Kernel, acc [][]ptx.Var[ptx.F32], t, count ptx.U32, p *sgemmOf, turn func(i ptx.U32)) {
 	block := k.Special(ptx.CtaidZ).MulAdd(k.Special(ptx.NctaidY), k.Special(ptx.CtaidY)).MulAdd(k.Special(ptx.NctaidX), k.Special(ptx.CtaidX))
 	aside := p.parts.At(block.Mul(ptx.N(s.Rows * s.Cols * s.Slices)).Add(t))
@@ -391,11 +391,11 @@ func (s sgemmSpec) inParts(k *ptx.Kernel, acc [][]ptx.Var[ptx.F32], t, count ptx
 	})
 }
 
-// gather adds the sums of the slices: each slice gets all of Own/Slices rows of
-// every thread, and adds them in the order of the slices.
+// gather adds the sums of the slices. Each slice collects Own/Slices rows of every thread and adds
+// them in the order of the slices.
 func (s sgemmSpec) gather(k *ptx.Kernel, acc [][]ptx.Var[ptx.F32], t, slice ptx.U32, shared ptx.Shared[ptx.F32]) {
 	own, quads := s.Own/s.Slices, s.Wide/4
-	// Place of what slice f has for slice g: for each g those of the others.
+	// Offset of the sums that slice f passes to slice g.
 	place := func(f, g int) int {
 		if f > g {
 			f--

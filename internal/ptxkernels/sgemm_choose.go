@@ -2,26 +2,26 @@ package ptxkernels
 
 import "math"
 
-// A way costs what its slowest multiprocessor does, and what the launches beside
-// it cost. All numbers are cycles of a multiprocessor, as they were measured on an
-// H200; other devices differ in speed, but little in what pays.
+// The cost of a schedule is the time of its slowest multiprocessor plus the time of the other
+// launches. All numbers are cycles of a multiprocessor, measured on an H200. Other devices have
+// other speeds, but mostly the same fastest schedules.
 const (
-	startCycles  = 6000 // until a grid multiplies, and from the last product to the end
-	launchCycles = 4000 // of another launch
-	cycleBytes   = 1500 // that all multiprocessors together move in a cycle
+	startCycles  = 6000 // from the launch to the first product, and from the last product to the end
+	launchCycles = 4000 // cost of an additional launch
+	cycleBytes   = 1500 // bytes that all multiprocessors together move in a cycle
 )
 
-// maxSplit is among how many blocks a sum is divided at most.
+// maxSplit is the largest split of K.
 const maxSplit = 24
 
-// maxScratch is the elements that a way may want for what saves time only.
+// maxScratch is the largest number of elements in a temporary of an optional schedule.
 const maxScratch = 1 << 28
 
-// rated is a tile and how well it does.
+// rated is a tile and its measured speed.
 type rated struct {
 	sgemmTile
-	rate  float64 // of the multiply-adds that a multiprocessor can do, with all its blocks
-	alone float64 // likewise with a single block
+	rate  float64 // fraction of the peak multiply-adds of a multiprocessor, with all its blocks
+	alone float64 // the same with a single block
 }
 
 // choose returns the schedule with the lowest cost.
@@ -50,7 +50,7 @@ func (q *sgemmRequest) schedules(f func(w sgemmSchedule, cost float64)) {
 	}
 }
 
-// cost returns the cycles that a way takes, or 0 if it makes no sense.
+// cost estimates the cycles of a schedule. It returns 0 for schedules that cannot be useful.
 func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
 	p, split := q.p, w.Split
 	if split > 1 && split*p.Batch*p.M*p.N > maxScratch {
@@ -61,9 +61,9 @@ func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
 	for i, o := range []struct {
 		lines, batch int
 		along        bool
-		across       int // lines of the other operand that each number meets in a tile
+		across       int // products for each loaded number in a tile
 	}{{p.M, p.Batch, !q.o.TransA, t.Cols}, {p.N, p.Batch, q.o.TransB, t.Rows}} {
-		// Copies of single numbers cost the more the fewer products each is for.
+		// Copies of single numbers cost more if each is used for fewer products.
 		slow := 0.0
 		switch {
 		case o.along && p.K%4 != 0:
@@ -89,12 +89,12 @@ func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
 	rounds, rest := n/t.Blocks, n%t.Blocks
 	sum += float64(rounds*t.Blocks) * work / rate
 	if rest > 0 {
-		// Each block uses a part of what those before it leave unused.
+		// Each additional block uses a fraction of the capacity that the others leave unused.
 		sum += float64(rest) * work / (rate * (1 - math.Pow(1-alone/rate, float64(rest))))
 	}
 	sum += 1000 * float64(rounds+min(rest, 1))
 	if n := ceil(each, t.run(q.terms)); t.long(each, q.terms) {
-		// Blocks that start together put their sums aside, and get them back, together.
+		// Blocks that start together also spill and reload their accumulators together.
 		sum += float64(6*(n-1)*min(blocks, t.Blocks*q.d.Multiprocessors)*t.Rows*t.Cols*t.Slices) / cycleBytes
 	}
 	if split > 1 {

@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// product is the sizes of a product that is timed.
+// product has the sizes of a product to measure.
 type product struct{ m, k, n int }
 
 func (p product) String() string { return fmt.Sprintf("%dx%dx%d", p.m, p.k, p.n) }
@@ -31,7 +31,7 @@ func (p product) request(o op.MatMulOpts) *portable.Request {
 		Out: []portable.Array{{Type: op.F32, Shape: op.Shape{p.m, p.n}}}}
 }
 
-// bench is memory for products of up to so many elements in an operand.
+// bench has device memory for products.
 type bench struct {
 	*gpu
 	a, b      []float32
@@ -73,7 +73,7 @@ func newBench(t testing.TB, n int) *bench {
 	return x
 }
 
-// launcher returns what launches a plan over the memory of the bench.
+// launcher returns a function that launches a plan with the memory of the bench.
 func (x *bench) launcher(p *Plan) (func() error, error) {
 	b := &buffers{}
 	b.arrays[portable.InputRef] = []cu.Ptr{x.da, x.db}
@@ -134,8 +134,8 @@ func (x *bench) verify(p product, o op.MatMulOpts, f func() error) error {
 	return nil
 }
 
-// best returns the least time of a call in several measurements that take about
-// so long each.
+// best returns the shortest time of a call in several measurements; each measurement lasts about
+// the duration each.
 func (x *bench) best(f func() error, each time.Duration, times int) (time.Duration, error) {
 	minimum := time.Duration(math.MaxInt64)
 	n := 1
@@ -168,7 +168,7 @@ func (x *bench) best(f func() error, each time.Duration, times int) (time.Durati
 	return minimum, nil
 }
 
-// sgemmProducts are the measured sizes: multiples of tiles, and others.
+// sgemmProducts are the sizes to measure: multiples of tiles, and others.
 var sgemmProducts = []product{
 	{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192},
 	{1000, 1000, 1000}, {4095, 1023, 2049}, {777, 3333, 1555}, {8192, 64, 8192}, {8192, 8192, 64}, {3001, 1111, 5003}, {513, 8191, 513},
@@ -177,7 +177,7 @@ var sgemmProducts = []product{
 func TestGPUSgemm(t *testing.T) {
 	x := newBench(t, 1<<24)
 	for _, p := range []product{{1, 1, 1}, {9, 9, 9}, {100, 7, 300}, {129, 1025, 65}, {640, 480, 320}, {1023, 1021, 1019}, {65, 5000, 33}, {2049, 100, 2047}, {300, 20000, 20}, {12, 3000, 3000}, {777, 3333, 1555}} {
-		one := rand.IntN(4) // of the layouts, in short tests
+		one := rand.IntN(4) // short tests run one of the layouts
 		for i := range 4 {
 			if testing.Short() && (i != one || p.m*p.k*p.n > 1<<28) {
 				continue

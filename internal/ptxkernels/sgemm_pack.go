@@ -4,16 +4,15 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// packSpec is a kernel that lays a matrix out as large tiles are copied fastest:
-// the sum's index outermost, and rows that begin at multiples of 16 bytes. It
-// transposes, or copies into longer rows, and reads and writes once what the
-// product reads many times.
+// packSpec is a kernel that copies a matrix to the layout from which tiles are copied fastest: K is
+// the outer axis, and rows begin at multiples of 16 bytes. It transposes (Turn) or pads rows. The
+// copy pays off because the product reads the matrix many times.
 type packSpec struct{ Turn bool }
 
 const packTile = 32
 
-// maxLaidOut is the blocks that a grid has along its second and third axes: as many
-// matrices, and twice as many times packTile rows, are laid out at once.
+// maxLaidOut is the largest size of a grid along its second and third axes. It limits the number of
+// matrices in one launch, and the number of rows to 2*packTile*maxLaidOut.
 const maxLaidOut = 65535
 
 var packKernels = map[packSpec]*Kernel{
@@ -21,11 +20,11 @@ var packKernels = map[packSpec]*Kernel{
 	{true}:  {Name: "pack_turned", Target: ptx.SM75, Block: [3]uint32{packTile * 8, 1, 1}, Build: func(k *ptx.Kernel) { buildPack(k, true) }},
 }
 
-// packedPitch is the elements from one row of a packed matrix to the next.
+// packedPitch is the row stride of a packed matrix, in elements.
 func packedPitch(n int) int { return ceil(n, 4) * 4 }
 
-// layOut returns the launch that lays out batch matrices of rows and columns:
-// transposed if turn, in rows of [packedPitch] that end in zeros.
+// layOut returns the launch that packs batch matrices, and transposes them if turn. Rows have the
+// stride [packedPitch] and are padded with zeros.
 func layOut(from, to Arg, rows, columns, batch int, turn bool) Stage {
 	pitch := packedPitch(columns)
 	if turn {
@@ -34,7 +33,7 @@ func layOut(from, to Arg, rows, columns, batch int, turn bool) Stage {
 	return layOutIn(pitch, from, to, rows, columns, batch, turn)
 }
 
-// layOutIn is layOut to rows that are pitch elements apart.
+// layOutIn is layOut with the row stride pitch.
 func layOutIn(pitch int, from, to Arg, rows, columns, batch int, turn bool) Stage {
 	gridRows, gridColumns := rows, pitch
 	if turn {
@@ -45,7 +44,7 @@ func layOutIn(pitch int, from, to Arg, rows, columns, batch int, turn bool) Stag
 		Args: []Arg{from, to, word(uint32(rows)), word(uint32(columns)), word(uint32(pitch))}}
 }
 
-// buildPack: a block has 64 rows of 32 columns.
+// buildPack writes the kernel. A block copies 64 rows of 32 columns.
 func buildPack(k *ptx.Kernel, turn bool) {
 	const high = 2 * packTile
 	k.Block(packTile*8, 1, 1)
@@ -76,7 +75,7 @@ func buildPack(k *ptx.Kernel, turn bool) {
 		}
 		return
 	}
-	// One element more in a row keeps those of a column in different banks.
+	// A padding of one element puts the elements of a column into different banks.
 	tile := ptx.SharedArray[ptx.F32](k, "tile", packTile*(high+1))
 	for i := range v {
 		tile.At(x.MulAdd(ptx.N(high+1), y.Add(ptx.N(8*i)))).Store(v[i].Get())

@@ -13,12 +13,11 @@ import (
 
 func init() { register(planSgemm, op.MatMul) }
 
-// sgemmSchedule is a way to compute a product: a tile, and how many blocks share the
-// sum of each.
+// sgemmSchedule is the schedule of a product: a tile, the split of K, and the operands to pack.
 type sgemmSchedule struct {
 	sgemmTile
 	Split int
-	Pack  [2]bool // a, b are laid out first
+	Pack  [2]bool // whether a and b are packed first: see packSpec
 }
 
 func (w sgemmSchedule) String() string {
@@ -34,19 +33,19 @@ func (w sgemmSchedule) String() string {
 	return s
 }
 
-// exactTerms is how many terms a float32 adds up one after the other within the
-// tolerance of sums, less what adding the parts needs.
+// exactTerms is the number of terms that one float32 accumulator can add within the tolerance of
+// sums, with a margin for the sum of the runs.
 const exactTerms = 768
 
-// run is how many steps of a tile add up so many terms.
+// run returns the number of steps of a tile in which an accumulator adds the given number of terms.
 func (t sgemmTile) run(terms int) int { return terms * t.Slices / t.Depth }
 
-// long reports whether so many steps are more than float32 adds up one after the
-// other: sums are put aside then after each run.
+// long reports whether the given number of steps is too long for one accumulator; then the kernel
+// uses inParts.
 func (t sgemmTile) long(steps, terms int) bool { return steps > t.run(terms)*4/3 }
 
-// sgemmTiles are the tiles that are chosen among. The rates of the last two, for
-// products of few rows or columns, are estimates; the others were measured.
+// sgemmTiles are the candidate tiles. The rates were measured, except for the last two, which are
+// for products of few rows or columns; their rates are estimates.
 var sgemmTiles = []rated{
 	{sgemmTile{Rows: 128, Cols: 128, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 3, Blocks: 2}, 0.815, 0.74},
 	{sgemmTile{Rows: 128, Cols: 64, Depth: 16, Own: 8, Wide: 8, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 3}, 0.79, 0.55},
@@ -77,7 +76,7 @@ func sgemmKernel(s sgemmSpec, e *epilogue) *Kernel {
 	return k
 }
 
-// sgemmRequest is a product that is to be planned.
+// sgemmRequest is a product to plan.
 type sgemmRequest struct {
 	*portable.Request
 	d     *Device
@@ -90,14 +89,14 @@ type sgemmRequest struct {
 func newSgemm(r *portable.Request, d *Device) (*sgemmRequest, error) {
 	q := &sgemmRequest{Request: r, d: d, terms: exactTerms, o: op.MatMulOptsOf(&r.Attrs)}
 	if r.In[0].Type != op.F32 || d.Target < ptx.SM80 {
-		return nil, unsupported("float32 on sm_80 alone")
+		return nil, unsupported("sgemm needs float32 operands and sm_80")
 	}
 	var err error
 	if q.p, err = op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape}); err != nil {
 		return nil, err
 	}
 	if q.p.SharedB && !q.o.TransA {
-		// The products share B: stack the rows of A to one taller product.
+		// The products share B: stack the matrices A to one taller product.
 		q.p.M, q.p.Batch = q.p.Batch*q.p.M, 1
 	}
 	if q.p.K == 0 || q.p.K > 1<<22 || q.p.M > 1<<24 || q.p.N > 1<<24 || q.p.Batch > 1<<15 {
@@ -120,7 +119,7 @@ func planSgemm(r *portable.Request, d *Device) (*Plan, error) {
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
-// plan is the launches of a way.
+// plan returns the plan with schedule w.
 func (q *sgemmRequest) plan(w sgemmSchedule) (*Plan, error) {
 	p, t := q.p, w.sgemmTile
 	plan := &Plan{Variant: w.String()}
@@ -174,18 +173,18 @@ func (q *sgemmRequest) plan(w sgemmSchedule) (*Plan, error) {
 	return plan, nil
 }
 
-// operandLayout is an operand as the kernel finds it in memory.
+// operandLayout is the layout of an operand in memory.
 type operandLayout struct {
 	array  Arg
-	along  bool // the sum's index is innermost
-	wide   bool // rows are multiples of 16 bytes, of lines of the result
-	lines  int  // that memory has
-	pitch  int  // from one row to the next
-	stride int  // from one matrix to the next
+	along  bool // K-major
+	wide   bool // not K-major, and rows are multiples of 16 bytes
+	lines  int  // number of lines in memory
+	pitch  int  // row stride
+	stride int  // stride between matrices
 }
 
-// lay returns operand i of lines of the result, laid out anew if the way asks for
-// that and it does any good.
+// lay returns the layout of operand i. If w packs the operand, and it is not in the packed layout
+// yet, lay adds the launch that packs it. lines is the number of rows or columns of the result.
 func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, plan *Plan) operandLayout {
 	k := q.p.K
 	if !w.Pack[i] || !along && lines%4 == 0 {
@@ -205,7 +204,7 @@ func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, pla
 	return operandLayout{array: to, wide: true, lines: pitch, pitch: pitch, stride: k * pitch}
 }
 
-// temporary adds a temporary of n elements of four bytes.
+// temporary adds a temporary of n 4-byte elements.
 func (p *Plan) temporary(n int) Arg {
 	p.Scratch = append(p.Scratch, 4*int64(n))
 	return scratch(len(p.Scratch) - 1)

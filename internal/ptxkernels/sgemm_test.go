@@ -30,7 +30,7 @@ func sgemmTrial(b, m, k, n int, o op.MatMulOpts, bias bool) *trial {
 	return newTrial(op.MatMul, o.Attrs(), op.F32, values...)
 }
 
-// runSgemm computes the trial in a way, adding so many terms at a time.
+// runSgemm computes the trial with schedule w. terms replaces exactTerms.
 func runSgemm(g *rig, c *trial, w sgemmSchedule, terms int) error {
 	r, err := c.request()
 	if err != nil {
@@ -80,7 +80,7 @@ func TestSgemmTiles(t *testing.T) {
 	}
 }
 
-// TestSgemm computes products in the way that is chosen for them.
+// TestSgemm computes products with the chosen schedules.
 func TestSgemm(t *testing.T) {
 	for _, c := range [][4]int{{1, 9, 9, 9}, {1, 65, 1, 67}, {3, 33, 40, 31}, {1, 16, 1100, 12}, {1, 130, 20, 260}, {2, 9, 260, 70}} {
 		for i := range 8 {
@@ -94,7 +94,7 @@ func TestSgemm(t *testing.T) {
 			sgemmTrial(c[0], c[1], c[2], c[3], o, i&4 != 0).must(t, []Device{h200, a100}[rand.IntN(2)])
 		}
 	}
-	// One b for many a, whose rows are those of one product or not.
+	// Many a share one b; they are stacked to one product unless a is transposed.
 	for _, trans := range []bool{false, true} {
 		a := normal(3, 17, 19)
 		n := 19
@@ -105,7 +105,7 @@ func TestSgemm(t *testing.T) {
 	}
 }
 
-// TestSgemmChoice: for sizes that were measured the fastest way is chosen.
+// TestSgemmChoice requires that the planner chooses the fastest schedule for sizes that were measured.
 func TestSgemmChoice(t *testing.T) {
 	for _, c := range []struct {
 		m, k, n int
@@ -139,12 +139,12 @@ func TestSgemmMutants(t *testing.T) {
 			return s[:i] + strings.Replace(s[i:], m.old, m.new, 1)
 		}}
 		if err := runSgemm(g, sgemmTrial(1, 130, 100, 70, op.MatMulOpts{}, false), sgemmSchedule{sgemmTile: sgemmTiles[0].sgemmTile, Split: 1}, 1000); err == nil {
-			t.Errorf("%s: nothing was found", m.name)
+			t.Errorf("%s: no finding", m.name)
 		}
 	}
 }
 
-// TestSgemmAssembles: no tile needs more registers than it may have.
+// TestSgemmAssembles requires that ptxas spills no registers of any tile.
 func TestSgemmAssembles(t *testing.T) {
 	for _, tile := range sgemmTiles {
 		for _, k := range []int{512, 8192} {
@@ -168,8 +168,8 @@ func TestSgemmAssembles(t *testing.T) {
 	}
 }
 
-// TestSgemmSpecial checks that infinities and NaN reach their own row or column and no other,
-// including those at the ends of rows and columns, where tiles are padded.
+// TestSgemmSpecial checks that infinities and NaN reach their own row or column and no other, also
+// at the ends of rows and columns, where tiles are padded.
 func TestSgemmSpecial(t *testing.T) {
 	for i := range 4 {
 		for _, pack := range [][2]bool{{}, {true, true}} {

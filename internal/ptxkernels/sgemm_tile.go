@@ -6,21 +6,20 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// sgemmTile is how a product of float32 matrices is cut. A block computes Rows by
-// Cols of the result and walks the sum in steps of Depth, which it holds in shared
-// memory Stages times over. A thread has Own by Wide of the result, in quads of
-// four by four, and the lanes of a warp stand LaneRows by 32/LaneRows.
+// sgemmTile is the tiling of a float32 product. A block computes Rows x Cols of the result, in
+// steps of Depth along K; shared memory holds Stages steps. A thread computes Own x Wide of the
+// result, in quads of 4 x 4. The lanes of a warp are arranged as LaneRows x 32/LaneRows.
 //
-// What limits such a kernel is the number of instructions that a multiprocessor
-// starts: one multiply-add a cycle needs all of them. A thread with 8 by 16 of
-// the result loads 24 numbers for 128 multiply-adds, 6 instructions.
+// The issue rate of instructions limits such a kernel: at the peak rate, every issued instruction
+// is a multiply-add. A thread with 8 x 16 results loads 24 numbers with 6 instructions for 128
+// multiply-adds.
 type sgemmTile struct {
 	Rows, Cols, Depth int
 	Own, Wide         int
 	LaneRows          int
-	Slices            int // groups of threads that share the steps of the sum, each its part of every step
+	Slices            int // groups of threads that divide each step along K
 	Stages            int
-	Blocks            int // that are to fit on a multiprocessor
+	Blocks            int // minimum number of blocks on a multiprocessor
 }
 
 func (t sgemmTile) String() string {
@@ -31,22 +30,21 @@ func (t sgemmTile) String() string {
 	return s
 }
 
-// group is the threads of a slice.
+// group is the number of threads in a slice.
 func (t sgemmTile) group() int { return t.Rows * t.Cols / (t.Own * t.Wide) }
 
 func (t sgemmTile) threads() int { return t.group() * t.Slices }
 
-// sgemmPanel is one operand's part of a stage: lines of the result's rows or
-// columns, Depth of each, kept so that neighbouring lines are neighbours.
+// sgemmPanel is the part of a stage for one operand: depth elements of each line, which is a row or
+// a column of the result. Shared memory has adjacent lines in adjacent words.
 type sgemmPanel struct {
 	lines, depth, threads int
-	along                 bool // memory has the sum's index innermost: lines are transposed on their way
-	wide                  bool // lines come in fours of 16 bytes; not if along
+	along                 bool // global memory is K-major: the copies transpose
+	wide                  bool // copies of 16 bytes load four lines; not if along
 }
 
-// pitch is the distance between steps of the sum in shared memory. Transposed
-// lines are written by 8 steps and 4 lines at once, which four elements more put
-// into 32 different banks.
+// pitch is the stride of positions along K in shared memory. Transposing copies write 8 positions
+// of 4 lines at once; a padding of four elements puts them into 32 different banks.
 func (p sgemmPanel) pitch() int {
 	if p.along {
 		return p.lines + 4
@@ -56,18 +54,18 @@ func (p sgemmPanel) pitch() int {
 
 func (p sgemmPanel) size() int { return p.depth * p.pitch() }
 
-// sgemmCopies is a thread's copies of a panel: sources are offsets from the
-// block's first line at the first step.
+// sgemmCopies holds a thread's copies of a panel. Sources are offsets from the block's first line
+// at the first position along K.
 type sgemmCopies struct {
 	panel sgemmPanel
-	from  []ptx.U32 // offsets, one for each line or step that the thread copies from
+	from  []ptx.U32 // offsets of the lines (along) or of the positions along K that the thread copies
 	to    ptx.Shared[ptx.F32]
-	step  ptx.U32 // the thread's first step
+	step  ptx.U32 // the thread's first position along K
 }
 
-// copies returns the copies of thread t of lines that are so many elements apart
-// if along, else of steps that are. There are count lines from the block's first
-// on; others are copied from the last.
+// copies returns the copies of thread t. stride is the stride of lines if along, otherwise of
+// positions along K. Only count lines exist from the block's first line on; lines after them repeat
+// the last one.
 func (p sgemmPanel) copies(k *ptx.Kernel, t, stride, count ptx.U32, shared ptx.Shared[ptx.F32]) sgemmCopies {
 	c := sgemmCopies{panel: p}
 	last := count.Sub(ptx.U(1))
@@ -91,9 +89,9 @@ func (p sgemmPanel) copies(k *ptx.Kernel, t, stride, count ptx.U32, shared ptx.S
 		}
 		c.to = shared.At(c.step.MulAdd(ptx.N(p.pitch()), line))
 	default:
-		// A quotient that the assembler does not see through, as a shift: where it
-		// knows the step of all threads to be 0, it keeps what it adds to addresses
-		// in registers that the tile of 64 by 64 has not.
+		// Hide the divisor from the assembler. If it knew that the position of all threads is 0, it
+		// would keep the increments of addresses in registers, and the tile of 64 by 64 has none to
+		// spare.
 		line := t.Rem(ptx.N(p.lines))
 		c.step = t.Div(ptx.NewVar(k, ptx.N(p.lines)).Get())
 		l := line.Min(last)
@@ -105,7 +103,7 @@ func (p sgemmPanel) copies(k *ptx.Kernel, t, stride, count ptx.U32, shared ptx.S
 	return c
 }
 
-// atOnce is how many lines (along) or steps the block copies at once.
+// atOnce is the number of lines (along) or positions along K that the block copies at once.
 func (p sgemmPanel) atOnce() int {
 	switch {
 	case p.along:
@@ -116,7 +114,7 @@ func (p sgemmPanel) atOnce() int {
 	return p.threads / p.lines
 }
 
-// fits reports whether the copies come out even.
+// fits reports whether all threads have the same number of copies.
 func (p sgemmPanel) fits() bool {
 	n, of := p.atOnce(), p.depth
 	if p.along {
@@ -125,8 +123,8 @@ func (p sgemmPanel) fits() bool {
 	return n > 0 && of%n == 0 && p.depth%8 == 0
 }
 
-// bring starts the copies of a step of the sum that begins at src, to a place of
-// the stages. Steps from have on become zeros.
+// bring starts the copies of a step, which begins at src, to offset stage. Positions along K from
+// have on become zeros.
 func (c *sgemmCopies) bring(src ptx.Global[ptx.F32], stage, have ptx.U32) {
 	to, p := c.to.At(stage), c.panel
 	bytes := 4
@@ -151,7 +149,7 @@ func (c *sgemmCopies) bring(src ptx.Global[ptx.F32], stage, have ptx.U32) {
 	}
 }
 
-// bringAll is bring of whole steps, or of none.
+// bringAll is bring for a whole step, or for a step of zeros if some is false.
 func (c *sgemmCopies) bringAll(src ptx.Global[ptx.F32], stage ptx.U32, some ptx.Pred) {
 	to, p := c.to.At(stage), c.panel
 	bytes := 4

@@ -7,33 +7,32 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Products of a large matrix w and a few vectors, at most skinnyVectors: reading w
-// once is all that counts. There are two kernels, as either index of w may be
-// innermost in memory, and they differ in which way threads share a sum.
+// These kernels multiply a large matrix w by at most skinnyVectors vectors. Reading w once
+// dominates the time. There is a kernel for each layout of w: K-major or not. They differ in how
+// threads share a sum.
 
-// skinnyVectors is for how many vectors a multiprocessor keeps up with memory.
+// skinnyVectors is the largest number of vectors for which memory bandwidth limits the kernels.
 const skinnyVectors = 8
 
-// skinnySpec is a kernel for lines of w, which are rows of the result if Across is
-// false and columns otherwise.
+// skinnySpec specialises a kernel. Lines of w are rows of the result, or columns if Across is set.
 type skinnySpec struct {
 	Type    op.DType
 	Vectors int
-	Along   bool // the sum's index is innermost in w
-	AlongX  bool // likewise in the vectors
-	Width   int  // elements of w in one load
-	Lines   int  // that a team has at once (Along)
-	Lanes   int  // of a team within a warp (Along)
+	Along   bool // w is K-major
+	AlongX  bool // the vectors are K-major
+	Width   int  // elements of w in a load
+	Lines   int  // lines that a team processes at once (Along)
+	Lanes   int  // lanes of a team in a warp (Along)
 	Team    int  // warps of a team (Along): one if Lanes is not 32
 	Across  bool
 	Bias    bool
-	Part    bool // sums of a part of the terms, for another kernel to add
+	Part    bool // split-K: the kernel writes partials, which another kernel adds
 	key     string
 }
 
 const (
 	skinnyThreads = 256
-	skinnyAhead   = 4 // loads of w that a thread has under way, for each of its lines
+	skinnyAhead   = 4 // loads of w in flight in a thread, for each of its lines
 )
 
 var skinnies struct {
@@ -60,17 +59,17 @@ func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
 	return k
 }
 
-// skinnyOf is what both kernels begin with.
+// skinnyOf holds the values that both kernels use.
 type skinnyOf struct {
 	s           skinnySpec
 	w, x        ptx.Global[ptx.U32]
 	lines, k    ptx.U32
-	pitch       ptx.U32 // from one vector to the next, if AlongX
-	from, to    ptx.U32 // the terms of this block
+	pitch       ptx.U32 // stride of vectors, if AlongX
+	from, to    ptx.U32 // range of terms of this block
 	pair        ptx.U32
 	bias, parts ptx.Global[ptx.U32]
 	sink        *sink
-	first       ptx.U32 // number of the pair's result, or of the part's
+	first       ptx.U32 // index of the first result of the product, or of the partial
 }
 
 func newSkinny(k *ptx.Kernel, s skinnySpec, e *epilogue) *skinnyOf {
@@ -101,7 +100,7 @@ func newSkinny(k *ptx.Kernel, s skinnySpec, e *epilogue) *skinnyOf {
 	return o
 }
 
-// elementAt points to element i of an array of type t.
+// elementAt returns the address of element i of an array of type t.
 func elementAt(t op.DType, p ptx.Global[ptx.U32], i ptx.U32) ptx.Global[ptx.U32] {
 	if t.Size() == 4 {
 		return p.At(i)
@@ -109,7 +108,7 @@ func elementAt(t op.DType, p ptx.Global[ptx.U32], i ptx.U32) ptx.Global[ptx.U32]
 	return ptx.Cast[ptx.U32](ptx.Cast[ptx.U16](p).At(i))
 }
 
-// vector loads n neighbours, up to 16 bytes in one access.
+// vector loads n adjacent elements, up to 16 bytes with one access.
 func vector(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.F32 {
 	if n != 8 {
 		var y []ptx.F32
@@ -148,7 +147,7 @@ func (o *skinnyOf) put(line ptx.U32, vector int, v ptx.F32) {
 	o.sink.setRow(row, col, i, v)
 }
 
-// terms loads n neighbouring terms of all vectors, from j on, a multiple of n.
+// terms loads n adjacent terms of all vectors, from j on. j is a multiple of n.
 func (o *skinnyOf) terms(j ptx.U32, n int) [][]ptx.F32 {
 	s := o.s
 	y := make([][]ptx.F32, s.Vectors)
@@ -171,8 +170,8 @@ func (o *skinnyOf) terms(j ptx.U32, n int) [][]ptx.F32 {
 	return y
 }
 
-// buildSkinnyRows: the lanes of a team, which is a warp, a part of it or several,
-// walk along a line or a few.
+// buildSkinnyRows writes the kernel for a K-major w. The lanes of a team iterate along one line or
+// a few lines. A team is a warp, a part of a warp or several warps.
 func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	o := &skinnyRows{skinnyOf: newSkinny(k, s, e), k: k}
 	t := k.Special(ptx.TidX)
@@ -188,17 +187,17 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	o.finish(o.total())
 }
 
-// skinnyWarps is the warps of a block.
+// skinnyWarps is the number of warps in a block.
 const skinnyWarps = skinnyThreads / 32
 
-// skinnyRows is the code of buildSkinnyRows. There are several sums of each line and vector where
-// there is room, which shortens the chains of additions.
+// skinnyRows is the code of buildSkinnyRows. If registers allow, each line and vector has several
+// accumulators, which shortens the chains of additions.
 type skinnyRows struct {
 	*skinnyOf
 	k          *ptx.Kernel
 	warp, lane ptx.U32
-	place      ptx.U32 // of the lane in its team
-	line       ptx.U32 // the first of the team
+	place      ptx.U32 // index of the lane in its team
+	line       ptx.U32 // first line of the team
 	sums       [][][]ptx.Var[ptx.F32]
 }
 
@@ -265,7 +264,7 @@ func (o *skinnyRows) total() (total []ptx.F32) {
 	return total
 }
 
-// finish adds up what the warps of a team have, and stores it.
+// finish adds the sums of the warps of a team and stores the results.
 func (o *skinnyRows) finish(total []ptx.F32) {
 	k, s := o.k, o.s
 	store := func() {
@@ -299,16 +298,16 @@ func (o *skinnyRows) finish(total []ptx.F32) {
 	})
 }
 
-// buildSkinnyColumns: neighbouring lanes have neighbouring lines, a few each, and
-// the warps of a block share the terms.
+// buildSkinnyColumns writes the kernel for a w that is not K-major. Each lane has a few lines,
+// adjacent lanes have adjacent lines, and the warps of a block divide the terms.
 func buildSkinnyColumns(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	o := newSkinny(k, s, e)
 	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
 	warps := skinnyWarps
 	warp := t.Shr(ptx.U(5))
 	left := k.Special(ptx.CtaidX).Mul(ptx.N(32 * s.Width))
-	// Lanes beyond the matrix, whole ones as there is a multiple of Width lines,
-	// load what others load.
+	// Lanes beyond the matrix load the last lines again. The number of lines is a multiple of
+	// Width, so no lane is partly beyond it.
 	line := left.Add(lane.Mul(ptx.N(s.Width))).Min(o.lines.Sub(ptx.N(s.Width)))
 	sums := make([][]ptx.Var[ptx.F32], s.Vectors)
 	for v := range sums {

@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// BenchmarkGPUSkinny times products with vectors, n = 0 for one, beside the bytes
-// of the matrix. It checks them first.
+// BenchmarkGPUSkinny checks and measures products with vectors (n = 0 is a matrix-vector product),
+// and reports the bytes of the matrix per second.
 func BenchmarkGPUSkinny(b *testing.B) {
 	x := newBench(b, 8192*8192)
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ type skinnyRequest struct {
 	e                *epilogue
 }
 
-// newSkinny returns the request if it is one.
+// newSkinnyRequest returns the request, or an error if r is not such a product.
 func newSkinnyRequest(r *portable.Request, d *Device) (*skinnyRequest, error) {
 	q := &skinnyRequest{Request: r, d: d, x: 1, batch: 1}
 	s := &q.spec
@@ -74,8 +74,8 @@ func planSkinny(r *portable.Request, d *Device) (*Plan, error) {
 	return q.plan(), nil
 }
 
-// plan chooses how the work is cut: so that there are some blocks for every
-// multiprocessor, and no thread adds too many terms one after the other.
+// plan chooses the split of the work. Every multiprocessor should get some blocks, and no
+// accumulator may add too many terms.
 func (q *skinnyRequest) plan() *Plan {
 	s := q.spec
 	enough := 4 * q.d.Multiprocessors
@@ -104,8 +104,8 @@ func (q *skinnyRequest) plan() *Plan {
 	} else {
 		blocks, each = ceil(q.lines, 32*s.Width), skinnyThreads/32
 	}
-	// A thread has at least 16 loads, and the sum is divided at the beginnings of
-	// vectors.
+	// Parts of the sum are multiples of unit terms: a thread has at least 16 loads, and parts begin
+	// at vectors.
 	const unit = 64
 	minimum := 16 * each
 	if s.Along {
@@ -123,7 +123,7 @@ func (q *skinnyRequest) plan() *Plan {
 	p := &Plan{Variant: fmt.Sprintf("skinny*%d", split)}
 	x, pitch, strideX := input(q.x), q.k, q.strideX
 	if s.Along && !s.AlongX && s.Vectors > 2 && s.Type == op.F32 {
-		// Lanes that have neighbouring terms would be far apart in x.
+		// Otherwise lanes with adjacent terms would read x with a large stride.
 		pitch, s.AlongX = packedPitch(q.k), true
 		n := q.batch
 		if strideX == 0 {

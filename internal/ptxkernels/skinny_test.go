@@ -9,7 +9,7 @@ import (
 
 func TestSkinny(t *testing.T) {
 	small := h200
-	small.Multiprocessors = 2 // so that lines of a few hundred are many
+	small.Multiprocessors = 2 // so that a few hundred lines are enough
 	for _, typ := range []op.DType{op.F32, op.F16, op.BF16} {
 		for _, trans := range []bool{false, true} {
 			for _, c := range [][2]int{{1, 1}, {3, 7}, {64, 64}, {257, 130}, {5, 3001}, {3, 4096}, {1032, 72}, {70, 1026}} {
@@ -51,8 +51,8 @@ func TestSkinny(t *testing.T) {
 	}
 }
 
-// TestSkinnyBarrier: without the barrier before sums are added, the emulator
-// finds the race.
+// TestSkinnyBarrier removes the barrier before the sums are added and requires that the emulator
+// detects the race.
 func TestSkinnyBarrier(t *testing.T) {
 	for _, trans := range []bool{false, true} {
 		a := normal(4, 2048)
@@ -61,7 +61,7 @@ func TestSkinnyBarrier(t *testing.T) {
 		}
 		g := &rig{device: h200, mutate: func(s string) string { return strings.Replace(s, "bar.sync", "// bar.sync", 1) }}
 		if err := newTrial(op.MatVec, op.MatVecOpts{Trans: trans}.Attrs(), op.F32, a, normal(2048)).run(g); err == nil {
-			t.Errorf("transposed %v: nothing was found", trans)
+			t.Errorf("transposed %v: no finding", trans)
 		}
 	}
 }

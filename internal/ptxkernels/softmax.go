@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// softmax computes softmax and log_softmax. NaN, +Inf, and -Inf where there is
-// nothing else, give NaN as greatest or in the sum, and so in the whole row.
+// softmax computes softmax and log_softmax. A row that contains NaN or +Inf, or only -Inf, becomes
+// NaN: the greatest element or the sum is NaN then.
 func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
@@ -16,12 +16,12 @@ func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
 	t.run(x, y, float32(math.Inf(-1)), func(resident []*residentRow) { t.softmax(resident, y) })
 }
 
-// softmax is what a team does with rows that it holds.
+// softmax computes the resident rows of a group.
 func (t *rowGroup) softmax(resident []*residentRow, y *sink) {
 	s, ninf := t.s, float32(math.Inf(-1))
 	largest := make([]ptx.F32, len(resident))
 	sum := make([]ptx.F32, len(resident))
-	scale := make([]ptx.F32, len(resident)) // of what is kept
+	scale := make([]ptx.F32, len(resident)) // factors of the kept exponentials
 	if s.Parts != secondOfParts {
 		largest, sum = t.exponentials(resident)
 	}
@@ -30,7 +30,7 @@ func (t *rowGroup) softmax(resident []*residentRow, y *sink) {
 		if !ok {
 			return
 		}
-		// What is kept was divided by the greatest of the part.
+		// The kept exponentials are relative to the greatest element of the part.
 		scale[0] = expRow(op.F32, partMax(largest[0]).Sub(all[0].Float())).Div(all[1].Float())
 		largest[0], sum[0] = all[0].Float(), all[1].Float()
 	} else {
@@ -59,12 +59,12 @@ func (t *rowGroup) softmax(resident []*residentRow, y *sink) {
 	}
 }
 
-// reciprocal returns 1/sum of the exponentials of a row: 1 or more, or NaN, of
-// which the fast instruction is within an ulp. The exact one has a branch.
+// reciprocal returns 1/sum. The sum of the exponentials of a row is at least 1, or NaN, so the
+// error of the approximate instruction is at most 1 ulp. The exact reciprocal has a branch.
 func reciprocal(sum ptx.F32) ptx.F32 { return sum.RcpApproxFlush() }
 
-// exponentials returns the greatest elements of what is held of rows and the sums
-// of the exponentials of the differences from them, which softmax keeps.
+// exponentials returns the greatest resident element of each row, and the sum of the exponentials
+// of the differences from it. For softmax it keeps the exponentials in place of the elements.
 func (t *rowGroup) exponentials(resident []*residentRow) (largest, sum []ptx.F32) {
 	s, ninf := t.s, float32(math.Inf(-1))
 	largest, sum = make([]ptx.F32, len(resident)), make([]ptx.F32, len(resident))
@@ -98,7 +98,7 @@ func (t *rowGroup) exponentials(resident []*residentRow) (largest, sum []ptx.F32
 	return largest, t.reduce(sum, ptx.F32.Add)
 }
 
-// max returns the greatest element of what the thread holds.
+// max returns the greatest element of the row that the thread holds.
 func (r *residentRow) max() ptx.F32 {
 	ninf := float32(math.Inf(-1))
 	largest := ptx.F(ninf)
@@ -125,13 +125,14 @@ func (r *residentRow) max() ptx.F32 {
 	return largest.MaxNaN(foldRow(unpackRow(r.s.Type, []ptx.B32{two}), ptx.F32.MaxNaN))
 }
 
-// partMax returns what is subtracted of a part whose greatest element is most. A
-// part of -Inf alone has a sum of 0: it is not said that the row is such.
+// partMax returns the number to subtract from the elements of a part whose greatest element is
+// largest. For a part of only -Inf it is 0, so that the sum is 0 and not NaN: other parts of the
+// row may have finite elements.
 func partMax(largest ptx.F32) ptx.F32 {
 	return ptx.Select(largest.Eq(ptx.F(float32(math.Inf(-1)))), ptx.F(0), largest)
 }
 
-// mergeExponentials combines greatest elements and sums of two parts.
+// mergeExponentials merges the greatest elements and the sums of two parts.
 func mergeExponentials(a, b []ptx.B32) []ptx.B32 {
 	largest := a[0].Float().MaxNaN(b[0].Float())
 	top := partMax(largest)
@@ -147,18 +148,19 @@ func foldRow[T any](v []T, f func(a, b T) T) T {
 	return f(foldRow(v[:len(v)/2], f), foldRow(v[len(v)/2:], f))
 }
 
-// log2e is the logarithm of e, and what float32 loses of it.
+// log2e is the logarithm of e to base 2, and log2eLow its rounding error in float32.
 const (
 	log2e    = float32(math.Log2E)
 	log2eLow = float32(math.Log2E - float64(log2e))
 )
 
-// expRow returns e**d, d at most 0 or NaN, of a difference of elements of a type.
-// The exponent of 2 is rounded, which for a large one is much of the result; where
-// elements are float32, the difference was rounded as well, and the tolerance has
-// room for one of the two: so the rest is found and multiplied in. What flushes
-// subnormal results is one instruction, without it is four: of float16 they are 0
-// anyway, of bfloat16 the root of the result is none.
+// expRow returns e**d, where d is a difference of elements of type t, at most 0 or NaN. It computes
+// 2**(d*log2e). Rounding a large exponent causes a large relative error of the result. For float32
+// elements, the difference d was rounded too, and the tolerance allows only one of the two errors;
+// so expRow computes the rounding error of the exponent and corrects the result. An ex2 that
+// flushes subnormal results is one instruction, otherwise ex2 takes four. The flush is harmless for
+// float16, where such results round to 0, and for bfloat16, where the square root of the result is
+// computed first and is not subnormal.
 func expRow(t op.DType, d ptx.F32) ptx.F32 {
 	switch t {
 	case op.F16:
@@ -167,13 +169,13 @@ func expRow(t op.DType, d ptx.F32) ptx.F32 {
 		root := d.Fma(ptx.F(log2e/2), d.Mul(ptx.F(log2eLow/2))).Ex2ApproxFlush()
 		return root.Mul(root)
 	}
-	d = d.MaxNaN(ptx.F(-256)) // so that -Inf has a rest
+	d = d.MaxNaN(ptx.F(-256)) // so that the rest of -Inf is not NaN
 	p := d.Mul(ptx.F(log2e))
 	rest := d.Fma(ptx.F(log2eLow), d.Fma(ptx.F(log2e), p.Neg()))
 	e := p.Ex2Approx()
 	return e.Fma(rest.Mul(ptx.F(math.Ln2)), e)
 }
 
-// expTerm is expRow for a term of a sum of elements of 16 bits: what it is off by where
-// d is large is less than what the greatest term, 1, is off by.
+// expTerm is expRow for a term of a sum of 16-bit elements. Its error for large |d| is less than
+// the error of the greatest term, which is 1.
 func expTerm(d ptx.F32) ptx.F32 { return d.Mul(ptx.F(log2e)).Ex2ApproxFlush() }

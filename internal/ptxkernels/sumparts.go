@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// sumSpec is a kernel that adds the parts of sums.
+// sumSpec specialises a kernel that adds the partials of split-K.
 type sumSpec struct {
 	Type       op.DType // of bias
 	Wide, Bias bool
@@ -19,8 +19,8 @@ var partSums struct {
 	cache map[sumSpec]*Kernel
 }
 
-// sumParts returns the launch that adds so many parts of a result of all elements
-// in rows of n, bias of type t, and finishes it.
+// sumParts returns the launch that adds split partials of a result with all elements in rows of n,
+// adds a bias of type t, and applies the epilogue.
 func sumParts(t op.DType, all, n, split int, bias bool, parts Arg, e *epilogue) Stage {
 	s := sumSpec{t, n%4 == 0, bias, e.key}
 	args := []Arg{parts, word(uint32(all)), word(uint32(n)), word(uint32(split))}
@@ -45,8 +45,8 @@ func sumParts(t op.DType, all, n, split int, bias bool, parts Arg, e *epilogue) 
 	return Stage{Kernel: k, Grid: [3]uint32{uint32(ceil(threads, 256)), 1, 1}, Args: args, Zero: -1}
 }
 
-// buildSumParts adds parts of sums, in their order, one or four neighbours a
-// thread.
+// buildSumParts writes the kernel. It adds the partials in order; a thread adds one element or four
+// adjacent elements.
 func buildSumParts(k *ptx.Kernel, s sumSpec, e *epilogue) {
 	k.Block(256, 1, 1)
 	from := ptx.GlobalParam[ptx.F32](k, "parts")
@@ -64,7 +64,7 @@ func buildSumParts(k *ptx.Kernel, s sumSpec, e *epilogue) {
 	k.ReturnIf(i.Ge(all))
 	var sum []ptx.Var[ptx.F32]
 	at := ptx.NewVar(k, i.MulWide(ptx.U(1)))
-	// add adds the next parts, whose loads are under way together.
+	// add adds the next partials. Their loads overlap.
 	add := func(parts int) {
 		var v [][]ptx.F32
 		for range parts {

@@ -18,9 +18,9 @@ type candidate struct {
 // maxCandidates limits how many schedules are worth measuring: those with the lowest estimates.
 const maxCandidates = 16
 
-// Variants returns the names of the schedules from which [For] chooses for r, its own choice first, then by their
-// estimated cost. There are none for a request with one schedule. A request with one of the names, in Variant or in
-// Tuning, gets this schedule.
+// Variants returns the names of the schedules from which [For] chooses for r, its own choice first,
+// then by their estimated cost. It returns no names for a request with only one schedule. To select
+// a schedule, put its name into the request's Variant or Tuning.
 func Variants(r *portable.Request, d Device) ([]string, error) {
 	var list []candidate
 	d.candidates = &list
@@ -37,8 +37,9 @@ func Variants(r *portable.Request, d Device) ([]string, error) {
 	return names, nil
 }
 
-// preferred returns the schedule that r names, else the one that was measured to be fast for such requests, else
-// best, which has the lowest estimate of those that each visits.
+// preferred returns the schedule that r names; if there is none, the one that was measured to be
+// the fastest for such requests; otherwise best, which has the lowest estimate among the schedules
+// that each visits.
 func preferred[S fmt.Stringer](r *portable.Request, d *Device, best S, each func(f func(s S, cost float64))) S {
 	if d.candidates != nil {
 		*d.candidates = append(*d.candidates, candidate{best.String(), math.Inf(-1)})

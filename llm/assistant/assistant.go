@@ -11,8 +11,8 @@
 //	}
 //
 // [Assistant.Generate] is the general form: a prompt or messages, sampling, strings that end the
-// text, a grammar, and the count of tokens. Several goroutines may generate at a time: the tokens
-// of all are computed in one pass, and prompts that begin alike are computed once.
+// text, a grammar, and the count of tokens. Several goroutines may generate at a time: one pass
+// computes the tokens of all of them, and a common beginning of prompts is computed once.
 package assistant
 
 import (
@@ -36,24 +36,25 @@ var ErrNoTemplate = errors.New("the model has no chat template")
 // ErrRequest is wrapped by errors about requests that contradict themselves.
 var ErrRequest = errors.New("invalid request")
 
-// Options are how a model is opened. The zero value is the default.
+// Options has the options of [Open]. The zero value is the default.
 type Options struct {
-	// Model has the options of [llm.Open]. The cache is for at least Parallel sessions.
+	// Model has the options of [llm.Open]. The cache has room for at least Parallel sessions.
 	Model llm.Options
-	// Parallel is how many texts are generated at once; one where it is 0. More wait.
+	// Parallel is the number of texts that are generated at once; 0 means 1. Further texts wait.
 	Parallel int
-	// Draft, if not nil, is a smaller model with the same vocabulary, which guesses DraftTokens tokens at a time, as
-	// [llm.Sampling.Draft] says; the texts do not change. Requests with a Lookup or Draft of their own use that. The draft
-	// model needs a cache for Parallel sessions (llm.Options.Sessions). The caller closes it after the Assistant.
+	// Draft, if not nil, is a smaller model with the same vocabulary, which guesses DraftTokens
+	// tokens at a time, as [llm.Sampling.Draft] says; the texts do not change. A request's own
+	// Lookup or Draft takes precedence. The draft model needs a cache for Parallel sessions
+	// (llm.Options.Sessions). The caller closes it after the Assistant.
 	Draft       *llm.Model
 	DraftTokens int
-	// Template is the chat template; the one of the file where it is empty.
+	// Template is the chat template; "" means the template in the file.
 	Template string
 	// Limits are the limits of the template.
 	Limits chat.Limits
 }
 
-// Assistant is a model that is open. Its methods are safe for concurrent use.
+// Assistant is an open model. Its methods are safe for concurrent use.
 type Assistant struct {
 	model     *llm.Model
 	scheduler *llm.Scheduler
@@ -61,11 +62,11 @@ type Assistant struct {
 	template  *chat.Template
 	limits    chat.Limits
 	name      string
-	turn      chan struct{} // holds a value for each text that is generated
+	turn      chan struct{} // holds a value for each text that is being generated
 	prefixes  prefixes
 
 	draftScheduler *llm.Scheduler
-	drafts         chan *llm.Session // of Options.Draft, one for each text that may be generated; nil without
+	drafts         chan *llm.Session // sessions of Options.Draft, one for each parallel text; nil without Draft
 	draftTokens    int
 
 	vocabulary func() *grammar.Vocabulary
@@ -82,10 +83,10 @@ func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Ass
 	return Load(ctx, dev, f, o)
 }
 
-// Load is [Open] of a file that is open. It does not use the file afterwards.
+// Load is [Open] for an open file. It does not use the file after it returns.
 func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Assistant, error) {
 	if o.Parallel < 0 {
-		return nil, fmt.Errorf("assistant: %d texts at once, want 1 or more, or 0 for 1: %w", o.Parallel, ErrRequest)
+		return nil, fmt.Errorf("assistant: Parallel is %d, want 1 or more, or 0 for 1: %w", o.Parallel, ErrRequest)
 	}
 	o.Parallel = max(o.Parallel, 1)
 	a := &Assistant{limits: o.Limits, turn: make(chan struct{}, o.Parallel)}
@@ -131,12 +132,12 @@ func (a *Assistant) closeDrafts() {
 		case s := <-a.drafts:
 			_ = s.Close()
 			a.drafts <- s
-		default: // a text has taken it, and gives it back
+		default: // a text uses the session and will return it
 		}
 	}
 }
 
-// giveDraft takes a session of the draft model back from a text.
+// giveDraft returns a session of the draft model after a text.
 func (a *Assistant) giveDraft(s *llm.Session) {
 	a.drafts <- s
 	if a.prefixes.isClosed() {
@@ -144,7 +145,7 @@ func (a *Assistant) giveDraft(s *llm.Session) {
 	}
 }
 
-// newVocabulary returns the texts of all tokens for grammars; control tokens have no text.
+// newVocabulary returns the vocabulary for grammars. Control tokens have no text in it.
 func (a *Assistant) newVocabulary() *grammar.Vocabulary {
 	texts := make([][]byte, a.model.Config().Vocabulary)
 	for i := range min(len(texts), a.tokens.Size()) {
@@ -164,7 +165,7 @@ func (a *Assistant) Tokenizer() *tokenizer.Tokenizer { return a.tokens }
 // Template returns the chat template, or nil if the model has none.
 func (a *Assistant) Template() *chat.Template { return a.template }
 
-// Name returns the model's name by the file, or "".
+// Name returns the name of the model in the file, or "".
 func (a *Assistant) Name() string { return a.name }
 
 // Close waits for running passes and frees the model. Running generations end with [llm.ErrClosed].
@@ -190,7 +191,7 @@ func (a *Assistant) Encode(r *Request) ([]int32, error) {
 	case r.Chat == nil:
 		return a.tokens.Encode(r.Prompt, tokenizer.Options{AddSpecial: true}), nil
 	case r.Prompt != "":
-		return nil, fmt.Errorf("assistant: a prompt and messages exclude each other, give one of them: %w", ErrRequest)
+		return nil, fmt.Errorf("assistant: the request has both Prompt and Chat, want one of them: %w", ErrRequest)
 	case len(r.Chat.Messages) == 0:
 		return nil, fmt.Errorf("assistant: no messages: %w", ErrRequest)
 	case a.template == nil:

@@ -54,7 +54,7 @@ func all(t testing.TB, a *assistant.Assistant, r assistant.Request) (string, ass
 	return text.String(), last
 }
 
-// greedy has the model go on for n tokens, whatever it expects.
+// greedy returns options that generate exactly n tokens: they exclude the end token.
 func greedy(n int) llm.Sampling {
 	return llm.Sampling{MaxTokens: n, LogitBias: map[int32]float32{tinymodel.End: -1e9}}
 }
@@ -71,7 +71,7 @@ func TestGenerate(t *testing.T) {
 		want += string(a.Tokenizer().Piece(tok.ID))
 	}
 	s.Close()
-	for range 2 { // the second time the prompt is there already
+	for range 2 { // the second time the prompt is in the cache
 		text, last := all(t, a, assistant.Request{Prompt: "Once upon", Sampling: greedy(20)})
 		if text != want || last.Finish != assistant.Truncated || last.Usage.Prompt != 9 || last.Usage.Generated != 20 {
 			t.Errorf("%q, want %q; %+v", text, want, last)
@@ -99,7 +99,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGrammar has the random model write JSON that follows a schema.
+// TestGrammar checks that the grammar makes a random model write JSON that fits a schema.
 func TestGrammar(t *testing.T) {
 	a := open(t, assistant.Options{})
 	g, err := grammar.FromJSONSchema([]byte(`{"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}, "age": {"type": "integer", "minimum": 0, "maximum": 150}}, "required": ["name", "age"], "additionalProperties": false}`))
@@ -197,7 +197,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("long prompt: %v", err)
 		}
 	}
-	// A context that ends stops within a token, and one that is left too.
+	// Generation stops within a token when the context is cancelled or the caller leaves the loop.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got []error
@@ -227,7 +227,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestClosedWithDraft has texts begin after Close, which must not wait for a session of the draft model.
+// TestClosedWithDraft begins texts after Close. They must not wait for a session of the draft model.
 func TestClosedWithDraft(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {
@@ -245,11 +245,11 @@ func TestClosedWithDraft(t *testing.T) {
 	}
 	r := assistant.Request{Prompt: "once", Sampling: llm.Sampling{MaxTokens: 8}}
 	for range a.Generate(t.Context(), r) {
-		if err := a.Close(); err != nil { // while a text has one of the sessions
+		if err := a.Close(); err != nil { // while a text uses one of the sessions
 			t.Fatal(err)
 		}
 	}
-	if err := a.Close(); err != nil { // when no text has one
+	if err := a.Close(); err != nil { // while no text uses one
 		t.Fatal(err)
 	}
 	for range 3 {

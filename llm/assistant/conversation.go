@@ -14,7 +14,7 @@ import (
 type Conversation struct {
 	// Messages are the messages so far. They may be changed between calls of Say.
 	Messages []chat.Message
-	// Sampling says how answers are chosen.
+	// Sampling has the options for the answers.
 	Sampling llm.Sampling
 
 	a *Assistant
@@ -37,9 +37,9 @@ func (c *Conversation) Request(text string) Request {
 	return Request{Chat: &chat.Input{Messages: messages}, Sampling: c.Sampling}
 }
 
-// Say adds a message of the user and returns the answer, piece by piece, which becomes a message too:
-// also a part of it, where the caller leaves the loop. After an error, the conversation is as before.
-// See [Assistant.Generate] for errors.
+// Say adds a message of the user and returns the answer, piece by piece. It adds the answer as a
+// message too; if the caller leaves the loop, it adds the part that was returned. An error leaves
+// the conversation unchanged. See [Assistant.Generate] for errors.
 func (c *Conversation) Say(ctx context.Context, text string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		r := c.Request(text)

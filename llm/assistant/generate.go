@@ -16,50 +16,52 @@ import (
 
 // Request has the prompt and the options of a generation.
 type Request struct {
-	Prompt string      // the beginning of the text, or
-	Chat   *chat.Input // messages for the chat template, which ends where the assistant's answer begins
+	Prompt string      // the beginning of the text; or Chat
+	Chat   *chat.Input // messages for the chat template, whose output must end where the assistant's answer begins
 
-	// Sampling says how tokens are chosen, and how many at most. Its Mask comes before the grammar.
+	// Sampling has the options for choosing tokens, and their maximum number. Its Mask is applied
+	// before the grammar.
 	Sampling llm.Sampling
 	// Stop has strings that end the text. They are not part of it.
 	Stop []string
-	// Grammar, if not nil, has the text be one of the grammar.
+	// Grammar, if not nil, restricts the text to the grammar.
 	Grammar *grammar.Grammar
 }
 
-// Finish is why a text ended.
+// Finish is the reason why a text ended.
 type Finish string
 
 // The reasons. The values are the same as in OpenAI's interface.
 const (
-	Stopped   Finish = "stop"   // the model ended the text, a string of Stop came, or the grammar is complete
-	Truncated Finish = "length" // there are MaxTokens tokens, or the context is full
+	Stopped   Finish = "stop"   // the model ended the text, a string of Stop occurred, or the grammar is complete
+	Truncated Finish = "length" // MaxTokens was reached, or the context is full
 )
 
 // Usage counts tokens.
 type Usage struct {
-	Prompt    int // of the prompt
-	Cached    int // the number of these that were computed for an earlier request
+	Prompt    int // tokens of the prompt
+	Cached    int // tokens of the prompt that an earlier request has computed
 	Generated int
-	// Guessed is the number of tokens that a draft model or a lookup guessed, Confirmed how many of them were right.
+	// Guessed is the number of tokens that a draft model or a lookup guessed, and Confirmed the
+	// number of correct guesses.
 	Guessed, Confirmed int
 }
 
 // Piece is a part of a generated text.
 type Piece struct {
 	Text   string      // whole characters; may be empty
-	Tokens []llm.Token // chosen since the last piece; the text of the last of them may come with the next piece
+	Tokens []llm.Token // tokens chosen since the last piece; the text of the last token may be in the next piece
 	Finish Finish      // set in the last piece
-	Usage  Usage       // until now
+	Usage  Usage       // so far
 }
 
 // Generate returns the text that follows a prompt, piece by piece. The last piece has Finish set. An error comes with
 // the zero Piece and ends the sequence. When ctx is cancelled, the sequence ends within one token.
 //
 // # Errors
-//   - [ErrRequest], [ErrNoTemplate], and those of package chat for a request that is wrong.
+//   - [ErrRequest], [ErrNoTemplate] and the errors of package chat for an invalid request.
 //   - [llm.CapacityError] for a prompt that is longer than the context.
-//   - those of [llm.Session.Generate].
+//   - the errors of [llm.Session.Generate].
 //   - grammar errors if no token fits the grammar.
 func (a *Assistant) Generate(ctx context.Context, r Request) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
@@ -87,10 +89,10 @@ type generation struct {
 	a       *Assistant
 	r       *Request
 	stream  *tokenizer.Stream
-	pending string // text that may be the beginning of a string of Stop
+	pending string // text that may be the start of a string of Stop
 	usage   Usage
 	matcher *grammar.Matcher
-	matched int // generated tokens that the matcher has
+	matched int // number of generated tokens that the matcher has accepted
 }
 
 // run yields all pieces. It returns nil when the caller has left the loop.
@@ -108,7 +110,7 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 		o.Mask, o.Lookup = g.mask, 0
 	}
 	if o.Draft == nil && o.Lookup == 0 && g.a.drafts != nil {
-		o.Draft, o.DraftTokens = <-g.a.drafts, g.a.draftTokens // there is one for each turn
+		o.Draft, o.DraftTokens = <-g.a.drafts, g.a.draftTokens // there is one for each parallel text
 		defer func() { g.a.giveDraft(o.Draft) }()
 	}
 	for t, err := range s.Generate(ctx, prompt[cached:], o) {
@@ -139,7 +141,7 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 
 // finish yields the last piece.
 func (g *generation) finish(p Piece, why Finish, yield func(Piece, error) bool) error {
-	if len(p.Tokens) == 0 || p.Tokens[0].Stop { // no string of Stop has come
+	if len(p.Tokens) == 0 || p.Tokens[0].Stop { // no string of Stop has occurred
 		text, _ := g.text(g.stream.Flush())
 		p.Text += text + g.pending
 	}
@@ -148,8 +150,8 @@ func (g *generation) finish(p Piece, why Finish, yield func(Piece, error) bool) 
 	return nil
 }
 
-// text appends new text and returns the part that is certainly in the result, and whether a string of Stop ends the
-// result there.
+// text appends new text. It returns the part that is certain to be in the result, and whether a
+// string of Stop ends the result there.
 func (g *generation) text(new string) (string, bool) {
 	g.pending += new
 	first := -1
@@ -177,7 +179,7 @@ func (g *generation) text(new string) (string, bool) {
 	return text, false
 }
 
-// mask allows the tokens that the grammar accepts, and the tokens that end the text if it may end here.
+// mask allows the tokens that the grammar accepts and, if the text may end here, the tokens that end it.
 func (g *generation) mask(generated []int32, logits []float32) error {
 	if f := g.r.Sampling.Mask; f != nil {
 		if err := f(generated, logits); err != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/rayo-go/rayo/llm"
 )
 
-// prefixes keeps sessions that nobody uses, so that a prompt that begins as one of them
-// does need not be computed again.
+// prefixes keeps unused sessions, so that a prompt with the same beginning as one of them need not
+// be computed again.
 type prefixes struct {
 	mu     sync.Mutex
-	idle   []*llm.Session // the last used at the end
+	idle   []*llm.Session // in order of their last use
 	most   int
 	closed bool
 }
 
-// session returns a session that has the first tokens of a prompt, but not the last one, and how many of
-// them were computed for an earlier one.
+// session returns a session that has the longest known prefix of a prompt, without the last token.
+// cached is the number of tokens that an earlier prompt has computed.
 func (p *prefixes) session(sch *llm.Scheduler, prompt []int32) (s *llm.Session, cached int, err error) {
 	if len(prompt) == 0 {
 		return nil, 0, fmt.Errorf("assistant: the prompt has no tokens: %w", ErrRequest)
@@ -29,8 +29,8 @@ func (p *prefixes) session(sch *llm.Scheduler, prompt []int32) (s *llm.Session, 
 	return s, cached, nil
 }
 
-// longest returns a fork of the session that has most of the first tokens of a prompt, cut to
-// these, or nil.
+// longest returns a fork of the session with the longest common prefix with a prompt, truncated to
+// this prefix, or nil.
 func (p *prefixes) longest(prompt []int32) (*llm.Session, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *prefixes) longest(prompt []int32) (*llm.Session, int) {
 	return s, most
 }
 
-// common returns how many of the first tokens are the same.
+// common returns the length of the common prefix.
 func common(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -67,7 +67,7 @@ func common(a, b []int32) int {
 	return n
 }
 
-// keep keeps a session for later. Sessions that it continues are closed.
+// keep keeps a session for later. It closes kept sessions that are a prefix of it.
 func (p *prefixes) keep(s *llm.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +91,8 @@ func (p *prefixes) keep(s *llm.Session) {
 	}
 }
 
-// drop closes the session that was not used for longest, and reports whether there was one. The cache
-// calls it when it is full.
+// drop closes the least recently used session, and reports whether there was one. The cache calls
+// it when it is full.
 func (p *prefixes) drop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

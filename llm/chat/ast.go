@@ -1,6 +1,6 @@
 package chat
 
-// expr is an expression. Every node says its line.
+// expr is an expression. pos returns its line.
 type expr interface{ pos() int }
 
 type line int
@@ -34,7 +34,7 @@ type (
 	slice struct {
 		line
 		of              expr
-		from, to, steps expr // nil where left out
+		from, to, steps expr // nil if omitted
 	}
 	call struct {
 		line
@@ -66,7 +66,7 @@ type (
 	}
 	conditional struct {
 		line
-		cond, yes, no expr // no is nil without else
+		cond, yes, no expr // no is nil if there is no else
 	}
 )
 
@@ -91,13 +91,13 @@ type (
 	ifStmt struct {
 		line
 		conds  []expr
-		bodies [][]stmt // one more than conds if there is an else
+		bodies [][]stmt // has one more body than conds if there is an else
 	}
 	forStmt struct {
 		line
 		targets      []string
 		over         expr
-		only         expr // nil without if
+		only         expr // nil if there is no if
 		body, orElse []stmt
 	}
 	setStmt struct {
@@ -105,16 +105,16 @@ type (
 		targets []expr // names, or one attribute of a namespace
 		x       expr   // nil in a block
 		body    []stmt
-		filters []*filter // of a block
+		filters []*filter // filters of a block
 	}
 	macroStmt struct {
 		line
 		name     string
 		params   []string
-		defaults []expr // of the last parameters
+		defaults []expr // defaults of the last parameters
 		body     []stmt
 	}
-	// callStmt calls a macro which has the body as caller().
+	// callStmt calls a macro, which can output the body with caller().
 	callStmt struct {
 		line
 		call *call
@@ -132,6 +132,6 @@ type (
 	}
 	jump struct {
 		line
-		brk bool // break, or else continue
+		brk bool // break if true, otherwise continue
 	}
 )

@@ -1,5 +1,5 @@
-// Package chat renders the chat templates that language models come with, and finds tool calls
-// in what models answer.
+// Package chat renders the chat templates of language models, and finds tool calls in the answers
+// of models.
 //
 //	t, err := chat.Parse(source) // of the key tokenizer.chat_template of a GGUF file
 //	if err != nil { ... }
@@ -28,18 +28,18 @@ import (
 var (
 	ErrSyntax = errors.New("the template is malformed")
 	ErrRun    = errors.New("the template cannot go on")
-	ErrRaised = errors.New("the template refuses the input") // by raise_exception
+	ErrRaised = errors.New("the template refuses the input") // the template called raise_exception
 	ErrLimit  = errors.New("too large")
 	ErrInput  = errors.New("the input is not a value of a type that templates support")
 )
 
-// Error says in which line of a template something is wrong.
+// Error reports an error and its line in a template.
 type Error struct {
 	Line int
 	Err  error // wraps one of the errors of the package
 }
 
-// Error returns the line and the mistake.
+// Error returns the line and the error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("chat: line %d of the template: %v", e.Line, e.Err)
 }
@@ -52,19 +52,19 @@ type Message struct {
 	Role       string // system, user, assistant, tool
 	Content    string
 	Reasoning  string     // the assistant's reasoning; templates see it as reasoning_content
-	ToolCalls  []ToolCall // of the assistant
-	ToolCallID string     // of the call that a message of a tool answers
-	Name       string     // of the tool
+	ToolCalls  []ToolCall // calls of the assistant
+	ToolCallID string     // id of the call that a message of a tool answers
+	Name       string     // name of the tool
 }
 
-// ToolCall is a call of a function that a model asks for.
+// ToolCall is a call of a function that a model requests.
 type ToolCall struct {
 	ID        string
 	Name      string
 	Arguments json.RawMessage // an object
 }
 
-// Tool is a function that a model may ask for.
+// Tool describes a function that a model may call.
 type Tool struct {
 	Name        string
 	Description string
@@ -75,19 +75,19 @@ type Tool struct {
 type Input struct {
 	Messages            []Message
 	Tools               []Tool
-	AddGenerationPrompt bool   // the text ends where the assistant's begins
+	AddGenerationPrompt bool   // the output ends where the assistant's answer begins
 	BOS, EOS            string // texts of the tokens; bos_token and eos_token in templates
-	// Vars are other variables, enable_thinking for example, with values as encoding/json makes
-	// them. One with the name of a variable that the other fields give takes its place.
+	// Vars has additional variables, for example enable_thinking. The values have the types that
+	// encoding/json produces. They override the variables that the other fields define.
 	Vars map[string]any
-	Now  time.Time // for strftime_now; zero is the time of the call
+	Now  time.Time // for strftime_now; zero means the time of the call
 }
 
 // Limits are the limits of a template. A field of 0 means the default.
 type Limits struct {
-	Steps  int // of work; 5 million
-	Memory int // bytes of all values that it makes, 256 MiB
-	Output int // bytes, 16 MiB
+	Steps  int // steps of work; default 5 million
+	Memory int // bytes of all values that the template creates; default 256 MiB
+	Output int // bytes of output; default 16 MiB
 }
 
 func (l Limits) orDefault() Limits {
@@ -121,10 +121,10 @@ func Parse(source string) (*Template, error) {
 // Source returns the text of the template.
 func (t *Template) Source() string { return t.source }
 
-// Render returns the text that the template makes of the input. The error is an [Error] that wraps
-// [ErrRaised] with the template's words where it refuses the input, [ErrLimit] where it takes too
-// much, and [ErrRun] for other mistakes; or it wraps [ErrInput] where Vars, Arguments or Parameters
-// hold something that is no JSON.
+// Render returns the output of the template for the input. The error is an [Error] that wraps
+// [ErrRaised] with the template's message if the template rejects the input, [ErrLimit] if it
+// exceeds a limit, or [ErrRun] for other errors. The error wraps [ErrInput] if Vars, Arguments or
+// Parameters contain values that are not JSON.
 func (t *Template) Render(in *Input, limits Limits) (string, error) {
 	m, err := newMachine(in, limits)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestErrorLines has errors name the line.
+// TestErrorLines checks that errors contain the line.
 func TestErrorLines(t *testing.T) {
 	for _, c := range []struct {
 		source string
@@ -36,7 +36,7 @@ func TestErrorLines(t *testing.T) {
 	}
 }
 
-// TestLimits has templates that never end, or grow without end, be stopped.
+// TestLimits checks that templates stop that never end or grow without limit.
 func TestLimits(t *testing.T) {
 	for name, source := range map[string]string{
 		"steps":      "{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}",
@@ -157,7 +157,7 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
-// FuzzRender has no template panic, and none go beyond the limits.
+// FuzzRender checks that no template panics or exceeds the limits.
 func FuzzRender(f *testing.F) {
 	for _, c := range readGolden(f).Snippets {
 		f.Add(c.Template, "hello")
@@ -182,7 +182,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzToolCalls has no answer of a model panic, and all arguments be objects.
+// FuzzToolCalls checks that no answer causes a panic, and that all arguments are objects.
 func FuzzToolCalls(f *testing.F) {
 	f.Add(`<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>`)
 	f.Add(`[f(a=1, b={'x': [None]})]`)

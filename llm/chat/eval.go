@@ -123,7 +123,7 @@ func (m *machine) attribute(v, k value, dot bool) value {
 	return undefined{}
 }
 
-// index returns an index that counts from the end if it is below 0.
+// index resolves an index: negative indices count from the end.
 func index(i int64, n int) (int, bool) {
 	if i < 0 {
 		i += int64(n)
@@ -307,7 +307,7 @@ func (m *machine) contains(in, v value) bool {
 	return false
 }
 
-// arithmetic calculates, and joins strings and lists.
+// arithmetic applies an arithmetic operator. It also concatenates strings and lists.
 func (m *machine) arithmetic(op string, a, b value) value {
 	if x, ok := integer(a); ok {
 		if y, ok := integer(b); ok {

@@ -10,7 +10,7 @@ import (
 
 type filterFunc func(m *machine, v value, a *arguments) value
 
-// filters are what x|name calls.
+// filters has the functions for x|name.
 var filters map[string]filterFunc
 
 func init() {
@@ -38,7 +38,7 @@ func stringFilter(f func(string) string) filterFunc {
 	}
 }
 
-// title makes the first letter of each word a capital and the others small.
+// title converts the first letter of each word to upper case and the others to lower case.
 func title(s string) string {
 	inWord := false
 	return strings.Map(func(r rune) rune {
@@ -121,7 +121,7 @@ func reverse(m *machine, v value, _ *arguments) value {
 	return l
 }
 
-// path returns the attribute of an item that a path such as function.name leads to.
+// path returns the attribute of an item at a path such as function.name.
 func (m *machine) path(item, path value) value {
 	s, ok := path.(string)
 	if !ok {
@@ -207,7 +207,7 @@ func extreme(sign int) filterFunc {
 	}
 }
 
-// mapped applies a filter to each item, or takes an attribute of it.
+// mapped applies a filter to each item, or returns an attribute of each item.
 func mapped(m *machine, v value, a *arguments) value {
 	by := a.take(-1, "attribute", nil)
 	otherwise := a.take(-1, "default", nil)
@@ -244,7 +244,7 @@ func mapped(m *machine, v value, a *arguments) value {
 func selected(attribute, keep bool) filterFunc {
 	return func(m *machine, v value, a *arguments) value {
 		if !truth(v) {
-			return list(nil) // also without a test
+			return list(nil) // even if the test is missing
 		}
 		pos := a.pos
 		var by value

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// goldenCase is what Jinja makes of a template: see testdata/gen_golden.py.
+// goldenCase is a template and its output by Jinja: see testdata/gen_golden.py.
 type goldenCase struct {
 	Template     string  `json:"template"`
 	Conversation string  `json:"conversation"`
@@ -50,7 +50,7 @@ func readGolden(t testing.TB) (g goldenFile) {
 	return g
 }
 
-// now is the time that gen_golden.py has.
+// now is the time in gen_golden.py.
 var now = time.Date(2026, 3, 9, 14, 5, 7, 0, time.UTC)
 
 func render(source string, in *Input) (string, error) {
@@ -77,7 +77,7 @@ func (c goldenCase) check(t *testing.T, source string, in *Input) {
 	}
 }
 
-// TestSnippets has short templates give what Jinja makes of them.
+// TestSnippets compares the output of short templates with Jinja.
 func TestSnippets(t *testing.T) {
 	g := readGolden(t)
 	vars := map[string]any{}
@@ -89,7 +89,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// TestTemplates has templates in the style of models give what Jinja makes of them.
+// TestTemplates compares the output of templates in the style of models with Jinja.
 func TestTemplates(t *testing.T) {
 	g := readGolden(t)
 	inputs := map[string]*Input{}

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// maxInputDepth is how deep values of the input may be nested.
+// maxInputDepth is the maximum nesting of values of the input.
 const maxInputDepth = 100
 
-// converter makes values of templates; its first error sticks.
+// converter converts Go values to values of templates. It keeps its first error.
 type converter struct{ err error }
 
 func (c *converter) fail(format string, args ...any) value {
@@ -26,7 +26,7 @@ func (c *converter) fail(format string, args ...any) value {
 	return nil
 }
 
-// pairs returns a mapping; a value of nil leaves its key out.
+// pairs returns a mapping without the keys whose value is nil.
 func pairs(kv ...value) *dict {
 	d := newDict()
 	for i := 0; i < len(kv); i += 2 {
@@ -78,7 +78,7 @@ func (c *converter) tools(ts []Tool) value {
 	return l
 }
 
-// value makes a value of one of Go: of what encoding/json makes, and integers.
+// value converts a Go value of a type that encoding/json produces, or an integer.
 func (c *converter) value(v any, depth int) value {
 	if depth > maxInputDepth {
 		return c.fail("values are nested more than %d deep", maxInputDepth)
@@ -113,7 +113,7 @@ func (c *converter) value(v any, depth int) value {
 	return c.fail("%v of type %T", v, v)
 }
 
-// mapping makes a mapping with its keys in order.
+// mapping converts a Go map to a mapping with sorted keys.
 func (c *converter) mapping(r reflect.Value, depth int) value {
 	fields := map[string]any{}
 	for it := r.MapRange(); it.Next(); {
@@ -126,7 +126,7 @@ func (c *converter) mapping(r reflect.Value, depth int) value {
 	return d
 }
 
-// json makes a value of JSON, with the keys of objects in their order.
+// json converts JSON to a value. It keeps the order of the keys of objects.
 func (c *converter) json(raw []byte) value {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -52,7 +52,7 @@ func (l *lexer) add(kind tokenKind, text string) {
 	l.tokens = append(l.tokens, token{kind, text, l.line})
 }
 
-// advance moves on by n bytes.
+// advance consumes n bytes and returns them.
 func (l *lexer) advance(n int) string {
 	s := l.src[l.pos : l.pos+n]
 	l.line += strings.Count(s, "\n")
@@ -89,7 +89,7 @@ func (l *lexer) data() {
 	}
 }
 
-// keep returns what of a text between tags stays.
+// keep returns the text between tags without the white space that the tags remove.
 func (l *lexer) keep(text string, block bool, mark byte) string {
 	if mark == '-' {
 		return strings.TrimRightFunc(text, unicode.IsSpace)
@@ -154,7 +154,7 @@ func (l *lexer) tag(marked bool) {
 	}
 }
 
-// end passes the end of a tag and the white space that it takes.
+// end consumes the end of a tag and the white space that it removes.
 func (l *lexer) end(close string, trim, keep bool) {
 	l.advance(len(close))
 	rest := l.src[l.pos:]
@@ -198,8 +198,8 @@ func (l *lexer) raw(line int) bool {
 	}
 }
 
-// rawTag returns a function that returns the length of the rest of a tag of that name, or 0,
-// and whether it takes the white space behind it.
+// rawTag returns a function that returns the length of the rest of a tag of that name, or 0, and
+// whether the tag removes the white space after it.
 func rawTag(name string) func(s string) (n int, trim bool) {
 	return func(s string) (int, bool) {
 		rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\n"), name)
@@ -222,7 +222,7 @@ func (l *lexer) space() {
 
 var operators = []string{"//", "**", "==", "!=", "<=", ">="}
 
-// token reads a token that rest begins with.
+// token reads a token from the beginning of rest.
 func (l *lexer) token(rest string) {
 	c := rest[0]
 	switch {

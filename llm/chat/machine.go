@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// machine runs a template. Errors are panics with an *Error, which run recovers.
+// machine runs a template. Methods report errors by a panic with an *Error, which run recovers.
 type machine struct {
 	limits Limits
 	steps  int
@@ -18,11 +18,11 @@ type machine struct {
 	out    *strings.Builder
 }
 
-// scope holds variables. A loop and a macro have one of their own, most with few variables,
-// for which making a map takes longer than all else.
+// scope holds variables. Each loop and each macro call has its own scope. Most scopes have few
+// variables, and creating a map for them would dominate the time.
 type scope struct {
 	few    [4]variable
-	n      int // of few in use
+	n      int // number of elements of few in use
 	more   map[string]value
 	parent *scope
 }
@@ -85,15 +85,15 @@ func (m *machine) step(n int) {
 	}
 }
 
-// allocate counts memory that a value takes, before it is made. Memory is not given back:
-// the sum bounds the work, too.
+// allocate counts the memory of a value before the value is created. The count never decreases, so
+// it also bounds the work.
 func (m *machine) allocate(n int) {
 	if m.memory += n; m.memory > m.limits.Memory || n < 0 || m.memory < 0 {
 		m.raise(ErrLimit, "values take more than %d bytes", m.limits.Memory)
 	}
 }
 
-// deeper counts calls and values within one another.
+// deeper counts the nesting of calls and values.
 func (m *machine) deeper(n int) {
 	if m.depth += n; m.depth > maxDepth {
 		m.raise(ErrLimit, "calls or values more than %d deep", maxDepth)
@@ -108,7 +108,7 @@ func (m *machine) string(s string) string {
 
 const (
 	maxDepth  = 200
-	valueSize = 16 // of a value in a list
+	valueSize = 16 // bytes of a value in a list
 )
 
 // run runs a template.
@@ -118,7 +118,7 @@ func (m *machine) run(body []stmt) (err error) {
 	return nil
 }
 
-// flow is how a body ends.
+// flow says how a body ended.
 type flow uint8
 
 const (
@@ -195,7 +195,7 @@ func (m *machine) filtered(v value, fs []*filter, s *scope) value {
 	for _, f := range fs {
 		m.line = f.pos()
 		apply := filters[f.name]
-		if apply == nil { // Jinja, too, minds it only where the filter is reached
+		if apply == nil { // like Jinja, report an unknown filter only when it is executed
 			m.raise(ErrSyntax, "there is no filter %q", f.name)
 		}
 		v = apply(m, v, m.args(f.args, s))
@@ -215,7 +215,7 @@ func (m *machine) ifStmt(st ifStmt, s *scope) flow {
 	return onward
 }
 
-// loop is the variable of that name.
+// loop is the value of the variable loop.
 type loop struct {
 	items   list
 	i       int
@@ -250,7 +250,7 @@ func (m *machine) forStmt(st *forStmt, s *scope) flow {
 	return onward
 }
 
-// assign gives names an item, or the parts of one.
+// assign assigns an item to a name, or the elements of an item to several names.
 func (m *machine) assign(s *scope, names []string, item value) {
 	if len(names) == 1 {
 		s.set(names[0], item)
@@ -287,7 +287,7 @@ func (m *machine) iterate(v value) list {
 	return nil
 }
 
-// named returns what an error calls a value.
+// named returns the description of a value in errors.
 func (m *machine) named(v value) string {
 	if u, ok := v.(undefined); ok && u.name != "" {
 		return fmt.Sprintf("%q, which is undefined,", u.name)

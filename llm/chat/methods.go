@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// globals are the functions that a template has without a variable of the caller's.
+// globals has the predefined functions.
 var globals map[string]value
 
-// stringMethods and dictMethods are what s.name and d.name call.
+// stringMethods and dictMethods have the methods of strings and dicts.
 var (
 	stringMethods map[string]func(m *machine, s string, a *arguments) value
 	dictMethods   map[string]func(m *machine, d *dict, a *arguments) value
@@ -76,7 +76,7 @@ func init() {
 	}
 }
 
-// method returns the function of a value that has a name.
+// method returns the method of a value with the given name.
 func (m *machine) method(v value, name string) (value, bool) {
 	switch v := v.(type) {
 	case string:
@@ -91,7 +91,7 @@ func (m *machine) method(v value, name string) (value, bool) {
 	return nil, false
 }
 
-// strip returns a string without white space, or certain characters, at its beginning (1), end (2) or both (3).
+// strip removes white space, or the given characters, from the beginning (ends is 1), the end (2) or both (3).
 func (m *machine) strip(s string, a *arguments, ends int) value {
 	cut := unicode.IsSpace
 	if c, ok := a.take(0, "chars", nil).(string); ok {
@@ -144,7 +144,7 @@ func (m *machine) split(s string, a *arguments, right bool) value {
 	return m.strings(parts)
 }
 
-// affix asks for one beginning or end, or for any of a list.
+// affix reports whether a string has a prefix or suffix, or any of a list of them.
 func (m *machine) affix(s string, a *arguments, has func(s, affix string) bool) value {
 	switch x := a.take(0, "", nil).(type) {
 	case string:
@@ -181,7 +181,7 @@ func (m *machine) replace(s string, a *arguments) value {
 	return strings.Replace(s, old, by, times)
 }
 
-// format puts arguments in the place of {}, {0} and {name}.
+// format replaces {}, {0} and {name} by arguments.
 func (m *machine) format(s string, a *arguments) value {
 	var b strings.Builder
 	write := func(text string) {
@@ -223,7 +223,7 @@ func (m *machine) format(s string, a *arguments) value {
 	return b.String()
 }
 
-// find returns where a string is in another, counted in characters, or -1.
+// find returns the index of a substring, in characters, or -1.
 func (m *machine) find(s string, a *arguments, index func(s, sub string) int) value {
 	m.step(len(s) / 64)
 	n := index(s, m.text(a.take(0, "sub", "")))
@@ -305,7 +305,7 @@ func (m *machine) now() time.Time {
 	return m.in.Now
 }
 
-// timeFormats has what package time calls the conversions of strftime.
+// timeFormats maps conversions of strftime to layouts of package time.
 var timeFormats = map[byte]string{
 	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'e': "_2", 'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday", 'a': "Mon",
 	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05",
@@ -320,7 +320,7 @@ func strftime(t time.Time, format string) string {
 			continue
 		}
 		i++
-		if i+1 < len(format) && format[i] == '-' { // without zeros in front
+		if i+1 < len(format) && format[i] == '-' { // without leading zeros
 			i++
 			b.WriteString(strings.TrimLeft(t.Format(timeFormats[format[i]]), "0 "))
 		} else if f, ok := timeFormats[format[i]]; ok {
@@ -356,7 +356,7 @@ func (m *machine) loopAttribute(l *loop, name string) value {
 		return i == n-1
 	case "length":
 		return n
-	case "depth": // of recursive loops, which there are not
+	case "depth": // recursive loops are not supported
 		return int64(1)
 	case "depth0":
 		return int64(0)

@@ -10,10 +10,10 @@ import (
 // Limits of a template's source.
 const (
 	maxSource = 1 << 20
-	maxNested = 500 // expressions and statements within one another
+	maxNested = 500 // nesting of expressions and statements
 )
 
-// parser makes statements of tokens. A mistake is a panic with an *Error, which parse recovers.
+// parser converts tokens to statements. Methods report errors by a panic with an *Error, which parse recovers.
 type parser struct {
 	tokens []token
 	depth  int
@@ -38,7 +38,7 @@ func parse(src string) (body []stmt, err error) {
 	return body, nil
 }
 
-// catch recovers a mistake.
+// catch recovers an error.
 func catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -110,16 +110,16 @@ func (p *parser) end(close string) {
 	p.take()
 }
 
-// enter counts a level of nesting, which leave ends.
+// enter begins a level of nesting, and leave ends it.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxNested {
-		panic(&Error{Line: p.peek().line, Err: fmt.Errorf("%w: more than %d levels within one another", ErrLimit, maxNested)})
+		panic(&Error{Line: p.peek().line, Err: fmt.Errorf("%w: nested more than %d levels deep", ErrLimit, maxNested)})
 	}
 }
 
 func (p *parser) leave(n int) { p.depth -= n }
 
-// body parses statements up to a tag with one of the names that end it.
+// body parses statements up to a tag that ends a body.
 func (p *parser) body() (body []stmt) {
 	p.enter()
 	defer p.leave(1)
@@ -148,7 +148,7 @@ func (p *parser) body() (body []stmt) {
 // forbidden are the statements of Jinja that need a loader.
 var forbidden = map[string]bool{"include": true, "import": true, "from": true, "extends": true, "block": true}
 
-// statements parse the rest of a statement after its name.
+// statements has the functions that parse a statement after its name.
 var statements map[string]func(p *parser, at line) stmt
 
 func init() {
@@ -159,7 +159,7 @@ func init() {
 	}
 }
 
-// closed parses a body up to {% name and returns which of the names it was.
+// closed parses a body up to {% with one of the names, and returns this name.
 func (p *parser) closed(at line, names ...string) ([]stmt, string) {
 	p.end("%}")
 	body := p.body()

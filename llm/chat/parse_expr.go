@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// tuple parses an expression, or several with commas between, which are a list.
+// tuple parses an expression, or several expressions separated by commas, which form a list.
 func (p *parser) tuple() expr { return p.tupleOf((*parser).expr) }
 
 func (p *parser) tupleOf(item func(*parser) expr) expr {
@@ -44,12 +44,12 @@ func (p *parser) expr() expr {
 	return x
 }
 
-// operands parses operators of one precedence, the leftmost first.
+// operands parses left-associative operators of one precedence.
 func (p *parser) operands(operand func(*parser) expr, operators ...string) expr {
 	x := operand(p)
 	n := 0
 	for slices.ContainsFunc(operators, p.is) {
-		p.enter() // the tree gets deeper, though this function does not
+		p.enter() // the tree gets deeper although the parser does not recurse
 		n++
 		at, op := p.line(), p.take().text
 		x = binary{at, op, x, operand(p)}
@@ -111,7 +111,7 @@ func (p *parser) concat() expr  { return p.operands((*parser).product, "~") }
 func (p *parser) product() expr { return p.operands((*parser).power, "*", "/", "//", "%") }
 func (p *parser) power() expr   { return p.operands((*parser).filtered, "**") }
 
-// filtered parses a sign, or what filters, tests and calls follow.
+// filtered parses an operand with its sign, filters, tests and calls.
 func (p *parser) filtered() expr { return p.signed(true) }
 
 func (p *parser) signed(filters bool) expr {
@@ -183,7 +183,7 @@ func (p *parser) subscript(at line, x expr) expr {
 	return slice{at, x, parts[0], parts[1], parts[2]}
 }
 
-// args parses arguments behind the parenthesis.
+// args parses arguments after the opening parenthesis.
 func (p *parser) args() (a callArgs) {
 	for !p.accept(")") {
 		if p.is("*") || p.is("**") {
@@ -291,7 +291,7 @@ func (p *parser) parenthesized(at line) expr {
 	return x
 }
 
-// items parses expressions with commas between up to close.
+// items parses expressions separated by commas, up to close.
 func (p *parser) items(close string) (xs []expr) {
 	for !p.accept(close) {
 		xs = append(xs, p.expr())

@@ -86,7 +86,7 @@ func pythonCall(x expr) (ToolCall, bool) {
 	return ToolCall{Name: fn, Arguments: json.RawMessage(text)}, err == nil && json.Valid([]byte(text))
 }
 
-// isLiteral reports whether an expression says its value.
+// isLiteral reports whether an expression is a literal.
 func isLiteral(x expr) bool {
 	switch x := x.(type) {
 	case literal:

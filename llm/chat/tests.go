@@ -8,7 +8,7 @@ import (
 
 type testFunc func(m *machine, v value, a *arguments) bool
 
-// tests are what x is name asks.
+// tests has the functions for "x is name".
 var tests map[string]testFunc
 
 func init() {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Style is how a kind of model writes tool calls.
+// Style is the notation of tool calls of a family of models.
 type Style string
 
 // The styles.
 const (
 	NoTools Style = ""
-	Llama3  Style = "llama3"  // {"name": …, "parameters": {…}}, also behind <|python_tag|>, several with ; between
+	Llama3  Style = "llama3"  // {"name": …, "parameters": {…}}, also after <|python_tag|>; calls are separated by ;
 	Hermes  Style = "hermes"  // <tool_call>{"name": …, "arguments": {…}}</tool_call>: Qwen, Hermes, SmolLM3
 	Gemma   Style = "gemma"   // [name(key=value)] or JSON, bare or in a block of code
 	Mistral Style = "mistral" // [TOOL_CALLS][{"name": …, "arguments": {…}}]
@@ -28,7 +28,7 @@ var styleMarks = []struct {
 	{"<start_of_turn>", Gemma}, {"<|im_start|>", Hermes},
 }
 
-// ToolStyle guesses by its text how a model with this template writes tool calls.
+// ToolStyle guesses the style of tool calls from the text of the template.
 func (t *Template) ToolStyle() Style {
 	for _, s := range styleMarks {
 		if strings.Contains(t.source, s.mark) {
@@ -38,7 +38,7 @@ func (t *Template) ToolStyle() Style {
 	return NoTools
 }
 
-// calls are the parsers of the styles: they return the text that is not a call, and the calls.
+// calls has the parsers of the styles. They return the text outside of calls, and the calls.
 var calls = map[Style]func(text string) (string, []ToolCall){
 	Llama3: llama3Calls, Hermes: hermesCalls, Gemma: gemmaCalls, Mistral: mistralCalls,
 }
@@ -63,7 +63,7 @@ func ParseToolCalls(style Style, text string) (content string, found []ToolCall)
 	return strings.TrimSpace(content), found
 }
 
-// jsonCall is how models write a call as JSON.
+// jsonCall is the JSON form of a call.
 type jsonCall struct {
 	ID         string          `json:"id"`
 	Name       string          `json:"name"`
@@ -83,7 +83,7 @@ func (c jsonCall) call() (ToolCall, bool) {
 	if len(args) == 0 {
 		args = c.Parameters
 	}
-	// Some models write the object as a string.
+	// Some models encode the object as a JSON string.
 	var text string
 	if json.Unmarshal(args, &text) == nil && json.Valid([]byte(text)) {
 		args = json.RawMessage(text)
@@ -171,7 +171,8 @@ func mistralCalls(text string) (string, []ToolCall) {
 	return content + rest, found
 }
 
-// gemmaCalls takes a call from the first block of code that is one, or from the whole text.
+// gemmaCalls returns the calls in the first block of code that consists of calls, or the calls that
+// form the whole text.
 func gemmaCalls(text string) (string, []ToolCall) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], "```")
@@ -192,7 +193,7 @@ func gemmaCalls(text string) (string, []ToolCall) {
 	return "", wholeCalls(text)
 }
 
-// wholeCalls returns the calls that a text is, as JSON or as Python.
+// wholeCalls parses a text that consists of calls, in JSON or in Python.
 func wholeCalls(text string) []ToolCall {
 	text = strings.TrimSpace(text)
 	if found, rest := jsonCalls(text); len(found) > 0 && rest == "" {

@@ -19,7 +19,7 @@ type undefined struct{ name string }
 
 type list []value
 
-// dict keeps its keys in order. Keys are values that compare.
+// dict keeps its keys in order. Keys are comparable values.
 type dict struct {
 	keys   []value
 	values map[value]value
@@ -42,7 +42,7 @@ func (d *dict) get(k value) (value, bool) {
 	return v, ok
 }
 
-// key returns the key that a value is: 1, 1.0 and true are one.
+// key returns the key of a value: 1, 1.0 and true are the same key.
 func key(k value) value {
 	switch k := k.(type) {
 	case bool:
@@ -66,7 +66,7 @@ func isKey(k value) bool {
 	return false
 }
 
-// namespace has attributes that {% set ns.x = y %} changes.
+// namespace has attributes that {% set ns.x = y %} can change.
 type namespace struct{ dict }
 
 // function is a value that a template can call.
@@ -78,12 +78,12 @@ type function struct {
 // arguments are the arguments of a call.
 type arguments struct {
 	pos   []value
-	names []string // of the last arguments
+	names []string // names of the last arguments
 	named []value
 }
 
-// take returns the argument at an index or with a name, or the default otherwise. A negative index matches only by
-// name.
+// take returns the argument at index i or with the given name. Without such an argument it returns
+// otherwise. A negative index matches only by name.
 func (a *arguments) take(i int, name string, otherwise value) value {
 	if i >= 0 && i < len(a.pos) {
 		return a.pos[i]
@@ -96,7 +96,7 @@ func (a *arguments) take(i int, name string, otherwise value) value {
 	return otherwise
 }
 
-// typeName returns what error messages call the type of a value.
+// typeName returns the name of a value's type in error messages.
 func typeName(v value) string {
 	switch v.(type) {
 	case nil:
@@ -270,7 +270,7 @@ func (m *machine) text(v value) string {
 	return w.String()
 }
 
-// style is how values within values are written.
+// style has the notation of nested values.
 type style struct {
 	none, yes, no string
 	quote         func(string) string
@@ -283,7 +283,7 @@ var (
 	asciiJSON = &style{none: "null", yes: "true", no: "false", quote: quoteASCII, json: true}
 )
 
-// writer writes values as Python or JSON does.
+// writer writes values in the notation of Python or JSON.
 type writer struct {
 	strings.Builder
 	m      *machine
@@ -395,7 +395,7 @@ func quoteJSON(s string) string {
 	return quote(s, '"', `\u%04x`, map[rune]string{'\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`})
 }
 
-// quoteASCII writes a string as JSON without characters beyond ASCII.
+// quoteASCII writes a string as JSON with only ASCII characters.
 func quoteASCII(s string) string {
 	var b strings.Builder
 	for _, r := range quoteJSON(s) {

@@ -13,13 +13,13 @@ import (
 // character is computed once.
 type automaton struct {
 	g      *Grammar
-	bottom int32 // below the first stacks: nodeDone or nodeOut
+	bottom int32 // bottom node of all stacks: nodeDone or nodeOut
 
 	nodes   []node
 	nodeIDs map[node]int32
 	states  []state
 	stateID map[string]int32
-	marks   []int32 // of nodes: in which closure they were seen last
+	marks   []int32 // for each node: the last closure that contained it
 	closure int32
 	work    []int32
 	out     []int32
@@ -27,13 +27,13 @@ type automaton struct {
 	err     error
 }
 
-// node is a place in the elements of the grammar, with where it goes on after the end of the
-// alternative.
+// node is a position in the elements of the grammar. parent is the node to continue with after the
+// end of the alternative.
 type node struct{ at, parent int32 }
 
 const (
 	nodeDone int32 = iota // the text is complete
-	nodeOut               // it goes on in a context that this automaton does not know
+	nodeOut               // the text continues in a context that this automaton does not know
 	firstNode
 )
 
@@ -45,14 +45,14 @@ type state struct {
 
 const (
 	dead    int32 = 0  // the state of no stacks
-	unknown int32 = -1 // a transition that was not worked out yet
+	unknown int32 = -1 // a transition that has not been computed
 )
 
-// Limits of an automaton. A grammar with more simultaneous readings of a text is too ambiguous for
-// this package.
+// Limits of an automaton. A grammar with more simultaneous derivations of a text is too ambiguous
+// for this package.
 const (
 	maxStacks   = 1 << 12 // in a state
-	maxClosure  = 1 << 16 // places that are looked at for one character
+	maxClosure  = 1 << 16 // positions visited for one character
 	resetNodes  = 1 << 18
 	resetStates = 1 << 14
 )
@@ -63,7 +63,7 @@ func newAutomaton(g *Grammar, bottom int32) *automaton {
 	return a
 }
 
-// reset forgets all nodes and states.
+// reset removes all nodes and states.
 func (a *automaton) reset() {
 	a.nodes, a.marks = make([]node, firstNode), make([]int32, firstNode)
 	a.nodeIDs, a.stateID = map[node]int32{}, map[string]int32{"": dead}
@@ -81,7 +81,7 @@ func (a *automaton) node(n node) int32 {
 	return id
 }
 
-// begin starts a closure, add puts a place on its list, end makes the state of it.
+// begin starts a closure, add adds a position to it, and end computes its state.
 func (a *automaton) begin() {
 	a.closure++
 	a.work, a.out = a.work[:0], a.out[:0]
@@ -92,7 +92,7 @@ func (a *automaton) add(at, parent int32) {
 		a.seen(parent)
 		return
 	}
-	// At the end of an alternative its parent goes on.
+	// At the end of an alternative, continue with its parent.
 	for a.g.elems[at].kind == elemEnd {
 		at, parent = a.nodes[parent].at, a.nodes[parent].parent
 		if a.g.elems[at].kind == elemEnd && parent < firstNode {
@@ -115,7 +115,7 @@ func (a *automaton) seen(id int32) {
 	}
 }
 
-// end works the list off and returns the state.
+// end expands the positions of the closure and returns the state.
 func (a *automaton) end() int32 {
 	looked := 0
 	for len(a.work) > 0 {
@@ -127,7 +127,7 @@ func (a *automaton) end() int32 {
 			a.out = append(a.out, id)
 			continue
 		}
-		// A rule at the end of an alternative needs no place to come back to.
+		// A rule at the end of an alternative needs no return position.
 		parent := n.parent
 		if a.g.elems[n.at+1].kind != elemEnd {
 			parent = a.node(node{n.at + 1, n.parent})
@@ -136,14 +136,14 @@ func (a *automaton) end() int32 {
 			a.add(alt, parent)
 		}
 		if looked++; looked > maxClosure || len(a.out) > maxStacks {
-			a.err = fmt.Errorf("grammar: %w: a text has more than %d readings at once", ErrLimit, maxStacks)
+			a.err = fmt.Errorf("grammar: %w: a text has more than %d simultaneous derivations", ErrLimit, maxStacks)
 			return dead
 		}
 	}
 	return a.state(a.out)
 }
 
-// state returns the number of the state of these nodes.
+// state returns the number of the state with the given nodes.
 func (a *automaton) state(nodes []int32) int32 {
 	slices.Sort(nodes)
 	a.key = a.key[:0]
@@ -195,7 +195,7 @@ func (a *automaton) step(id int32, r rune) int32 {
 		}
 	}
 	next := a.end()
-	s = &a.states[id] // end may have moved the states
+	s = &a.states[id] // end may have reallocated the states
 	if r < 128 {
 		s.ascii[r] = next
 	} else {
@@ -220,15 +220,16 @@ func (a *automaton) ends(id, node int32) bool {
 	return false
 }
 
-// cursor is where a text has led: a state, and the bytes of a character that is not complete.
+// cursor is the position after a text: a state, and the bytes of an incomplete character.
 type cursor struct {
 	state int32
-	value rune // of the bytes so far
-	need  int8 // bytes that are missing
-	size  int8 // of the character
+	value rune // bits of the character so far
+	need  int8 // missing bytes
+	size  int8 // bytes of the character
 }
 
-// lead returns the length of the character that a byte begins, or 0, and the bits of it that the byte has.
+// lead returns the length of the character that begins with the byte, or 0, and the bits of the
+// character in the byte.
 func lead(b byte) (size int8, value rune) {
 	switch {
 	case b < 0xC2 || b > 0xF4:
@@ -241,7 +242,8 @@ func lead(b byte) (size int8, value rune) {
 	return 4, rune(b & 0x07)
 }
 
-// next moves on by a byte, and reports false where no text goes on so. Then the state is dead.
+// next advances the cursor by a byte. It returns false if no text continues with this byte; then
+// the state is dead.
 func (a *automaton) next(c *cursor, b byte) bool {
 	switch {
 	case c.need == 0 && b < utf8.RuneSelf:
@@ -270,10 +272,10 @@ func (a *automaton) next(c *cursor, b byte) bool {
 	return c.state != dead
 }
 
-// smallest has the smallest character of a length.
+// smallest has the smallest character of each length.
 var smallest = [5]rune{2: 0x80, 3: 0x800, 4: 0x10000}
 
-// partial reports whether a character that begins with these bytes is expected.
+// partial reports whether the state accepts a character that begins with the bytes of the cursor.
 func (a *automaton) partial(c cursor) bool {
 	lo, hi := c.span()
 	if lo > hi {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// largeVocabulary has 128 thousand tokens, of letters mostly as those of models are.
+// largeVocabulary returns a vocabulary of 128 thousand tokens, which are mostly letters as in real models.
 func largeVocabulary() *Vocabulary {
 	rng := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ const benchSchema = `{"type": "object", "properties": {"name": {"type": "string"
 
 const benchText = `{"name": "Somebody with a long name", "age": 31, "tags": ["one", "two and three", "four"], "home": {"city": "Bonn", "near": [1, 2.5, {"x": null}]}}`
 
-// BenchmarkAllowed takes a text byte by byte, with a mask at each.
+// BenchmarkAllowed accepts a text byte by byte and computes the mask after each byte.
 func BenchmarkAllowed(b *testing.B) {
 	v := largeVocabulary()
 	run := func(b *testing.B, g *Grammar) {

@@ -1,5 +1,5 @@
-// Package grammar restricts the output of a language model to a grammar: in llama.cpp's notation
-// GBNF, or derived from a JSON schema.
+// Package grammar restricts the output of a language model to a grammar: in GBNF, the notation of
+// llama.cpp, or derived from a JSON schema.
 //
 //	g, err := grammar.FromJSONSchema(schema) // or grammar.Parse(text)
 //	if err != nil { ... }
@@ -11,9 +11,9 @@
 //		err = m.Accept(id)
 //	}
 //
-// A grammar is matched character by character by a pushdown automaton that follows all ways at
-// once; a token may end in the middle of a character. Which tokens may follow is worked out for
-// each place of the grammar once and kept, so that most steps take microseconds also with 128 thousand
+// A pushdown automaton matches a text character by character and follows all derivations at once. A
+// token may end in the middle of a character. The allowed tokens are computed once for each
+// position of the grammar and cached, so that most steps take microseconds even with 128 thousand
 // tokens.
 package grammar
 
@@ -35,8 +35,8 @@ var (
 // Limits of a grammar.
 const (
 	maxSource   = 1 << 20 // bytes of its text
-	maxElements = 1 << 19 // after repetitions are written out
-	maxNested   = 200     // parentheses within one another
+	maxElements = 1 << 19 // elements after the expansion of repetitions
+	maxNested   = 200     // nesting of parentheses
 )
 
 // Grammar is a grammar. It is safe for concurrent use.
@@ -50,7 +50,7 @@ type Grammar struct {
 	places map[*Vocabulary]*places // the allowed tokens at each position, by vocabulary
 }
 
-// rule has where its alternatives begin in elems.
+// rule has the positions of its alternatives in elems.
 type rule struct {
 	name string
 	alts []int32
@@ -59,7 +59,7 @@ type rule struct {
 // element is one step of an alternative: a character of a set, a rule, or the end.
 type element struct {
 	kind elementKind
-	i    int32 // of the set or the rule
+	i    int32 // index of the set or the rule
 }
 
 type elementKind uint8
@@ -76,13 +76,13 @@ const rootRule = 0
 // String returns the grammar as GBNF text.
 func (g *Grammar) String() string { return g.source }
 
-// Error says in which line of a grammar something is wrong.
+// Error reports an error and its line in a grammar.
 type Error struct {
 	Line int
 	Err  error // wraps one of the errors of the package
 }
 
-// Error returns the line and the mistake.
+// Error returns the line and the error.
 func (e *Error) Error() string { return fmt.Sprintf("grammar: line %d: %v", e.Line, e.Err) }
 
 // Unwrap returns the cause.

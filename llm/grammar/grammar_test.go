@@ -13,7 +13,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// byteVocabulary has every byte, and a few longer tokens. Some of them end inside a character.
+// byteVocabulary returns a vocabulary of all bytes and a few longer tokens, some of which end
+// inside a character.
 func byteVocabulary(more ...string) *Vocabulary {
 	var tokens [][]byte
 	for b := range 256 {
@@ -35,7 +36,7 @@ func mustParse(t testing.TB, text string) *Grammar {
 	return g
 }
 
-// matches reports whether a text is one of the grammar, and whether it begins one.
+// matches reports whether a text matches the grammar, and whether it is a prefix of a matching text.
 func matches(g *Grammar, text string) (complete, begins bool) {
 	m := g.Matcher(NewVocabulary(nil))
 	if m.AcceptText([]byte(text)) != nil {
@@ -95,7 +96,7 @@ func TestParseErrors(t *testing.T) {
 		{"root ::= \"a\"\nroot ::= \"b\"", 2, ErrSyntax, "two rules"},
 		{"root ::= root \"a\" | \"b\"", 1, ErrSyntax, "begins with itself"},
 		{"root ::= x \"a\"\nx ::= y? z\ny ::= \"b\"\nz ::= root", 4, ErrSyntax, "begins with itself"},
-		{"root ::= (\"a\"*)*", 1, ErrSyntax, "repeats what can be empty"},
+		{"root ::= (\"a\"*)*", 1, ErrSyntax, "repeats an expression that can be empty"},
 		{"root ::= \"a\"{9999999}", 1, ErrSyntax, "at most"},
 		{"root ::= \"a\"{400000} \"b\"{400000}", 1, ErrLimit, "elements"},
 		{"root ::= \"ab\"{0,400000}", 1, ErrLimit, "elements"},
@@ -149,8 +150,8 @@ var nested = []string{
 	`root ::= "{" ( "\"" [^"]* "\"" ":" root ","? )* "}" | "0" | "12"`,
 }
 
-// TestAllowed has the mask have exactly the tokens that a matcher accepts, at random places of
-// grammars, also within characters.
+// TestAllowed checks that the mask has exactly the tokens that a matcher accepts, at random
+// positions of grammars, also inside characters.
 func TestAllowed(t *testing.T) {
 	rng := testutil.Rand(t)
 	v := byteVocabulary("]]", "]]]", "]]]]", "]]]]]", "]]]]]]]]", "]]]]x", "]],[", "],[[", "]]]],", "[[[[", "a]]]]]", ")])", "))))", ")))))))", "((((", "[a]]]]]]", "aa", `":{"`, "0}}}}", `,"a":`, "}}}}", "},}}}}", `":12}}}`)
@@ -178,7 +179,7 @@ func TestAllowed(t *testing.T) {
 			counts[0], counts[1] = counts[0]+v.Size()-len(may), counts[1]+len(may)
 			if len(may) == 0 {
 				if !m.Done() {
-					t.Fatalf("%s: no token may follow, and the text is not complete", text)
+					t.Fatalf("%s: no token is allowed although the text is not complete", text)
 				}
 				break
 			}
@@ -192,16 +193,16 @@ func TestAllowed(t *testing.T) {
 		}
 	}
 	if counts[0] < 1000 || counts[1] < 1000 {
-		t.Errorf("%d tokens were refused and %d accepted: the test says little", counts[0], counts[1])
+		t.Errorf("%d tokens were refused and %d accepted: too few for the test", counts[0], counts[1])
 	}
 	if limited > 20 {
-		t.Errorf("%d of 100 grammars reached the limit of readings: the test says little", limited)
+		t.Errorf("%d of 100 grammars reached the limit of derivations: too many for the test", limited)
 	}
 }
 
-// acceptable returns the tokens that a matcher accepts, which have to be those of the mask. It reports
-// false when a token leads to more readings than a matcher follows: the mask tries the readings one by
-// one and allows such a token.
+// acceptable returns the tokens that a matcher accepts, which must be those of the mask. It returns
+// false if a token leads to more derivations than a matcher can follow; the mask tests the
+// derivations one by one and allows such a token.
 func acceptable(t *testing.T, text string, m *Matcher, mask Mask) (may []int32, ok bool) {
 	t.Helper()
 	for id := range int32(m.v.Size()) {
@@ -219,8 +220,8 @@ func acceptable(t *testing.T, text string, m *Matcher, mask Mask) (may []int32, 
 	return may, true
 }
 
-// TestPartialCharacters has tokens that are parts of characters be allowed only where a
-// character that begins so may come.
+// TestPartialCharacters checks that a token with a part of a character is allowed only if a
+// character with this part may follow.
 func TestPartialCharacters(t *testing.T) {
 	g := mustParse(t, `root ::= [一-龥] "é" [\U0001F600-\U0001F64F]`)
 	for text, begins := range map[string]bool{
@@ -229,7 +230,7 @@ func TestPartialCharacters(t *testing.T) {
 		"\xe0\x80": false, "\xff": false, "\xc1": false, "\xed\xa0": false,
 	} {
 		if _, ok := matches(g, text); ok != begins {
-			t.Errorf("%q: begins a text %v, expected %v", text, ok, begins)
+			t.Errorf("%q is a prefix of a text: %v, expected %v", text, ok, begins)
 		}
 	}
 	g = mustParse(t, `root ::= .*`)
@@ -239,11 +240,11 @@ func TestPartialCharacters(t *testing.T) {
 		}
 	}
 	if m := g.Matcher(byteVocabulary()); m.AcceptText([]byte("\xe6")) != nil || m.Done() {
-		t.Error("a text may end within a character")
+		t.Error("a text may end inside a character")
 	}
 }
 
-// TestRejected has a token that is refused leave the matcher as it is.
+// TestRejected checks that a rejected token does not change the matcher.
 func TestRejected(t *testing.T) {
 	v := byteVocabulary()
 	m := mustParse(t, `root ::= "abc"`).Matcher(v)
@@ -286,7 +287,7 @@ y ::= "y" | "x" "y"`)
 	}
 }
 
-// TestLongText has a text that nests deeply and is long be matched in bounded memory.
+// TestLongText checks that long and deeply nested texts are matched in bounded memory.
 func TestLongText(t *testing.T) {
 	g := mustParse(t, `root ::= "[" (root ("," root)*)? "]"`)
 	m := g.Matcher(byteVocabulary())
@@ -312,7 +313,7 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestConcurrent has matchers of one grammar run in several goroutines, with the masks of one.
+// TestConcurrent runs matchers of one grammar in several goroutines and requires the masks of a single matcher.
 func TestConcurrent(t *testing.T) {
 	text := randomGrammar(testutil.Rand(t))
 	v, g := byteVocabulary(), mustParse(t, text)

@@ -14,14 +14,14 @@ type Matcher struct {
 	masks map[cursor]Mask
 }
 
-// Matcher returns a matcher for a text that is empty yet.
+// Matcher returns a matcher for an empty text.
 func (g *Grammar) Matcher(v *Vocabulary) *Matcher {
 	m := &Matcher{g: g, v: v, a: newAutomaton(g, nodeDone), masks: map[cursor]Mask{}}
 	m.at.state = m.a.start()
 	return m
 }
 
-// Clone returns a matcher that goes on from the same text.
+// Clone returns an independent matcher with the same text.
 func (m *Matcher) Clone() *Matcher {
 	c := &Matcher{g: m.g, v: m.v, a: newAutomaton(m.g, nodeDone), masks: map[cursor]Mask{}}
 	c.at = m.at
@@ -30,21 +30,21 @@ func (m *Matcher) Clone() *Matcher {
 	return c
 }
 
-// Done reports whether the text is complete: an end token may follow. Others may follow, too,
-// where [Matcher.Allowed] has some.
+// Done reports whether the text is complete: an end token may follow. Other tokens may follow too,
+// if [Matcher.Allowed] returns any.
 func (m *Matcher) Done() bool { return m.at.need == 0 && m.a.ends(m.at.state, nodeDone) }
 
-// Accept adds a token to the text. The error wraps [ErrRejected] for one that is not allowed,
-// or [ErrLimit]; the text is then as before.
+// Accept adds a token to the text. The error wraps [ErrRejected] if the token is not allowed, or
+// [ErrLimit]. An error leaves the text unchanged.
 func (m *Matcher) Accept(id int32) error {
 	if uint(id) >= uint(len(m.v.tokens)) || len(m.v.tokens[id]) == 0 {
-		return fmt.Errorf("grammar: %w: token %d stands for no text", ErrRejected, id)
+		return fmt.Errorf("grammar: %w: token %d has no text", ErrRejected, id)
 	}
 	return m.AcceptText(m.v.tokens[id])
 }
 
-// AcceptText adds bytes to the text, which may end within a character. It returns the errors of
-// [Matcher.Accept].
+// AcceptText adds bytes to the text, which may end in the middle of a character. It returns the
+// errors of [Matcher.Accept].
 func (m *Matcher) AcceptText(text []byte) error {
 	m.tidy()
 	c := m.at
@@ -60,7 +60,7 @@ func (m *Matcher) AcceptText(text []byte) error {
 	return nil
 }
 
-// maxMasks is how many masks a matcher keeps.
+// maxMasks is the number of masks that a matcher caches.
 const maxMasks = 64
 
 // tidy bounds the memory of the automaton.
@@ -74,7 +74,7 @@ func (m *Matcher) tidy() {
 	m.a, m.masks = a, map[cursor]Mask{}
 }
 
-// adopt returns the state that equals one of another automaton of the grammar.
+// adopt returns the state that equals state id of another automaton of the same grammar.
 func (a *automaton) adopt(from *automaton, id int32) int32 {
 	moved := map[int32]int32{nodeDone: nodeDone, nodeOut: nodeOut}
 	var nodes, path []int32
@@ -94,9 +94,9 @@ func (a *automaton) adopt(from *automaton, id int32) int32 {
 	return a.state(nodes)
 }
 
-// Allowed returns the tokens that may follow. Do not change the mask; it is valid until the next call of
-// Accept. Without any token in it and [Matcher.Done] false, the vocabulary has no token with which
-// the text could go on. The error wraps [ErrLimit] where a text has too many readings.
+// Allowed returns the tokens that may follow. Do not change the mask; it is valid until the next
+// call of Accept. If the mask is empty and [Matcher.Done] is false, no token of the vocabulary can
+// continue the text. The error wraps [ErrLimit] if the text has too many derivations.
 func (m *Matcher) Allowed() (Mask, error) {
 	if mask := m.masks[m.at]; mask != nil {
 		return mask, nil
@@ -125,7 +125,7 @@ func (m *Matcher) Allowed() (Mask, error) {
 	return mask, nil
 }
 
-// from adds the tokens that may follow one stack.
+// from adds the tokens that may follow one stack to mask.
 func (m *Matcher) from(n int32, mask Mask) error {
 	p, err := m.g.place(m.v, m.a.frames(n))
 	if err != nil {
@@ -156,7 +156,7 @@ func (m *Matcher) from(n int32, mask Mask) error {
 // rarely suffice.
 type frames [3]int32
 
-// noFrame is below the last place of a stack.
+// noFrame is below the bottom of a stack.
 const noFrame int32 = -1
 
 func (a *automaton) frames(n int32) (f frames) {
@@ -169,7 +169,7 @@ func (a *automaton) frames(n int32) (f frames) {
 	return f
 }
 
-// stack returns the node of a stack of frames.
+// stack returns the node of the stack with the given frames.
 func (a *automaton) stack(f frames) int32 {
 	n := nodeOut
 	if f[len(f)-1] == noFrame {
@@ -192,7 +192,7 @@ type places struct {
 // place has the tokens that are allowed at a position in every context, and those that depend on the context.
 type place struct {
 	allowed Mask
-	depends []int32 // indexes in the order of the vocabulary
+	depends []int32 // indices in the order of the vocabulary
 }
 
 // maxPlaces limits the memory for cached positions; each has a mask.

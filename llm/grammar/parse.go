@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// parser reads GBNF. Its first error sticks.
+// parser reads GBNF. It keeps its first error.
 type parser struct {
 	src   string
 	pos   int
 	err   error
 	depth int
 	names map[string]int32
-	used  map[int32]int // the line where a rule is named first
-	rules [][]sequence  // the alternatives of each rule; nil: not defined
+	used  map[int32]int // line of the first use of each rule
+	rules [][]sequence  // the alternatives of each rule; nil if undefined
 	texts []string      // the names of the rules
 	sets  []*runeSet
 	size  int // elements so far
@@ -77,7 +77,7 @@ func (p *parser) rule(name string) int32 {
 	return i
 }
 
-// fresh returns a new rule with these alternatives.
+// fresh returns a new rule with the given alternatives.
 func (p *parser) fresh(alts ...sequence) int32 {
 	p.rules, p.texts = append(p.rules, alts), append(p.texts, "")
 	for _, a := range alts {
@@ -92,7 +92,7 @@ func (p *parser) count(n int) {
 	}
 }
 
-// space passes white space, newlines if there may be some, and comments.
+// space skips white space and comments, and newlines if newlines is set.
 func (p *parser) space(newlines bool) {
 	for p.pos < len(p.src) {
 		switch c := p.src[p.pos]; {
@@ -118,7 +118,7 @@ func (p *parser) accept(text string) bool {
 	return false
 }
 
-// near returns the next characters, for errors.
+// near returns the next characters for error messages.
 func (p *parser) near() string {
 	if p.pos >= len(p.src) {
 		return "the end"
@@ -170,7 +170,7 @@ func (p *parser) alternatives(nested bool) (alts []sequence) {
 	}
 	for p.err == nil {
 		alts = append(alts, p.sequence(nested))
-		// An alternative may begin in the next line.
+		// An alternative may begin on the next line.
 		at := p.pos
 		p.space(true)
 		if !p.accept("|") {
@@ -320,7 +320,7 @@ func (p *parser) char() rune {
 // bounds are the bounds of * + and ?; -1 is no bound.
 var bounds = map[byte][2]int{'*': {0, -1}, '+': {1, -1}, '?': {0, 1}}
 
-// repeated reads a repetition of the elements from n on.
+// repeated reads the repetition that follows the elements from n on.
 func (p *parser) repeated(q sequence, n int) sequence {
 	if p.pos >= len(p.src) || p.err != nil {
 		return q
@@ -368,7 +368,7 @@ func (p *parser) braces() (b [2]int) {
 	return b
 }
 
-// repeat returns an element lo to hi times, or any number of times for hi < 0.
+// repeat returns lo to hi repetitions of an element; a negative hi means no limit.
 func (p *parser) repeat(item element, lo, hi int) (q sequence) {
 	p.count(lo)
 	for range lo {
@@ -393,7 +393,7 @@ func (p *parser) repeat(item element, lo, hi int) (q sequence) {
 	return append(q, rest...)
 }
 
-// grammar lays out the rules one after the other.
+// grammar returns the grammar of the parsed rules.
 func (p *parser) grammar() *Grammar {
 	g := &Grammar{source: p.src, sets: p.sets, places: map[*Vocabulary]*places{}}
 	for i, alts := range p.rules {
@@ -407,7 +407,7 @@ func (p *parser) grammar() *Grammar {
 	return g
 }
 
-// check finds rules that begin with themselves.
+// check returns an error for rules that begin with themselves.
 func (g *Grammar) check(used map[int32]int) error {
 	empty := g.nullable()
 	const (
@@ -418,7 +418,7 @@ func (g *Grammar) check(used map[int32]int) error {
 	mark := make([]uint8, len(g.rules))
 	type frame struct {
 		rule int32
-		next []int32 // rules that it can begin with
+		next []int32 // rules with which it can begin
 	}
 	for start := range g.rules {
 		if mark[start] != unseen {
@@ -441,7 +441,7 @@ func (g *Grammar) check(used map[int32]int) error {
 				for i := len(stack) - 1; name == "" && i >= 0; i-- {
 					name = g.rules[stack[i].rule].name
 				}
-				return &Error{Line: max(1, used[r]), Err: fmt.Errorf("%w: rule %s begins with itself, or repeats what can be empty", ErrSyntax, name)}
+				return &Error{Line: max(1, used[r]), Err: fmt.Errorf("%w: rule %s begins with itself, or repeats an expression that can be empty", ErrSyntax, name)}
 			case unseen:
 				mark[r] = open
 				stack = append(stack, frame{r, g.begins(r, empty)})
@@ -464,8 +464,8 @@ func (g *Grammar) begins(r int32, empty []bool) (rules []int32) {
 	return rules
 }
 
-// nullable returns which rules can be empty. A rule is looked at again once a rule that an
-// alternative of it waits for turns out to be.
+// nullable reports which rules can be empty. It checks a rule again when a rule that one of its
+// alternatives needs is found to be nullable.
 func (g *Grammar) nullable() []bool {
 	empty := make([]bool, len(g.rules))
 	waiting := make([][]int32, len(g.rules))

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxSchemaDepth is how deep schemas may be nested.
+// maxSchemaDepth is the maximum nesting of schemas.
 const maxSchemaDepth = 64
 
 // FromJSONSchema returns the grammar of the JSON texts that a schema describes. An empty schema
@@ -45,20 +45,20 @@ func FromJSONSchema(raw []byte) (*Grammar, error) {
 	g, err := Parse(s.text.String())
 	if err != nil {
 		if errors.Is(err, ErrSyntax) { // the only error that the output of this function can cause
-			return nil, fmt.Errorf("grammar: %w: a $ref leads back to itself, or a pattern repeats what can be empty: %v", ErrSchema, err)
+			return nil, fmt.Errorf("grammar: %w: a $ref refers to itself, or a pattern repeats an expression that can be empty: %v", ErrSchema, err)
 		}
 		return nil, err
 	}
 	return g, nil
 }
 
-// schemaReader writes the rules of a schema; its first error sticks.
+// schemaReader writes the rules of a schema. It keeps its first error.
 type schemaReader struct {
 	root  any
 	text  strings.Builder
-	rules map[string]string // the rules by their bodies
+	rules map[string]string // names of the rules by body
 	names map[string]bool
-	refs  map[string]string // the rules of $ref
+	refs  map[string]string // names of the rules of $ref
 	err   error
 }
 
@@ -69,7 +69,7 @@ func (s *schemaReader) fail(kind error, at, format string, args ...any) string {
 	return `""`
 }
 
-// rule writes a rule and returns its name, which has a number if it is taken.
+// rule writes a rule and returns its name. If the name is in use, it appends a number.
 func (s *schemaReader) rule(name, body string) string {
 	if old, ok := s.rules[body]; ok {
 		return old
@@ -80,7 +80,7 @@ func (s *schemaReader) rule(name, body string) string {
 	return name
 }
 
-// reserve returns a name that no rule has.
+// reserve returns an unused name.
 func (s *schemaReader) reserve(name string) string {
 	free := name
 	for i := 2; s.names[free]; i++ {
@@ -103,7 +103,7 @@ func (s *schemaReader) base() {
 	for _, r := range [][2]string{
 		{"ws", `(" " | "\n" [ \t]{0,20})?`},
 		{"char", `[^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" hex4)`},
-		// Escapes of surrogates would make the number of characters another one.
+		// Exclude escapes of surrogates, which would change the number of characters.
 		{"hex4", `[0-9a-cefA-CEF] hex hex hex | [dD] [0-7] hex hex`},
 		{"hex", `[0-9a-fA-F]`},
 		{"string", `"\"" char* "\""`},
@@ -138,14 +138,14 @@ func parseJSON(raw []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more behind the JSON")
+		return nil, errors.New("data after the JSON value")
 	}
 	return v, nil
 }
 
 func nextJSON(dec *json.Decoder, depth int) (any, error) {
 	if depth > 4*maxSchemaDepth {
-		return nil, fmt.Errorf("more than %d levels within one another", 4*maxSchemaDepth)
+		return nil, fmt.Errorf("nested more than %d levels deep", 4*maxSchemaDepth)
 	}
 	t, err := dec.Token()
 	if err != nil {
@@ -186,7 +186,7 @@ func nextJSON(dec *json.Decoder, depth int) (any, error) {
 var described = strings.Fields("title description default example examples deprecated readOnly writeOnly " +
 	"$schema $id $anchor $comment $defs definitions format contentMediaType contentEncoding")
 
-// kinds are the keywords of each type, and how a value of the type is written.
+// kinds has the keywords of each type, and the function that writes its rule.
 var kinds map[string]struct {
 	keywords []string
 	write    func(s *schemaReader, o *object, at string, depth int) string
@@ -209,7 +209,7 @@ func init() {
 	}
 }
 
-// typeNames are the names of kinds, in the order in which a schema without a type has them.
+// typeNames are the names of kinds, in the order of the alternatives of a schema without a type.
 var typeNames = strings.Fields("object array string number integer boolean null")
 
 // schema returns the body of a rule for a schema.
@@ -242,7 +242,7 @@ func (s *schemaReader) schema(v any, at string, depth int) string {
 	return s.typed(o, at, depth)
 }
 
-// only returns an error for keywords other than these and the descriptive ones.
+// only sets an error for keywords other than the given and the descriptive ones.
 func (s *schemaReader) only(o *object, at string, keywords []string) {
 	for _, k := range o.keys {
 		if !slices.Contains(keywords, k) && !slices.Contains(described, k) {
@@ -251,8 +251,8 @@ func (s *schemaReader) only(o *object, at string, keywords []string) {
 	}
 }
 
-// typed returns the rule of a schema by its types: the types that it names, the types to which its keywords apply, or
-// all types.
+// typed returns the rule of a schema for its types: the types that it lists; otherwise the types to
+// which its keywords apply; otherwise all types.
 func (s *schemaReader) typed(o *object, at string, depth int) string {
 	var types []string
 	switch t := o.values["type"].(type) {
@@ -314,7 +314,7 @@ func escapePointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// sub returns the name of a rule for a schema within one.
+// sub returns the name of the rule for a nested schema.
 func (s *schemaReader) sub(v any, at string, depth int) string {
 	body := s.schema(v, at, depth+1)
 	if s.names[body] {
@@ -323,7 +323,7 @@ func (s *schemaReader) sub(v any, at string, depth int) string {
 	return s.rule(ruleName(at), body)
 }
 
-// ruleName returns the name of a rule for a place in the document.
+// ruleName returns the name of the rule for a position in the document.
 func ruleName(at string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 128 && isName(byte(r)) {
@@ -333,7 +333,7 @@ func ruleName(at string) string {
 	}, "at"+strings.TrimPrefix(at, "#"))
 }
 
-// ref returns the rule of another place in the document, which may be one that is being written.
+// ref returns the rule of another position in the document. This rule may be incomplete still.
 func (s *schemaReader) ref(o *object, at string, depth int) string {
 	ref, _ := o.values["$ref"].(string)
 	if name, ok := s.refs[ref]; ok {
@@ -353,7 +353,7 @@ func (s *schemaReader) ref(o *object, at string, depth int) string {
 func (s *schemaReader) find(ref string) (any, error) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || path != "" && path[0] != '/' {
-		return nil, fmt.Errorf("%w: %q is not of the form #/path, a place in the same document", ErrUnsupported, ref)
+		return nil, fmt.Errorf("%w: %q is not of the form #/path, a position in the same document", ErrUnsupported, ref)
 	}
 	v := s.root
 	for _, part := range strings.Split(path, "/")[1:] {
@@ -370,7 +370,7 @@ func (s *schemaReader) find(ref string) (any, error) {
 			ok = false
 		}
 		if !ok {
-			return nil, fmt.Errorf("%q leads nowhere", ref)
+			return nil, fmt.Errorf("%q refers to nothing", ref)
 		}
 	}
 	return v, nil
@@ -388,7 +388,7 @@ func (s *schemaReader) enum(o *object, at string, _ int) string {
 	return s.literals(o, list, at+"/enum")
 }
 
-// literals returns the JSON texts of those values that are of the schema's type.
+// literals returns the JSON texts of the values in list that have the schema's type.
 func (s *schemaReader) literals(o *object, list []any, at string) string {
 	var alts []string
 	for _, v := range list {
@@ -407,7 +407,7 @@ func (s *schemaReader) literals(o *object, list []any, at string) string {
 	return strings.Join(alts, " | ")
 }
 
-// isOfType reports whether a value is of a type, or of one of a list.
+// isOfType reports whether a value has type t or, if t is a list, one of its types.
 func isOfType(v, t any) bool {
 	if list, ok := t.([]any); ok {
 		return slices.ContainsFunc(list, func(t any) bool { return isOfType(v, t) })
@@ -428,7 +428,7 @@ func isOfType(v, t any) bool {
 	return t == "object"
 }
 
-// MarshalJSON writes the object in its order.
+// MarshalJSON writes the object and keeps the order of the keys.
 func (o *object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

@@ -45,7 +45,7 @@ func (w *patternWriter) concat(parts []*syntax.Regexp) string {
 	return strings.Join(out, " ")
 }
 
-// suffixes are the repetitions.
+// suffixes has the GBNF suffix of each repetition.
 var suffixes = map[syntax.Op]string{syntax.OpStar: "*", syntax.OpPlus: "+", syntax.OpQuest: "?"}
 
 func (w *patternWriter) write(re *syntax.Regexp) string {
@@ -103,7 +103,7 @@ var jsonEscapes = []struct {
 	text string
 }{{'"', `\"`}, {'\\', `\\`}, {'\n', `\n`}, {'\t', `\t`}, {'\r', `\r`}, {'\b', `\b`}, {'\f', `\f`}}
 
-// class returns a character of ranges, as JSON writes it.
+// class returns the rule of a character in ranges, in JSON notation.
 func (w *patternWriter) class(ranges []rune) string {
 	var plain strings.Builder
 	var alts []string

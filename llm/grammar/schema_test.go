@@ -198,7 +198,7 @@ func walk(t *testing.T, rng *rand.Rand, g *Grammar, v *Vocabulary, length int) s
 		}
 		if len(may) == 0 {
 			if !m.Done() {
-				t.Fatalf("nothing is possible after %q", said)
+				t.Fatalf("no character is allowed after %q", said)
 			}
 			return string(said)
 		}
@@ -217,7 +217,7 @@ func walk(t *testing.T, rng *rand.Rand, g *Grammar, v *Vocabulary, length int) s
 	}
 }
 
-// TestSchemaWalks has random texts of a schema's grammar be JSON that fits the schema.
+// TestSchemaWalks checks that random texts of a schema's grammar are JSON that fits the schema.
 func TestSchemaWalks(t *testing.T) {
 	rng := testutil.Rand(t)
 	v := byteVocabulary(`"name"`, `"age"`, "false", "2024", "-05-", "T1", ":30")
@@ -248,7 +248,7 @@ func TestSchemaWalks(t *testing.T) {
 	}
 }
 
-// TestSchemaTexts has texts that fit be matched, and those that do not be refused.
+// TestSchemaTexts checks that texts are matched if and only if they fit the schema.
 func TestSchemaTexts(t *testing.T) {
 	for _, c := range []struct {
 		schema  string
@@ -286,7 +286,7 @@ func TestSchemaTexts(t *testing.T) {
 	}
 }
 
-// TestIntegerRanges compares the integers of random limits with counting.
+// TestIntegerRanges compares the rules of random integer limits with a test of each integer.
 func TestIntegerRanges(t *testing.T) {
 	rng := testutil.Rand(t)
 	for range 60 {
@@ -304,14 +304,14 @@ func TestIntegerRanges(t *testing.T) {
 	}
 }
 
-// TestSchemaErrors has schemas that cannot be kept be errors that say where.
+// TestSchemaErrors checks that unsupported schemas give errors with the position.
 func TestSchemaErrors(t *testing.T) {
 	for _, c := range []struct {
 		schema string
 		kind   error
 		says   string
 	}{
-		{`{`, ErrSchema, "EOF"}, {`{} x`, ErrSchema, "behind"}, {`3`, ErrSchema, "expected an object"}, {`false`, ErrSchema, "false"},
+		{`{`, ErrSchema, "EOF"}, {`{} x`, ErrSchema, "after the JSON"}, {`3`, ErrSchema, "expected an object"}, {`false`, ErrSchema, "false"},
 		{`{"type": "thing"}`, ErrSchema, "#/type"}, {`{"type": 3}`, ErrSchema, "#/type"}, {`{"type": []}`, ErrSchema, "no type"},
 		{`{"properties": {"a/b": {"uniqueItems": true, "type": "array"}}}`, ErrUnsupported, "#/properties/a~1b/uniqueItems"},
 		{`{"not": {}}`, ErrUnsupported, "#/not"}, {`{"if": {}, "then": {}}`, ErrUnsupported, "#/if"},
@@ -338,7 +338,7 @@ func TestSchemaErrors(t *testing.T) {
 	}
 }
 
-// FuzzSchema has no schema panic, and texts of it be JSON.
+// FuzzSchema checks that no schema causes a panic, and that texts of its grammar are JSON.
 func FuzzSchema(f *testing.F) {
 	for _, s := range schemas {
 		f.Add([]byte(s), uint64(1))

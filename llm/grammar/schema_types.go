@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// count returns a number of things that a keyword has, or otherwise.
+// count returns the value of a keyword that counts, such as minItems, or otherwise.
 func (s *schemaReader) count(o *object, key, at string, otherwise int) int {
 	v, ok := o.values[key]
 	if !ok {
@@ -26,7 +26,7 @@ func (s *schemaReader) count(o *object, key, at string, otherwise int) int {
 	return int(f)
 }
 
-// times returns a repetition for GBNF; hi below 0 is no bound.
+// times returns a GBNF repetition; a negative hi means no limit.
 func times(lo, hi int) string {
 	switch {
 	case hi < 0 && lo == 0:
@@ -37,7 +37,7 @@ func times(lo, hi int) string {
 	return fmt.Sprintf("{%d,%d}", lo, hi)
 }
 
-// formats are the bodies of the formats that are checked.
+// formats has the rule bodies of the supported formats.
 var formats = map[string]string{
 	"date":      `"\"" date "\""`,
 	"time":      `"\"" time "\""`,
@@ -138,7 +138,7 @@ func (s *schemaReader) objectType(o *object, at string, depth int) string {
 	return `"{" ws ` + first + ` "}"`
 }
 
-// or returns an alternative; it ignores empty ones.
+// or joins two alternatives. It ignores empty ones.
 func or(a, b string) string {
 	if b == "" {
 		return "(" + a + ")?"
@@ -146,7 +146,7 @@ func or(a, b string) string {
 	return a + " | " + b
 }
 
-// required returns the properties that there have to be. Those without a schema of their own get one.
+// required returns the required properties. It adds a schema for required properties without one.
 func (s *schemaReader) required(o, props *object, at string) (names []string) {
 	v, ok := o.values["required"]
 	if !ok {
@@ -173,7 +173,7 @@ func (s *schemaReader) additional(v any, at string, depth int) string {
 	return s.sub(v, at+"/additionalProperties", depth)
 }
 
-// mapType returns an object of any keys.
+// mapType returns the rule of an object with arbitrary keys.
 func (s *schemaReader) mapType(others any, open bool, lo, hi int, at string, depth int) string {
 	if !open {
 		if lo > 0 {
@@ -184,7 +184,7 @@ func (s *schemaReader) mapType(others any, open bool, lo, hi int, at string, dep
 	return s.listed("{", "}", `string ws ":" ws `+s.additional(others, at, depth), lo, hi, at)
 }
 
-// listed returns lo to hi items with commas between.
+// listed returns lo to hi items separated by commas.
 func (s *schemaReader) listed(begin, end, item string, lo, hi int, at string) string {
 	begin, end = quote(begin)+" ws ", " "+quote(end)
 	switch {
@@ -204,8 +204,8 @@ func (s *schemaReader) listed(begin, end, item string, lo, hi int, at string) st
 	return begin + items + end
 }
 
-// otherKey returns the rule of a key, without escapes, that differs from the given keys: it branches off the trie of
-// these keys.
+// otherKey returns the rule of a key, without escapes, that differs from the given keys: the rule
+// follows the trie of these keys and leaves it.
 func (s *schemaReader) otherKey(keys []string) string {
 	type tree struct {
 		next map[rune]*tree
@@ -289,7 +289,8 @@ func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, dep
 	return body + ` "]"`
 }
 
-// limits returns the minimum and the maximum of a schema, nil if absent, and whether these are exclusive.
+// limits returns the minimum and the maximum of a schema, nil if absent. noLo and noHi report
+// whether they are exclusive.
 func (s *schemaReader) limits(o *object, at string) (lo, hi *big.Rat, noLo, noHi bool) {
 	get := func(key string) *big.Rat {
 		v, ok := o.values[key]
@@ -345,7 +346,7 @@ func (s *schemaReader) integerType(o *object, at string, _ int) string {
 
 func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) }
 
-// numberType returns numbers within whole limits, without exponents.
+// numberType returns the rule of numbers without exponents, within integer limits.
 func (s *schemaReader) numberType(o *object, at string, _ int) string {
 	l, h, noLo, noHi := s.limits(o, at)
 	if s.err != nil || l == nil && h == nil {
@@ -375,7 +376,7 @@ func negated(x *big.Int) *big.Int {
 	return new(big.Int).Neg(x)
 }
 
-// magnitudes returns the numbers from 0 on that are within limits, with a sign before.
+// magnitudes returns the rules of the nonnegative numbers within limits, with a sign before them.
 func (s *schemaReader) magnitudes(lo, hi *big.Int, noLo, noHi bool, sign string) (alts []string) {
 	one, zero := big.NewInt(1), new(big.Int)
 	if hi != nil && hi.Sign() < 0 {
@@ -387,7 +388,7 @@ func (s *schemaReader) magnitudes(lo, hi *big.Int, noLo, noHi bool, sign string)
 	if hi != nil && (hi.Cmp(lo) < 0 || hi.Cmp(lo) == 0 && (noLo || noHi)) {
 		return nil
 	}
-	var below *big.Int // the last whole part with any fraction
+	var below *big.Int // the largest integer part with an arbitrary fraction
 	if hi != nil {
 		below = new(big.Int).Sub(hi, one)
 		if !noHi {
@@ -414,7 +415,7 @@ func integers(lo, hi *big.Int, sign string) string {
 	}
 	var alts []string
 	zero, one := new(big.Int), big.NewInt(1)
-	if lo == nil || lo.Sign() < 0 { // negative numbers by their magnitudes
+	if lo == nil || lo.Sign() < 0 { // write negative numbers by their absolute values
 		from := one
 		if hi != nil && hi.Sign() < 0 {
 			from = negated(hi)
@@ -439,7 +440,7 @@ func integers(lo, hi *big.Int, sign string) string {
 	return strings.Join(alts, " | ")
 }
 
-// digitRange returns the numbers from lo to hi, which have the same number of digits.
+// digitRange returns the rule of the numbers from lo to hi, which have the same number of digits.
 func digitRange(lo, hi string) string {
 	if lo == "" {
 		return `""`

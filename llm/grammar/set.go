@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// runeSet is a set of characters: ranges in order, first and last of each.
+// runeSet is a set of characters: sorted ranges, each with its first and last character.
 type runeSet struct {
 	ranges []rune
 	ascii  [2]uint64
 }
 
-// newSet returns the set of ranges in any order, or its complement.
+// newSet returns the set of the given ranges, which may be unsorted, or its complement.
 func newSet(ranges []rune, negate bool) *runeSet {
 	type span struct{ lo, hi rune }
 	var spans []span
@@ -38,7 +38,7 @@ func newSet(ranges []rune, negate bool) *runeSet {
 	return s
 }
 
-// complement returns the ranges between ranges that are in order.
+// complement returns the complement of sorted ranges.
 func complement(ranges []rune) (out []rune) {
 	next := rune(0)
 	for i := 0; i < len(ranges); i += 2 {
@@ -62,7 +62,7 @@ func (s *runeSet) has(r rune) bool {
 
 func (s *runeSet) search(r rune) bool { return s.meets(r, r) }
 
-// meets reports whether a character from lo to hi is in the set.
+// meets reports whether any character from lo to hi is in the set.
 func (s *runeSet) meets(lo, hi rune) bool {
 	i, j := 0, len(s.ranges)/2
 	for i < j {

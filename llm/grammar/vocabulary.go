@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Vocabulary is the tokens of a model, in an order that lets common beginnings be matched
-// once. It does not change.
+// Vocabulary holds the tokens of a model, sorted so that a common prefix of tokens is matched only
+// once. It is immutable.
 type Vocabulary struct {
 	tokens [][]byte
-	order  []int32    // ids of the tokens that are not empty, by their bytes
-	common []int32    // how many first bytes a token of order has in common with the one before
-	text   []byte     // the tokens in order, one after the other
-	start  []int      // where each begins in text, and the end of the last
-	first  [257]int32 // where in order the tokens that begin with a byte begin
-	depth  int        // bytes of the longest
+	order  []int32    // ids of the nonempty tokens, sorted by their bytes
+	common []int32    // length of the common prefix of a token of order and the previous one
+	text   []byte     // the concatenated tokens in order
+	start  []int      // start of each token in text, and the end of the last one
+	first  [257]int32 // index in order of the first token that begins with each byte
+	depth  int        // length of the longest token
 }
 
 // NewVocabulary returns the vocabulary in which token id has the bytes tokens[id]. Tokens without
@@ -71,11 +71,12 @@ func (m Mask) add(id int32) { m[id>>6] |= 1 << (id & 63) }
 
 func (v *Vocabulary) mask() Mask { return make(Mask, (len(v.tokens)+63)/64) }
 
-// visit is called with tokens, by their indexes in order: where the text led to, or the dead state, and
-// whether on the way the context came into play.
+// visit is called for a token, given by its index i in order. c is the position after the token;
+// its state is dead if the token does not match. out reports whether the match depends on the
+// context.
 type visit func(i int, c cursor, out bool)
 
-// level is where the first bytes of a token led to.
+// level is the position after the first bytes of a token.
 type level struct {
 	c   cursor
 	out bool
@@ -90,7 +91,7 @@ func (v *Vocabulary) walk(a *automaton, from cursor, list []int32, f visit) {
 	if list != nil {
 		n = len(list)
 	}
-	have := 0 // levels that are of the bytes of the token before
+	have := 0 // levels that are valid from the previous token
 	failed := false
 	for k := 0; k < n; k++ {
 		i, common := k, 0
@@ -100,7 +101,7 @@ func (v *Vocabulary) walk(a *automaton, from cursor, list []int32, f visit) {
 			common = commonBytes(v.token(int(list[k-1])), v.token(i))
 		}
 		if failed && common > have {
-			// It begins like a token that was not allowed, and so do the tokens after it.
+			// It has the same prefix as a rejected token, and so do the following tokens.
 			switch {
 			case levels[have].out:
 				f(i, cursor{}, true)

@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/llm/chat"
 )
 
-// answerID is what all parts of an answer have.
+// answerID has the fields that all parts of an answer share.
 type answerID struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -75,7 +75,7 @@ func (x *exchange) logProbs(tokens []llm.Token) []logProb {
 	return list
 }
 
-// choice is a text of an answer. Of a stream it has the part that is new.
+// choice is a text of an answer or, in a stream, a new part of it.
 type choice struct {
 	Index    int     `json:"index"`
 	Text     *string `json:"text,omitempty"`
@@ -85,7 +85,7 @@ type choice struct {
 	Finish   *string `json:"finish_reason"`
 }
 
-// said is a message of the assistant, or a part of it.
+// said is a message of the assistant or, in a stream, a part of it.
 type said struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
@@ -98,12 +98,12 @@ type completion struct {
 	Usage   *usage   `json:"usage,omitempty"`
 }
 
-// form is how texts become choices: of a chat, or of a completion.
+// form is the form of the answer: that of a chat or of a completion.
 type form struct {
 	sampling *sampling
 	request  assistant.Request
 	chat     bool
-	tools    chat.Style // of calls that are looked for in the answer
+	tools    chat.Style // style of the tool calls to find in the answer
 	logProbs bool
 }
 
@@ -157,7 +157,7 @@ func (x *exchange) complete() error {
 		return err
 	}
 	if body.MaxTokens == 0 {
-		r.Sampling.MaxTokens = 16 // as OpenAI's
+		r.Sampling.MaxTokens = 16 // the default of OpenAI's interface
 	}
 	f := &form{sampling: &body.sampling, request: r}
 	if body.LogProbs != nil {
@@ -169,8 +169,8 @@ func (x *exchange) complete() error {
 	return x.generate(f, body.Prompt)
 }
 
-// generate generates N texts for each prompt, one after the other, and answers with all, or with their
-// parts as they come.
+// generate generates N texts for each prompt, one after the other. It answers with all texts at the
+// end, or streams their parts.
 func (x *exchange) generate(f *form, prompts []string) error {
 	object := "text_completion"
 	if f.chat {
@@ -210,7 +210,7 @@ func (x *exchange) generate(f *form, prompts []string) error {
 	return x.line("[DONE]")
 }
 
-// fail reports an error: in the stream, if that has begun.
+// fail reports an error; if the stream has begun, it reports the error there.
 func (x *exchange) fail(f *form, err error) error {
 	if f.sampling.Stream && x.w.status != 0 {
 		_ = x.event(errorObject(asRequestError(err)))
@@ -218,12 +218,12 @@ func (x *exchange) fail(f *form, err error) error {
 	return err
 }
 
-// one generates one text. Of a stream, its parts are written.
+// one generates one text. In a stream, it writes the parts.
 func (x *exchange) one(f *form, r assistant.Request, index int) (choice, assistant.Usage, error) {
 	var text strings.Builder
 	var tokens []llm.Token
 	var last assistant.Piece
-	stream := f.sampling.Stream && f.tools == chat.NoTools // calls are found at the end
+	stream := f.sampling.Stream && f.tools == chat.NoTools // tool calls can be found only in the complete text
 	begun := false
 	defer func() { x.metrics.count(last.Usage) }() // also if the client disconnects
 	for p, err := range x.a.Generate(x.r.Context(), r) {
@@ -257,7 +257,7 @@ func (x *exchange) one(f *form, r assistant.Request, index int) (choice, assista
 	return c, last.Usage, x.event(completion{x.answer, []choice{end}, nil})
 }
 
-// part is a part of a stream.
+// part returns a part of a stream.
 func (f *form) part(x *exchange, index int, text string, tokens []llm.Token, first bool) choice {
 	c := choice{Index: index}
 	if f.logProbs {
@@ -274,7 +274,7 @@ func (f *form) part(x *exchange, index int, text string, tokens []llm.Token, fir
 	return c
 }
 
-// whole is a text as a choice.
+// whole returns a complete text as a choice.
 func (f *form) whole(x *exchange, index int, text string, tokens []llm.Token, finish string) choice {
 	c := choice{Index: index, Finish: &finish}
 	if f.logProbs {
@@ -300,7 +300,7 @@ func (f *form) whole(x *exchange, index int, text string, tokens []llm.Token, fi
 	return c
 }
 
-// probabilities are in the form of chats, or in the older one of completions.
+// probabilities returns log-probabilities in the form of chats, or in the older form of completions.
 func (f *form) probabilities(x *exchange, tokens []llm.Token) any {
 	list := x.logProbs(tokens)
 	if f.chat {
@@ -334,7 +334,7 @@ func (x *exchange) line(text string) error {
 		x.w.WriteHeader(http.StatusOK)
 	}
 	c := http.NewResponseController(x.w)
-	_ = c.SetWriteDeadline(time.Now().Add(x.o.WriteTimeout)) // some writers have no deadlines
+	_ = c.SetWriteDeadline(time.Now().Add(x.o.WriteTimeout)) // some writers do not support deadlines
 	if _, err := fmt.Fprintf(x.w, "data: %s\n\n", text); err != nil {
 		return err
 	}

@@ -26,11 +26,12 @@ import (
 	"github.com/rayo-go/rayo/llm/serve"
 )
 
-// BenchmarkServe has 16 and 64 clients that ask one question after the other, of a server that generates 8 texts at
-// once: a tiny model, or the file that RAYO_LLM_MODEL names. A request has about 50 tokens, and its answer at most 32.
-// One of 8 clients disconnects after the first tokens of each answer. An iteration is a request of each client and then, as
-// batch/s, up to 100 tokens of each of 8 sessions of a scheduler without a server. best-ratio compares the best iterations of both. Run
-// it with -benchtime 5x or the like.
+// BenchmarkServe runs 16 and 64 clients that send one request after the other to a server that
+// generates 8 texts at once. The model is tiny, or the file that RAYO_LLM_MODEL names. A request
+// has about 50 tokens, and its answer at most 32. One of 8 clients disconnects after the first
+// tokens of each answer. An iteration is a request of each client and then, as batch/s, up to 100
+// tokens of each of 8 sessions of a scheduler without a server. best-ratio compares the best
+// iterations of both. Run it with -benchtime 5x or the like.
 func BenchmarkServe(b *testing.B) {
 	for _, clients := range []int{16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -44,7 +45,7 @@ func BenchmarkServe(b *testing.B) {
 				b.Fatal(err)
 			}
 			l := newLoad(serve.New(a, serve.Options{Waiting: 2 * clients}))
-			l.run(b, width, 2*width) // the passes are compiled
+			l.run(b, width, 2*width) // compiles the plans
 			generate(b, a.Model(), width, 4)
 			l.tokens(b) // opens a connection
 			before, memory := runtime.NumGoroutine(), systemMemory()
@@ -79,14 +80,14 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// systemMemory returns how many MiB the runtime has from the operating system.
+// systemMemory returns the MiB that the runtime has allocated from the operating system.
 func systemMemory() float64 {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	return float64(mem.Sys-mem.HeapReleased) / (1 << 20)
 }
 
-// generate has so many sessions generate n tokens each at the same time.
+// generate generates n tokens in each of several sessions at the same time.
 func generate(b *testing.B, m *llm.Model, sessions, n int) {
 	sch := m.NewScheduler(sessions)
 	defer sch.Close()
@@ -126,14 +127,14 @@ type load struct {
 
 func newLoad(h http.Handler) *load { return &load{server: httptest.NewServer(h)} }
 
-// counted are tokens by the server's metrics.
+// counted has the token counts of the server's metrics.
 type counted struct{ prompt, cached, generated float64 }
 
 func (c counted) minus(o counted) counted {
 	return counted{c.prompt - o.prompt, c.cached - o.cached, c.generated - o.generated}
 }
 
-// computed returns how many tokens went through the model.
+// computed returns the number of tokens that the model computed.
 func (c counted) computed() float64 { return c.prompt - c.cached + c.generated }
 
 // tokens reads the metrics.
@@ -151,7 +152,7 @@ func (l *load) tokens(b *testing.B) (c counted) {
 	return c
 }
 
-// run sends n requests from so many clients.
+// run sends n requests from a number of clients.
 func (l *load) run(b *testing.B, clients, n int) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/llm/assistant"
 )
 
-// metrics counts the server's work, for Prometheus.
+// metrics has the counters of the server for Prometheus.
 type metrics struct {
 	handler                   http.Handler
 	requests                  *prometheus.CounterVec

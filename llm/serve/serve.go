@@ -4,10 +4,11 @@
 //	s := serve.New(a, serve.Options{})
 //	err := http.ListenAndServe("localhost:8080", s)
 //
-// There are POST /v1/chat/completions, /v1/completions and /v1/embeddings, GET /v1/models, /health and
-// /metrics (for Prometheus), and a page to chat at /. Answers are streamed as server-sent events where the request
-// has stream set. Of response_format there are json_object and json_schema: a grammar holds the model to
-// it. Tools are described to the model by its chat template, and calls are found in its answer.
+// There are POST /v1/chat/completions, /v1/completions and /v1/embeddings, GET /v1/models, /health
+// and /metrics (for Prometheus), and a page to chat at /. If the request sets stream, the answer is
+// streamed as server-sent events. A response_format of json_object or json_schema is enforced by a
+// grammar. The chat template describes tools to the model, and the server finds tool calls in its
+// answer.
 //
 // The server does not trust requests: it limits bodies, prompts, queues and grammars, answers an
 // invalid request with an error object, and ends a request within one token when its client
@@ -28,22 +29,22 @@ import (
 	"github.com/rayo-go/rayo/llm/assistant"
 )
 
-// Options are how a model is served. The zero value is the default.
+// Options has the options of [New]. The zero value is the default.
 type Options struct {
 	// Name is the model's name in answers; "" means the name in the file.
 	Name string
 	// Keys are the accepted keys of requests under /v1, sent as "Authorization: Bearer KEY"; without Keys
 	// the server accepts every request.
 	Keys []string
-	// Waiting is how many requests may wait or be answered at once: 64 where it is 0. Others are refused
-	// with status 429.
+	// Waiting is the maximum number of requests that are waiting or being answered; 0 means 64.
+	// Further requests are rejected with status 429.
 	Waiting int
-	// MaxBody is how many bytes a request may have: 4 MiB where it is 0.
+	// MaxBody is the maximum size of a request in bytes; 0 means 4 MiB.
 	MaxBody int64
 	// ReadTimeout is the maximum time for a client to send a request; 0 means 1 minute. Do not set the
 	// ReadTimeout of [http.Server]: it would end answers that take longer.
 	ReadTimeout time.Duration
-	// WriteTimeout is how long a client may take to read a part of an answer: 30 s where it is 0.
+	// WriteTimeout is the maximum time for a client to read a part of an answer; 0 means 30 s.
 	WriteTimeout time.Duration
 }
 
@@ -53,9 +54,9 @@ type Server struct {
 	o       Options
 	keys    [][sha256.Size]byte
 	mux     *http.ServeMux
-	handler http.Handler // mux, for requests that no page of another origin makes
+	handler http.Handler // mux, with protection against cross-origin requests
 	busy    atomic.Int64
-	numbers atomic.Int64 // of answers
+	numbers atomic.Int64 // counter for the ids of answers
 	started time.Time
 	metrics *metrics
 }
@@ -63,7 +64,7 @@ type Server struct {
 //go:embed chat.html
 var page []byte
 
-// New returns a server of a model. Closing the assistant is up to the caller, when no request is under way.
+// New returns a server for a model. The caller closes the assistant, after all requests have ended.
 func New(a *assistant.Assistant, o Options) *Server {
 	if o.Name == "" {
 		o.Name = a.Name()
@@ -111,7 +112,7 @@ func New(a *assistant.Assistant, o Options) *Server {
 	})
 	origin := http.NewCrossOriginProtection()
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeError(w, &requestError{http.StatusForbidden, "a page of another origin may not ask this server", "", "cross_origin"})
+		writeError(w, &requestError{http.StatusForbidden, "requests from pages of other origins are not allowed", "", "cross_origin"})
 	}))
 	s.handler = origin.Handler(s.mux)
 	return s
@@ -129,7 +130,7 @@ type exchange struct {
 	start  time.Time
 }
 
-// recorder remembers the status of an answer.
+// recorder records the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -143,7 +144,7 @@ func (w *recorder) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// guard checks the key, bounds the body and the number of requests, and answers with errors as JSON.
+// guard checks the key, limits the body and the number of requests, and reports errors as JSON.
 func (s *Server) guard(h func(*exchange) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Server: s, w: &recorder{ResponseWriter: w}, r: r, start: time.Now()}
@@ -160,7 +161,7 @@ func (s *Server) guard(h func(*exchange) error) http.Handler {
 			return
 		}
 		defer s.busy.Add(-1)
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(s.o.ReadTimeout)) // the recorder of a test has no deadlines
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(s.o.ReadTimeout)) // the recorders of tests do not support deadlines
 		r.Body = http.MaxBytesReader(x.w, r.Body, s.o.MaxBody)
 		if err := h(x); err != nil && x.w.status == 0 {
 			writeError(x.w, asRequestError(err))
@@ -168,8 +169,8 @@ func (s *Server) guard(h func(*exchange) error) http.Handler {
 	})
 }
 
-// allowed reports whether a request has one of the keys. The time that it takes does not depend on
-// how much of a key is right.
+// allowed reports whether a request has one of the keys. Its time does not depend on the position
+// of the first wrong byte.
 func (s *Server) allowed(r *http.Request) bool {
 	if len(s.keys) == 0 {
 		return true
@@ -188,7 +189,7 @@ func (x *exchange) models() error {
 	return nil
 }
 
-// model describes the model of a name.
+// model describes the model with the requested name.
 func (x *exchange) model() error {
 	if id := x.r.PathValue("id"); id != x.o.Name {
 		return &requestError{http.StatusNotFound, "there is no model " + id + "; there is " + x.o.Name, "model", "model_not_found"}
@@ -203,7 +204,7 @@ func (x *exchange) describe() any {
 		"architecture": c.Architecture, "context_length": x.a.Model().Context()}
 }
 
-// requestError is an answer that is an error.
+// requestError is an error answer.
 type requestError struct {
 	status  int
 	message string
@@ -213,7 +214,7 @@ type requestError struct {
 
 func (e *requestError) Error() string { return e.message }
 
-// asRequestError chooses a status for an error of the packages below.
+// asRequestError chooses the status for an error of the packages that serve uses.
 func asRequestError(err error) *requestError {
 	var r *requestError
 	var big *http.MaxBytesError

@@ -34,7 +34,7 @@ func start(t testing.TB, parallel int, o serve.Options) string {
 	return startOn(t, dev, assistant.Options{Parallel: parallel}, o)
 }
 
-// startOn is start on a device, which it closes in the end, as the draft model.
+// startOn is start on a device. It closes the device and the draft model at the end of the test.
 func startOn(t testing.TB, dev *device.Device, ao assistant.Options, o serve.Options) string {
 	t.Helper()
 	ao.Model.Context = 128
@@ -178,7 +178,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// TestFormats has answers that follow a schema.
+// TestFormats checks that answers follow a schema.
 func TestFormats(t *testing.T) {
 	url := start(t, 1, serve.Options{}) + "/v1/chat/completions"
 	schema := `{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": false}`
@@ -228,7 +228,7 @@ func TestCompletionsAndEmbeddings(t *testing.T) {
 	}
 }
 
-// TestRefused has requests that are wrong: a status, an object that says why, and a server that goes on.
+// TestRefused sends invalid requests. It checks the status and the error object, and that the server continues.
 func TestRefused(t *testing.T) {
 	url := start(t, 1, serve.Options{Keys: []string{"secret", "other"}, MaxBody: 10000})
 	key := []string{"Authorization", "Bearer other"}
@@ -277,12 +277,13 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDraft has answers with a draft model, which are the same as without one, and counts of its guesses.
+// TestDraft checks that answers are the same with a draft model as without one, and checks the
+// counts of guesses.
 func TestDraft(t *testing.T) {
 	body := `{"prompt": "Once", "max_tokens": 60, "temperature": 0, "logit_bias": {"0": -1000}}`
 	_, want := ask(t, start(t, 1, serve.Options{})+"/v1/completions", body)
 	url := startDraft(t, 1, serve.Options{})
-	for range 2 { // the second answer has a draft session with the tokens of the first
+	for range 2 { // the draft session of the second answer still has the tokens of the first
 		if _, a := ask(t, url+"/v1/completions", body); a.Choices[0].Text != want.Choices[0].Text || len(a.Choices[0].Text) != 60 {
 			t.Errorf("%q, want %q", a.Choices[0].Text, want.Choices[0].Text)
 		}
@@ -312,15 +313,16 @@ func startDraft(t testing.TB, parallel int, o serve.Options) string {
 	return startOn(t, dev, assistant.Options{Parallel: parallel, Draft: draft}, o)
 }
 
-// TestManyClients has 64 clients at once with prompts of different lengths, of whom some vanish and some read slowly. Each other one gets
-// the text that it gets alone, and nothing is left behind.
+// TestManyClients runs 64 clients at once with prompts of different lengths. Some clients
+// disconnect and some read slowly. The others must get the same text as a single client, and no
+// goroutine may leak.
 func TestManyClients(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { manyClients(t, start) })
 	t.Run("draft", func(t *testing.T) { manyClients(t, startDraft) })
 }
 
 func manyClients(t *testing.T, start func(testing.TB, int, serve.Options) string) {
-	t.Cleanup(testutil.Goroutines(t)) // behind what start has closed
+	t.Cleanup(testutil.Goroutines(t)) // checked after start has closed everything
 	url := start(t, 8, serve.Options{Waiting: 1000})
 	body := func(i int) string {
 		return fmt.Sprintf(`{"prompt": "%s %d", "max_tokens": 20, "temperature": 0, "logit_bias": {"0": -1000}, "stream": %v}`, strings.Repeat("Text ", 1+i%4*6), i%4, i%2 == 0)
@@ -350,7 +352,7 @@ func manyClients(t *testing.T, start func(testing.TB, int, serve.Options) string
 			}
 			defer resp.Body.Close()
 			if i%8 == 4 {
-				return // vanishes in the middle of the stream
+				return // disconnects in the middle of the stream
 			}
 			b, err := io.ReadAll(resp.Body)
 			if err != nil && ctx.Err() == nil || resp.StatusCode != 200 {
@@ -428,8 +430,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestSlow has a client that does not send all of its request, and an answer that takes longer than a
-// request may.
+// TestSlow tests a client that does not send its whole request, and an answer that takes longer
+// than the limit for requests.
 func TestSlow(t *testing.T) {
 	url := start(t, 1, serve.Options{ReadTimeout: 300 * time.Millisecond})
 	body, w := io.Pipe()

@@ -18,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/llm/grammar"
 )
 
-// kinds are the statuses of errors of the packages below.
+// kinds has the statuses for errors of the packages that serve uses.
 var kinds = []struct {
 	is          func(error) bool
 	status      int
@@ -43,7 +43,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// errorObject is an error as clients of OpenAI's interface expect it.
+// errorObject returns an error in the form of OpenAI's interface.
 func errorObject(e *requestError) any {
 	kind := "invalid_request_error"
 	if e.status >= 500 {
@@ -79,7 +79,7 @@ func (x *exchange) read(v any) error {
 	return nil
 }
 
-// sampling are the fields of a request that say how tokens are chosen.
+// sampling has the fields of a request that control sampling.
 type sampling struct {
 	Model            string             `json:"model"`
 	Temperature      *float32           `json:"temperature"`
@@ -112,7 +112,7 @@ type sampling struct {
 // texts is a string or a list of them.
 type texts []string
 
-// UnmarshalJSON takes both forms, and null.
+// UnmarshalJSON accepts both forms, and null.
 func (t *texts) UnmarshalJSON(b []byte) error {
 	var one *string
 	if json.Unmarshal(b, &one) == nil {
@@ -129,7 +129,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// defaults of sampling, as llama.cpp has them.
+// The defaults of sampling, which are those of llama.cpp.
 const (
 	defaultTemperature = 0.8
 	defaultTopK        = 40
@@ -228,10 +228,10 @@ type message struct {
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 }
 
-// content is a text, or parts that are texts.
+// content is a text, or a list of parts that are texts.
 type content string
 
-// UnmarshalJSON takes both forms, and null.
+// UnmarshalJSON accepts both forms, and null.
 func (c *content) UnmarshalJSON(b []byte) error {
 	var one *string
 	if json.Unmarshal(b, &one) == nil {
@@ -247,7 +247,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	var all []string
 	for _, p := range parts {
 		if p.Type != "text" {
-			return fmt.Errorf("content: a part of type %q, want text", p.Type)
+			return fmt.Errorf("content: a part has type %q, want text", p.Type)
 		}
 		all = append(all, p.Text)
 	}

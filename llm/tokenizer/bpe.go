@@ -7,13 +7,13 @@ type bpe struct {
 	t     *Tokenizer
 	words *words
 	// Symbols are numbered: tokens by their ids, then the symbols of merges that are not tokens.
-	texts  []string // of the symbols that are no tokens
+	texts  []string // texts of the symbols that are not tokens
 	byteID [256]int32
 	pairs  *pairTable
 }
 
-// byteText has, for each byte, the text of it in the vocabulary: the byte as a character if
-// it is visible in Latin-1, and characters from U+0100 on for the others.
+// byteText has the text of each byte in the vocabulary: the byte as a character if it is visible in
+// Latin-1, otherwise a character from U+0100 on.
 var byteText = func() (text [256]string) {
 	other := rune(256)
 	for b := range text {
@@ -98,7 +98,7 @@ func newBPE(t *Tokenizer, r *reader) model {
 	return m
 }
 
-// readMerges numbers the symbols and makes the table of pairs.
+// readMerges numbers the symbols and builds the table of pairs.
 func (m *bpe) readMerges(r *reader, merges []string) {
 	extra := map[string]int32{}
 	number := func(text []byte) int32 {
@@ -175,10 +175,10 @@ func (m *bpe) word(e *encoder, word string) {
 	}
 }
 
-// token returns the token that a word is without merging.
+// token returns the token of a whole word, which then needs no merging.
 func (m *bpe) token(e *encoder, word string) (id int32, ok bool) {
 	switch {
-	case m.words.chars && word[0] == '\n': // no merge makes newlines
+	case m.words.chars && word[0] == '\n': // no merge produces newlines
 		id, ok = m.t.ids[word]
 	case m.words.whole && len(word) <= m.t.longest:
 		e.text = appendVisible(e.text[:0], word)

@@ -16,7 +16,7 @@ type categoryTable struct {
 	pages [][256]uint8
 }
 
-// categories returns the table. It is made at first use, from the tables of package
+// categories returns the table. It builds the table on first use from the tables of package
 // unicode, in about a millisecond.
 var categories = sync.OnceValue(func() *categoryTable {
 	t := &categoryTable{pages: make([][256]uint8, 1)}
@@ -43,7 +43,7 @@ func (t *categoryTable) fill(lo, hi, stride rune, category uint8) {
 	}
 }
 
-// of returns the category of a rune, which is valid.
+// of returns the category of a valid rune.
 func (t *categoryTable) of(r rune) uint8 { return t.pages[t.page[r>>8]][r&255] }
 
 // categoryMask returns the mask of a category or of a whole class: "Lu" or "L".

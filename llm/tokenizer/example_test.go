@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	// A model's file has these; here is a vocabulary of six tokens.
+	// The metadata of a model's file has these keys; this vocabulary has six tokens.
 	m := new(gguf.Metadata)
 	m.Set("tokenizer.ggml.model", gguf.NewValue("gpt2"))
 	m.Set("tokenizer.ggml.pre", gguf.NewValue("gpt-2"))

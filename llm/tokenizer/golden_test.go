@@ -15,15 +15,14 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// golden is the folder beside the repository with vocabularies and the ids that llama.cpp
-// gives texts.
+// golden is the folder beside the repository with vocabularies, texts and the ids by llama.cpp.
 const golden = "../../../shared/golden/vocab"
 
-// goldenVocabularies returns the names in that folder, and skips the test where it is not.
+// goldenVocabularies returns the names in that folder. It skips the test if the folder does not exist.
 func goldenVocabularies(t testing.TB) (names []string) {
 	files, _ := filepath.Glob(filepath.Join(golden, "*.gguf.gz"))
 	if len(files) == 0 {
-		testutil.Missing(t, "vocabularies", fmt.Errorf("there are none in %s", golden))
+		testutil.Missing(t, "vocabularies", fmt.Errorf("no vocabularies in %s", golden))
 	}
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".gguf.gz"))
@@ -50,8 +49,8 @@ func goldenTokenizer(t testing.TB, name string) *Tokenizer {
 	return tok
 }
 
-// TestGolden has the ids of every text of every vocabulary be those of llama.cpp, and the
-// text come back from them where the vocabulary keeps it.
+// TestGolden checks that the ids of all texts and vocabularies are those of llama.cpp, and that
+// decoding returns the text if the vocabulary preserves it.
 func TestGolden(t *testing.T) {
 	for _, name := range goldenVocabularies(t) {
 		t.Run(name, func(t *testing.T) {

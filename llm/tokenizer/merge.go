@@ -11,7 +11,7 @@ type encoder struct {
 	cache wordCache
 }
 
-// release forgets what belongs to the caller, and memory that one long word needed.
+// release drops references to the caller's data, and large buffers of long words.
 func (e *encoder) release() {
 	e.ids = nil
 	if cap(e.syms) > 1<<14 || cap(e.text) > 1<<18 {
@@ -22,24 +22,25 @@ func (e *encoder) release() {
 // symbol is a part of a word: a token, or a character without a token. The symbols of a word form a
 // list: next is the next symbol, 0 at the end, and prev the previous one.
 type symbol struct {
-	start, end int32 // in the word; end is 0 once it became part of its neighbour
+	start, end int32 // range in the word; end is 0 after the symbol was merged into its neighbour
 	prev, next int32
 	id         int32
-	prio       uint32 // of merging with next; noMerge if they do not
-	merged     int32  // the id that merging gives
+	prio       uint32 // priority of merging with next, or noMerge
+	merged     int32  // id of the merged symbol
 }
 
 const noMerge = 1<<32 - 1
 
-// merger says which neighbours merge.
+// merger decides which neighbours merge.
 type merger interface {
-	// pair returns the priority of merging two neighbours, the least first, and the id that
-	// gives. The priority is noMerge if they do not merge.
+	// pair returns the priority of merging two neighbours (the lowest merges first) and the id of
+	// the result. The priority is noMerge if they do not merge.
 	pair(word []byte, left, right *symbol) (prio uint32, id int32)
 }
 
-// merge merges the symbols of a word, the pair of the least priority first, of equal ones the
-// leftmost, until no neighbours merge. The symbols that are left are the list from 0 on.
+// merge merges the symbols of a word until no neighbours merge: always the pair with the lowest
+// priority, and of pairs with equal priority the leftmost. The list from symbol 0 on has the
+// remaining symbols.
 func (e *encoder) merge(m merger, word []byte) {
 	e.heap = e.heap[:0]
 	s := e.syms
@@ -61,7 +62,7 @@ func (e *encoder) merge(m merger, word []byte) {
 		i := int32(uint32(top))
 		l := &s[i]
 		if l.end == 0 || l.prio != uint32(top>>32) {
-			continue // one of the two is part of another symbol by now
+			continue // one of the two has been merged with another symbol
 		}
 		r := &s[l.next]
 		l.end, l.id, l.next = r.end, l.merged, r.next
@@ -76,7 +77,7 @@ func (e *encoder) merge(m merger, word []byte) {
 	}
 }
 
-// score sets the priority with which symbol i merges with the next.
+// score sets the priority of merging symbol i with the next.
 func (e *encoder) score(m merger, word []byte, i int32, heap bool) {
 	l := &e.syms[i]
 	l.prio = noMerge
@@ -132,7 +133,7 @@ func (e *encoder) pop() uint64 {
 	return top
 }
 
-// maxWord is the length at which words are cut, so that places in one fit an int32.
+// maxWord is the maximum length of a word. Longer words are cut, so that positions fit into an int32.
 const maxWord = 1 << 28
 
 // wordCache has the ids of short words, because most words of a text are repeated.
@@ -143,10 +144,11 @@ const cacheBits = 13
 type cachedWord struct {
 	key [24]byte // the word and its length
 	ids [5]int32
-	n   int32 // of ids; 0: empty
+	n   int32 // number of ids; 0 means that the slot is empty
 }
 
-// place returns the place of a word and whether it is there, or nil for a word that is too long.
+// place returns the slot of a word and whether it contains the word. The slot is nil for a word
+// that is too long.
 func place[T string | []byte](c *wordCache, word T) (w *cachedWord, key [24]byte, hit bool) {
 	if len(word) >= len(key) {
 		return nil, key, false

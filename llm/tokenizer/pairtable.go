@@ -6,13 +6,13 @@ import "math/bits"
 // hash table with open addressing: encoding an uncached word looks up each of its pairs, and most
 // of the cost of a lookup is one memory access.
 type pairTable struct {
-	slots []pairSlot // a power of two, a quarter to half of them in use
+	slots []pairSlot // a power of two; a quarter to a half are in use
 	shift int
 }
 
 type pairSlot struct {
 	left, right int32
-	prio        uint32 // noMerge: the slot is free
+	prio        uint32 // noMerge if the slot is free
 	id          int32
 }
 
@@ -26,7 +26,7 @@ func newPairTable(n int) *pairTable {
 	return t
 }
 
-// find returns the slot of a pair, or the free one where it belongs.
+// find returns the slot of a pair, or the free slot for it.
 func (t *pairTable) find(left, right int32) *pairSlot {
 	h := (uint64(uint32(left))<<32 | uint64(uint32(right))) * 0x9E3779B97F4A7C15
 	for i := int(h >> t.shift); ; i = (i + 1) & (len(t.slots) - 1) {
@@ -37,7 +37,7 @@ func (t *pairTable) find(left, right int32) *pairSlot {
 	}
 }
 
-// add adds a pair unless it is there.
+// add adds a pair unless the table contains it.
 func (t *pairTable) add(left, right int32, prio uint32, id int32) {
 	if s := t.find(left, right); s.prio == noMerge {
 		*s = pairSlot{left, right, prio, id}

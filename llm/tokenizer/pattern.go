@@ -10,15 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// A pattern is a regular expression of the form that tokenizers use: alternatives that
-// are tried in order, classes of Unicode, greedy repetition that gives back, lookahead of
-// one character. Package regexp has no lookahead and prefers no alternative over a longer
-// one in the way these expressions need. Repetition is of one class, so that matching
-// gives back at most one run, in time linear in the run.
+// A pattern is a regular expression of the kind that tokenizers use: ordered alternatives, Unicode
+// classes, greedy repetition with backtracking, and lookahead of one character. Package regexp has
+// no lookahead. Only a single class can be repeated, so matching backtracks over at most one run,
+// in time linear in its length.
 type pattern struct {
 	alts  []sequence
-	atEnd *runeSet    // instead of alternatives: a run of the set at the end of the text
-	first [129]uint32 // which alternatives can begin with a byte; 128: with any byte from 0x80 on
+	atEnd *runeSet    // replaces the alternatives: matches a run of the set at the end of the text
+	first [129]uint32 // for each first byte, a mask of the possible alternatives; 128 stands for all bytes from 0x80 on
 }
 
 type sequence []item
@@ -27,7 +26,7 @@ type itemKind uint8
 
 const (
 	itemRun     itemKind = iota // min to max runes of a set
-	itemGroup                   // one of alts; empty if min is 0
+	itemGroup                   // one of alts, or nothing if min is 0
 	itemAhead                   // the next rune is in the set
 	itemNoAhead                 // the next rune is not in the set, or the text ends
 )
@@ -43,8 +42,8 @@ type item struct {
 type runeSet struct {
 	ascii  [2]uint64
 	cats   uint32
-	ranges []rune // pairs of first and last
-	negate bool   // for runes from 0x80 on; ascii has it applied
+	ranges []rune // pairs of first and last rune
+	negate bool   // negates runes from 0x80 on; ascii is already negated
 	table  *categoryTable
 }
 
@@ -69,8 +68,8 @@ func (s *runeSet) hasWide(r rune) bool {
 	return s.negate
 }
 
-// next returns the width of the first rune of s if it is in the set, or 0. Bytes that are
-// not UTF-8 count as U+FFFD.
+// next returns the width of the first rune of s if it is in the set, or 0. Invalid UTF-8 counts as
+// U+FFFD.
 func (set *runeSet) next(s string) int {
 	if s == "" {
 		return 0
@@ -95,7 +94,7 @@ func (p *pattern) match(s string) int {
 	return 0
 }
 
-// match returns where the sequence ends that begins at pos, or -1.
+// match returns the end of the match of the sequence at pos, or -1.
 func (q sequence) match(s string, pos int) int {
 	for i := range q {
 		it := &q[i]
@@ -129,7 +128,7 @@ func (q sequence) match(s string, pos int) int {
 	return pos
 }
 
-// run returns where the longest run of the set that begins at pos ends, and its runes.
+// run returns the end of the longest run of the set at pos, and its number of runes.
 func (it *item) run(s string, pos int) (end, n int) {
 	set := it.set
 	for n < it.max && pos < len(s) {
@@ -165,13 +164,13 @@ func (q sequence) giveBack(s string, pos, end, n int) int {
 	}
 }
 
-// compilePattern compiles an expression of the table of pre-tokenizers.
+// compilePattern compiles an expression of a preTokenizer.
 func compilePattern(expr string) (*pattern, error) {
 	body, atEnd := strings.CutSuffix(expr, "+$")
 	c := &patternParser{text: body}
 	p := &pattern{}
 	if atEnd {
-		// Looking for it from the beginning would take quadratic time.
+		// Matching it forwards would take quadratic time.
 		p.atEnd = c.class()
 	} else {
 		p.alts = c.alternatives()
@@ -197,7 +196,7 @@ func compilePattern(expr string) (*pattern, error) {
 	return p, nil
 }
 
-// first returns which ASCII bytes the sequence can begin with, whether it can begin with
+// first returns the set of ASCII bytes with which the sequence can begin, whether it can begin with
 // another byte, and whether it can be empty.
 func (q sequence) first() (ascii [2]uint64, wide, empty bool) {
 	add := func(a [2]uint64, w bool) {
@@ -324,7 +323,7 @@ func (c *patternParser) group() item {
 	return it
 }
 
-// class reads one class: a bracket, an escape or a character.
+// class reads one class: a bracket expression, an escape or a character.
 func (c *patternParser) class() *runeSet {
 	b := setBuilder{fold: c.fold}
 	if !c.accept("[") {
@@ -344,7 +343,7 @@ func (c *patternParser) class() *runeSet {
 // escapes lists the characters with a special meaning after a backslash.
 var escapes = map[rune]rune{'r': '\r', 'n': '\n', 't': '\t'}
 
-// member reads a character, a range, if there can be one, or an escape.
+// member reads a character, an escape or, if ranges is set, a range.
 func (c *patternParser) member(b *setBuilder, ranges bool) {
 	var lo rune
 	if c.accept(`\`) {

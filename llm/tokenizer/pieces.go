@@ -2,10 +2,10 @@ package tokenizer
 
 import "unicode/utf8"
 
-// pieces has the bytes of each token, one after the other.
+// pieces has the concatenated bytes of all tokens.
 type pieces struct {
 	bytes []byte
-	ends  []int // where the bytes of token i end
+	ends  []int // end of the bytes of token i
 }
 
 func (p *pieces) add(b []byte) {
@@ -21,8 +21,8 @@ func (p *pieces) of(id int32) []byte {
 	return p.bytes[from:p.ends[id]:p.ends[id]]
 }
 
-// readPieces builds the pieces of all tokens: normal decodes a normal token; the bytes of other
-// tokens are their texts.
+// readPieces builds the pieces of all tokens. normal decodes the text of a normal token; other
+// tokens have the bytes of their text.
 func (v *vocabulary) readPieces(normal func(dst []byte, text string) []byte) {
 	var b []byte
 	v.pieces.ends = make([]int, 0, len(v.texts))
@@ -37,13 +37,13 @@ func (v *vocabulary) readPieces(normal func(dst []byte, text string) []byte) {
 	}
 }
 
-// DecodeOptions change how ids become text. The zero value gives the text that a reader of
-// the whole text expects.
+// DecodeOptions change the decoding of ids. The zero value is right for a complete text without
+// control tokens.
 type DecodeOptions struct {
 	// Special writes the texts of control tokens, which are left out otherwise.
 	Special bool
-	// Continue marks that other text comes before: it keeps the space that some vocabularies have
-	// before the first word.
+	// Continue means that the ids continue another text: Decode keeps the space that some
+	// vocabularies add before the first word.
 	Continue bool
 }
 
@@ -68,9 +68,8 @@ func (t *Tokenizer) Pieces() [][]byte {
 	return pieces
 }
 
-// Decode returns the text of ids. IDs that are none stand for nothing. The text has the
-// bytes that the tokens stand for, also where these are not UTF-8; strings.ToValidUTF8
-// replaces them.
+// Decode returns the text of ids. It ignores invalid ids. The text has the bytes of the tokens,
+// even if they are not valid UTF-8; use strings.ToValidUTF8 to replace them.
 func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {
 	var b []byte
 	first := !o.Continue && t.dropOne
@@ -135,8 +134,7 @@ func (s *Stream) Flush() string {
 	return text
 }
 
-// incomplete returns how many bytes at the end begin a character that more bytes could
-// complete.
+// incomplete returns the number of bytes at the end of b that begin an incomplete character.
 func incomplete(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if utf8.RuneStart(b[len(b)-n]) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// The expressions by which vocabularies of type gpt2 cut a text into words.
+// The expressions that cut a text into words, for vocabularies of type gpt2.
 const (
 	contraction = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
 	capitals    = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%[1]s|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%[1]s|`
@@ -23,18 +23,18 @@ const (
 	hanKana     = "[一-龥\u3040-ゟ゠-ヿ]+"
 )
 
-// preTokenizer is how a kind of vocabulary cuts text into words.
+// preTokenizer describes how a kind of vocabulary cuts text into words.
 type preTokenizer struct {
 	names string // values of tokenizer.ggml.pre
-	// stages cut one after the other: each cuts the pieces of the one before. What an
-	// expression does not match is a piece too.
+	// stages are applied in order: each stage cuts the pieces of the previous stage. Text that an
+	// expression does not match becomes a piece too.
 	stages []string
 	// whole does not merge a word that is a token.
 	whole bool
-	// chars has merging begin with characters, and spaces be U+2581, as in SentencePiece; else it
-	// begins with bytes.
+	// chars means that merging begins with characters and that spaces are U+2581, as in
+	// SentencePiece. Otherwise merging begins with bytes.
 	chars bool
-	// bos is whether a BOS is added where the file does not say.
+	// bos is the default for adding a BOS token, if the file does not specify it.
 	bos bool
 }
 
@@ -48,7 +48,7 @@ var preTokenizers = []preTokenizer{
 	{names: "dbrx smaug-bpe chatglm-bpe glm4", stages: []string{llama3Words}},
 	{names: "falcon", stages: []string{"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2Words, `[0-9][0-9][0-9]`}},
 	{names: "deepseek-coder", stages: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}`}},
-	// The original lists the letters one by one: the letters with a case.
+	// The original expression lists all cased letters one by one.
 	{names: "deepseek-llm", stages: []string{`[\r\n]`, `\s?[\p{Lu}\p{Ll}\p{Lt}]+`, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}+`}},
 	{names: "gemma4", stages: []string{`[^\n]+|[\n]+`}, chars: true, bos: true},
 	{names: "deepseek-v3 hunyuan-dense joyai-llm", stages: []string{`\p{N}{1,3}`, hanKana, signWords}},
@@ -80,7 +80,7 @@ var compiledWords struct {
 	byName map[string]*words
 }
 
-// wordsOf returns the pre-tokenizer of a name.
+// wordsOf returns the pre-tokenizer with a given name.
 func wordsOf(name string) (*words, error) {
 	c := &compiledWords
 	c.Lock()
@@ -90,7 +90,7 @@ func wordsOf(name string) (*words, error) {
 	}
 	i := slices.IndexFunc(preTokenizers, func(p preTokenizer) bool { return slices.Contains(strings.Fields(p.names), name) })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q; there are %s", ErrUnsupported, name, strings.Join(preTokenizerNames(), ", "))
+		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q, expected one of %s", ErrUnsupported, name, strings.Join(preTokenizerNames(), ", "))
 	}
 	w := &words{preTokenizer: preTokenizers[i]}
 	for _, expr := range w.stages {
@@ -107,7 +107,7 @@ func wordsOf(name string) (*words, error) {
 	return w, nil
 }
 
-// split calls word with the words of a text, in order. Together they are the text.
+// split calls word with the words of a text, in order. Their concatenation is the text.
 func split(stages []*pattern, text string, word func(string)) {
 	if len(stages) == 0 {
 		word(text)

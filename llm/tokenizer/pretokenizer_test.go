@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestWords has the words be those that the expressions of the models' own tokenizers give.
+// TestWords compares the words with those of the expressions in the models' own tokenizers.
 func TestWords(t *testing.T) {
 	for _, c := range []struct{ names, text, want string }{
 		{"gpt-2", "I'll say  hello123, World!!\n\n x", "I|'ll| say| | hello|123|,| World|!!|\n\n| x"},
@@ -46,12 +46,12 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestPreTokenizers has every name compile once, and the words of random text be the text.
+// TestPreTokenizers checks that all names compile, and that the concatenated words of random text are the text.
 func TestPreTokenizers(t *testing.T) {
 	rng := testutil.Rand(t)
 	names := preTokenizerNames()
 	if len(names) != len(slices.Compact(slices.Clone(names))) {
-		t.Errorf("a name stands in the table twice: %q", names)
+		t.Errorf("a name is in the table twice: %q", names)
 	}
 	for _, name := range names {
 		w, err := wordsOf(name)
@@ -74,10 +74,10 @@ func TestPreTokenizers(t *testing.T) {
 	}
 }
 
-// TestPattern compares with package regexp where that knows the expression.
+// TestPattern compares with package regexp for expressions that it supports.
 func TestPattern(t *testing.T) {
 	rng := testutil.Rand(t)
-	// In regexp \s is ASCII alone, so there is no other white space.
+	// \s of package regexp matches only ASCII, so the texts have no other white space.
 	chars := []rune("aAbB'sS 1٣\n\r\t!/.é日Ǆǅʰ\u0301—$")
 	for _, expr := range []string{
 		`[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+`,

@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// specialTrie finds special tokens in a text: the first that begins, of several the longest.
-// Node 0 is the root.
+// specialTrie finds special tokens in a text: the token with the first position, and of several at
+// this position the longest. Node 0 is the root.
 type specialTrie struct {
 	nodes []specialNode
 	begin [2][256]bool // first bytes of the tokens: of all tokens, and of the tokens that are always recognised
@@ -11,8 +11,8 @@ type specialTrie struct {
 
 type specialNode struct {
 	next   map[byte]int32
-	id     int32 // of the token that ends here, or None
-	always bool  // the token is found without ParseSpecial too
+	id     int32 // id of the token that ends here, or None
+	always bool  // the token is recognised even without ParseSpecial
 }
 
 func (s *specialTrie) add(text string, id int32, always bool) {
@@ -57,7 +57,7 @@ func (s *specialTrie) find(text string, parse bool) (at int, id int32, n int) {
 	return at, None, 0
 }
 
-// longest returns the longest special token that the text begins with.
+// longest returns the longest special token at the beginning of the text.
 func (s *specialTrie) longest(text string, parse bool) (id int32, n int) {
 	id = None
 	at := int32(0)
@@ -74,10 +74,10 @@ func (s *specialTrie) longest(text string, parse bool) (id int32, n int) {
 	return id, n
 }
 
-// asciiSpace is the white space that a special token takes.
+// asciiSpace is the white space that special tokens can strip.
 const asciiSpace = " \t\n\v\f\r"
 
-// How special tokens take white space beside them.
+// The sides on which special tokens strip white space.
 const (
 	stripLeft = 1 << iota
 	stripRight

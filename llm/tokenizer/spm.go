@@ -10,11 +10,11 @@ import (
 // spm is a vocabulary of SentencePiece.
 type spm struct {
 	t      *Tokenizer
-	prios  []uint32 // the highest score is the least
+	prios  []uint32 // the highest score has the lowest priority value
 	byteID [256]int32
-	prefix bool // a space is put before the text
-	// separate is whether no token has a space behind something else, so that words can be
-	// encoded one by one.
+	prefix bool // encoding adds a space before the text
+	// separate means that no token has a space after another character, so that words can be
+	// encoded separately.
 	separate bool
 }
 
@@ -46,7 +46,8 @@ func newSPM(t *Tokenizer, r *reader) model {
 	return m
 }
 
-// appendSpaced appends the bytes that a text of the vocabulary encodes: a byte, or the text with spaces.
+// appendSpaced appends the bytes of a text of the vocabulary: a single byte, or the text with
+// U+2581 replaced by spaces.
 func appendSpaced(dst []byte, text string) []byte {
 	if b, ok := byteOf(text); ok {
 		return append(dst, b)
@@ -54,9 +55,9 @@ func appendSpaced(dst []byte, text string) []byte {
 	return append(dst, strings.ReplaceAll(text, space, " ")...)
 }
 
-// descending maps a float to an integer so that a higher float is a lower integer.
+// descending maps floats to integers in reverse order.
 func descending(f float32) uint32 {
-	b := math.Float32bits(f + 0) // -0 is 0
+	b := math.Float32bits(f + 0) // maps -0 to 0
 	if b>>31 == 0 {
 		return 1<<31 - 1 - b
 	}
@@ -72,8 +73,8 @@ func byteOf(text string) (byte, bool) {
 	return byte(b), err == nil
 }
 
-// readBytes finds the tokens of bytes. A byte without one is a token of that text or the
-// unknown token.
+// readBytes returns the token of each byte. Without a byte token, it is the token with this text,
+// or the unknown token.
 func (v *vocabulary) readBytes(r *reader) (ids [256]int32) {
 	for i, k := range v.kinds {
 		if _, ok := byteOf(v.texts[i]); k == Byte && !ok {
@@ -144,7 +145,7 @@ func (m *spm) wordEnd(text string) int {
 	return len(text)
 }
 
-// symbols makes the symbols of a word: its characters, with U+2581 for spaces.
+// symbols sets the symbols of a word: its characters, with U+2581 for spaces.
 func (e *encoder) symbols(word string, ids map[string]int32) {
 	e.text, e.syms = e.text[:0], e.syms[:0]
 	for i := 0; i < len(word); {

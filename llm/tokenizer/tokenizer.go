@@ -1,5 +1,5 @@
-// Package tokenizer turns text into the token ids of a language model and back, by the
-// vocabulary that a GGUF file carries in its metadata.
+// Package tokenizer converts text to the token ids of a language model and back. It uses the
+// vocabulary in the metadata of a GGUF file.
 //
 //	t, err := tokenizer.New(f.Metadata())
 //	if err != nil { ... }
@@ -11,9 +11,9 @@
 // pieces of words). The ids are the same as in llama.cpp, except for Korean in bert vocabularies: this package
 // decomposes syllables completely, as the models' own tokenizers do, and does not keep only the first letter.
 //
-// The package knows no model and no device. A vocabulary is input of unknown origin: New
-// checks it, and its error wraps [ErrVocabulary] or [ErrUnsupported]. Any text can be encoded,
-// also one that is not UTF-8, in time that grows little faster than its length.
+// The package does not depend on models or devices. Vocabularies may be untrusted: New checks them,
+// and its error wraps [ErrVocabulary] or [ErrUnsupported]. Any text can be encoded, even invalid
+// UTF-8, in time that grows little faster than its length.
 package tokenizer
 
 import (
@@ -36,10 +36,10 @@ type Kind int32
 const (
 	Normal      Kind = 1 + iota
 	Unknown          // used for text without a token
-	Control          // steers the model: the beginning of a text, the end of a turn
-	UserDefined      // is found in any text before it is cut
+	Control          // controls the model, for example the beginning of a text or the end of a turn
+	UserDefined      // recognised in any text, before it is cut into words
 	Unused           // unused
-	Byte             // one byte of a character that has no token
+	Byte             // a byte of a character without a token
 )
 
 // None is the id of a special token that the vocabulary does not have.
@@ -47,18 +47,18 @@ const None int32 = -1
 
 // Special has the ids of the special tokens, [None] for absent ones.
 type Special struct {
-	BOS, EOS, EOT, EOM     int32 // beginning and end of text, end of turn and of message
+	BOS, EOS, EOT, EOM     int32 // beginning of text, end of text, end of turn, end of message
 	Unknown, Padding       int32
-	Separator, Class, Mask int32 // of bert; Class is its BOS
+	Separator, Class, Mask int32 // of bert; Class is the BOS of bert
 	FIMPrefix, FIMSuffix   int32 // fill in the middle
 	FIMMiddle              int32
 }
 
 // Options change the encoding of a text. The zero value adds no tokens and treats control tokens as plain text.
 type Options struct {
-	// AddSpecial adds the tokens before and behind the text that the vocabulary asks for:
-	// BOS and EOS, or [CLS] and [SEP]. With ParseSpecial, a text that begins with the
-	// text of BOS gets no second one.
+	// AddSpecial adds the tokens that the vocabulary requires before and after a text: BOS and EOS,
+	// or [CLS] and [SEP]. With ParseSpecial, a text that already begins with the text of BOS gets
+	// no second BOS.
 	AddSpecial bool
 	// ParseSpecial encodes the texts of control tokens, for example <|im_start|>, as these tokens.
 	// Use it for the output of a chat template, and never for text that a user typed.
@@ -74,8 +74,8 @@ type Tokenizer struct {
 
 // model is a kind of vocabulary.
 type model interface {
-	// encode appends the ids of a non-empty text without special tokens, which is at the beginning
-	// or after a special token.
+	// encode appends the ids of a non-empty text that contains no special tokens and is at the
+	// beginning or after a special token.
 	encode(e *encoder, text string)
 }
 
@@ -141,8 +141,8 @@ func (t *Tokenizer) ID(text string) (id int32, ok bool) {
 	return id, ok
 }
 
-// EndsGeneration reports whether a model says with the token that its answer is complete:
-// EOS, EOT, EOM, and tokens with names that are in use for that, such as <|im_end|>.
+// EndsGeneration reports whether the token ends an answer of a model: EOS, EOT, EOM, and tokens
+// with common names for this purpose, such as <|im_end|>.
 func (t *Tokenizer) EndsGeneration(id int32) bool {
 	for _, e := range t.ends {
 		if e == id {
@@ -157,8 +157,8 @@ func (t *Tokenizer) EndTokens() []int32 { return append([]int32(nil), t.ends...)
 
 func (t *Tokenizer) has(id int32) bool { return uint32(id) < uint32(len(t.kinds)) }
 
-// runeLen returns the bytes of the first character of a text that is not empty. A byte
-// that is not part of one is one.
+// runeLen returns the length in bytes of the first character of a non-empty text. An invalid byte
+// counts as a character.
 func runeLen(s string) int {
 	if s[0] < utf8.RuneSelf {
 		return 1

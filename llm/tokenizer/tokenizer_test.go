@@ -199,7 +199,7 @@ func TestSpecialTokens(t *testing.T) {
 		t.Errorf("parsed: %v, expected %v with one BOS", got, want)
 	}
 	if got = tok.Encode(text, Options{AddSpecial: true}); got[0] != user || slices.Contains(got[1:], user) || slices.Contains(got, end) || !slices.Contains(got, note) {
-		t.Errorf("not parsed: %v, expected BOS and the token of the user's", got)
+		t.Errorf("not parsed: %v, expected BOS and the user-defined token", got)
 	}
 	if !tok.EndsGeneration(end) || tok.EndsGeneration(user) || tok.Special().EOT != end || tok.Special().EOS != None {
 		t.Errorf("ends: %v, special %+v", tok.EndTokens(), tok.Special())
@@ -215,12 +215,12 @@ func TestSpecialTokens(t *testing.T) {
 		t.Errorf("pieces of the special tokens: %q %q %q", p[end], p[note], p[a[0]])
 	}
 	if tok.Kind(end) != Control || tok.Kind(-1) != 0 || tok.Text(1<<30) != "" || tok.Piece(-1) != nil {
-		t.Error("ids that are none have something")
+		t.Error("invalid ids have text or properties")
 	}
 }
 
-// TestSpaceBeforeText has the space that encoding adds be dropped again, once and at the
-// beginning alone, and added behind each special token.
+// TestSpaceBeforeText checks that encoding adds a space at the beginning and after each special
+// token, and that decoding drops only the space at the beginning.
 func TestSpaceBeforeText(t *testing.T) {
 	tok := must(t, smallSPM(rand.New(rand.NewPCG(1, 2))))
 	ids := tok.Encode(" a", Options{AddSpecial: true})
@@ -233,11 +233,11 @@ func TestSpaceBeforeText(t *testing.T) {
 	values := smallSPM(rand.New(rand.NewPCG(1, 2)))
 	values["add_space_prefix"] = gguf.NewValue(false)
 	if tok = must(t, values); tok.Decode(tok.Encode(" a", Options{}), DecodeOptions{}) != " a" {
-		t.Error("without a prefix the space is lost")
+		t.Error("without add_space_prefix, the space is lost")
 	}
 }
 
-// TestStream has streams return whole characters, and in all what Decode returns.
+// TestStream checks that streams return whole characters, and that their concatenation is the result of Decode.
 func TestStream(t *testing.T) {
 	rng := testutil.Rand(t)
 	for _, values := range []map[string]gguf.Value{smallBPE(rng, "default"), smallSPM(rng)} {
@@ -257,7 +257,7 @@ func TestStream(t *testing.T) {
 			for _, id := range ids {
 				text := s.Next(id)
 				if utf8.ValidString(want) && !utf8.ValidString(text) {
-					t.Fatalf("%v: %q is not whole characters", ids, text)
+					t.Fatalf("%v: %q has incomplete characters", ids, text)
 				}
 				got.WriteString(text)
 			}
@@ -272,7 +272,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStripPhi has special tokens of phi3 take the white space behind them.
+// TestStripPhi checks that special tokens of phi3 strip the white space after them.
 func TestStripPhi(t *testing.T) {
 	m := metadata(smallSPM(rand.New(rand.NewPCG(1, 3))))
 	if err := m.Set("general.name", gguf.NewValue("Phi-3-mini")); err != nil {
@@ -288,7 +288,7 @@ func TestStripPhi(t *testing.T) {
 	}
 }
 
-// TestDamaged has each damage to a vocabulary be an error of the right kind that names the key.
+// TestDamaged checks that damaged vocabularies give an error of the right kind with the key.
 func TestDamaged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	spm, bpe, wpm := func() map[string]gguf.Value { return smallSPM(rng) }, func() map[string]gguf.Value { return smallBPE(rng, "qwen2") }, smallWPM
@@ -340,18 +340,18 @@ func TestLongTexts(t *testing.T) {
 			text := strings.Repeat(c, n/len(c)/40)
 			ids := tok.Encode(text, Options{})
 			if _, lossy := tok.model.(*wpm); !lossy && tok.Decode(ids, DecodeOptions{}) != text {
-				t.Errorf("%q repeated is something else when decoded", c)
+				t.Errorf("decoding the ids of %q repeated gives another text", c)
 			}
 		}
 	}
 	text := strings.Repeat("a", n)
 	tok := must(t, smallBPE(rng, "gpt-2"))
 	if tok.Decode(tok.Encode(text, Options{}), DecodeOptions{}) != text {
-		t.Error("a long word is something else when decoded")
+		t.Error("decoding the ids of a long word gives another text")
 	}
 }
 
-// TestConcurrent has one tokenizer serve several goroutines, whose results are those of one.
+// TestConcurrent uses one tokenizer in several goroutines and requires the results of a single goroutine.
 func TestConcurrent(t *testing.T) {
 	rng := testutil.Rand(t)
 	tok := must(t, smallBPE(rng, "llama3"))
@@ -368,13 +368,13 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// FuzzEncode has no text panic, and every text come back from its ids.
+// FuzzEncode checks that no text causes a panic, and that decoding the ids of a text returns the text.
 func FuzzEncode(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 6))
 	var toks []*Tokenizer
 	for _, p := range preTokenizers {
 		if p.chars {
-			continue // has bytes of its own: smallGemma
+			continue // smallGemma has separate byte tokens
 		}
 		toks = append(toks, must(f, smallBPE(rng, strings.Fields(p.names)[0])))
 	}
@@ -393,7 +393,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzNew has no metadata panic.
+// FuzzNew checks that no metadata causes a panic.
 func FuzzNew(f *testing.F) {
 	f.Add("llama", "a\nb\n<0x0A>", "a b", int32(3), float32(1))
 	f.Add("gpt2", "a\nb\nab", "a b", int32(1), float32(1))

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/gguf"
 )
 
-// metadata returns metadata with these values under tokenizer.ggml.
+// metadata returns metadata with the given values under tokenizer.ggml.
 func metadata(values map[string]gguf.Value) *gguf.Metadata {
 	m := new(gguf.Metadata)
 	for k, v := range values {
@@ -20,8 +20,8 @@ func metadata(values map[string]gguf.Value) *gguf.Metadata {
 	return m
 }
 
-// smallSPM is a vocabulary with bytes, a few characters and pieces of them with random
-// scores, so that every order of merging comes up.
+// smallSPM is a vocabulary with bytes, a few characters and pieces of them with random scores, so
+// that all orders of merging occur.
 func smallSPM(rng *rand.Rand) map[string]gguf.Value {
 	texts, kinds := []string{"<unk>", "<s>", "</s>"}, []int32{2, 3, 3}
 	for b := range 256 {

@@ -15,25 +15,25 @@ const (
 	maxTokenBytes = 1 << 10
 )
 
-// vocabulary is what all kinds have.
+// vocabulary has the fields that all kinds share.
 type vocabulary struct {
 	texts    []string
 	kinds    []Kind
 	ids      map[string]int32
 	special  Special
 	ends     []int32
-	before   int32 // what AddSpecial adds before the text
-	after    int32 // and behind
+	before   int32 // the token that AddSpecial adds before the text, or None
+	after    int32 // the token that AddSpecial adds after the text, or None
 	specials specialTrie
 	strip    map[int32]uint8
 	pieces   pieces
-	dropOne  bool // decoding drops the space at the beginning, which encoding has added
-	longest  int  // the bytes of the longest text
+	dropOne  bool // decoding drops the space that encoding adds at the beginning
+	longest  int  // length of the longest text in bytes
 }
 
-// New returns the tokenizer that the metadata of a GGUF file describes, the keys tokenizer.*.
-// The error wraps [ErrUnsupported] for kinds that the package does not have, and
-// [ErrVocabulary] for metadata that is missing, has the wrong type or contradicts itself.
+// New returns the tokenizer that the metadata of a GGUF file describes in the keys tokenizer.*. The
+// error wraps [ErrUnsupported] for unsupported kinds, and [ErrVocabulary] for metadata that is
+// missing, has the wrong type or contradicts itself.
 func New(m *gguf.Metadata) (*Tokenizer, error) {
 	kind, ok := m.Text(keyModel)
 	if !ok {
@@ -41,7 +41,7 @@ func New(m *gguf.Metadata) (*Tokenizer, error) {
 	}
 	newModel, ok := models[kind]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer: %w: %s is %q; there are llama, gpt2, gemma4 and bert", ErrUnsupported, keyModel, kind)
+		return nil, fmt.Errorf("tokenizer: %w: %s is %q, expected llama, gpt2, gemma4 or bert", ErrUnsupported, keyModel, kind)
 	}
 	t := new(Tokenizer)
 	r := &reader{m: m}
@@ -55,7 +55,7 @@ func New(m *gguf.Metadata) (*Tokenizer, error) {
 	return t, nil
 }
 
-// models makes the kinds of vocabulary by their names in files.
+// models has the constructors of the kinds of vocabulary, by their names in files.
 var models = map[string]func(*Tokenizer, *reader) model{"llama": newSPM, "gpt2": newBPE, "gemma4": newBPE, "bert": newWPM}
 
 const (
@@ -63,7 +63,7 @@ const (
 	keyModel = prefix + "model"
 )
 
-// reader reads metadata; its first error sticks.
+// reader reads metadata. It keeps its first error.
 type reader struct {
 	m   *gguf.Metadata
 	err error
@@ -75,7 +75,8 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// array returns an array of metadata. One that must be there has n elements, or any number for n < 0.
+// array returns an array of metadata. must means that it is required. It must have n elements; a
+// negative n allows any number.
 func array[T gguf.Scalar](r *reader, key string, n int, must bool) []T {
 	v, ok := r.m.Get(prefix + key)
 	if !ok {
@@ -107,7 +108,7 @@ func (r *reader) flag(key string, otherwise bool) bool {
 	return b
 }
 
-// token returns the id that a key has.
+// token returns the id in a key, or otherwise.
 func (r *reader) token(key string, otherwise int32, n int) int32 {
 	v, ok := r.m.Get(prefix + key + "_token_id")
 	if !ok {
@@ -116,7 +117,7 @@ func (r *reader) token(key string, otherwise int32, n int) int32 {
 		}
 		return otherwise
 	}
-	// Some writers have -1 or the largest integer for a token that there is not.
+	// Some writers use -1 or the largest integer for an absent token.
 	if x, ok := v.Int(); ok && (x == -1 || x == 1<<32-1) {
 		return None
 	}
@@ -147,7 +148,7 @@ func (v *vocabulary) read(r *reader) {
 	for i := range v.kinds {
 		switch _, named := endNames[v.texts[i]]; {
 		case named:
-			v.kinds[i] = Control // some files say otherwise
+			v.kinds[i] = Control // some files have another kind
 		case kinds == nil:
 			v.kinds[i] = Normal
 		default:
@@ -170,7 +171,7 @@ func (v *vocabulary) read(r *reader) {
 	v.readStrip(r.m)
 }
 
-// readAdded reads which tokens are added before and after a text.
+// readAdded reads the tokens that AddSpecial adds before and after a text.
 func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
 	if r.flag("add_bos_token", bos) {
 		v.before = v.special.BOS
@@ -180,7 +181,7 @@ func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
 	}
 }
 
-// end is the kind of end that a token marks.
+// end says what a token ends.
 type end int
 
 const (
@@ -189,8 +190,8 @@ const (
 	endOfMessage
 )
 
-// endNames has texts of tokens with which models end an answer. Files do not always name
-// all of these tokens in keys of their own.
+// endNames has the texts of tokens that end an answer. Files do not always have keys for all of
+// these tokens.
 var endNames = map[string]end{
 	"<|eot_id|>": endOfTurn, "<|im_end|>": endOfTurn, "<|end|>": endOfTurn, "<end_of_turn>": endOfTurn, "<|eot|>": endOfTurn,
 	"<end_of_utterance>": endOfTurn, "<EOT>": endOfTurn, "<turn|>": endOfTurn,
@@ -199,8 +200,8 @@ var endNames = map[string]end{
 	"<|return|>": endOfText, "<|call|>": endOfText, "<|flush|>": endOfText,
 }
 
-// readStrip finds out which special tokens take the white space beside them. Files have no
-// key for that, so it goes by the names of models that were trained so.
+// readStrip sets which special tokens strip the white space next to them. Files have no key for it,
+// so it recognises models by their names.
 func (v *vocabulary) readStrip(m *gguf.Metadata) {
 	v.strip = map[int32]uint8{}
 	name, _ := m.Text("general.name")

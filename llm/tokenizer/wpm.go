@@ -12,8 +12,8 @@ import (
 // split off repeatedly.
 type wpm struct {
 	t     *Tokenizer
-	lower bool // capitals become small
-	strip bool // accents are dropped
+	lower bool // convert to lower case
+	strip bool // remove accents
 }
 
 func newWPM(t *Tokenizer, r *reader) model {
@@ -38,8 +38,8 @@ func newWPM(t *Tokenizer, r *reader) model {
 	return m
 }
 
-// encode cuts the text into words: at white space, around punctuation and around Chinese
-// characters.
+// encode cuts the text into words at white space. Punctuation and Chinese characters are separate
+// words.
 func (m *wpm) encode(e *encoder, text string) {
 	if m.strip && !isASCII(text) {
 		text = norm.NFD.String(text)

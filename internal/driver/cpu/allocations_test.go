@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates, and has pools forget.
+// The race detector allocates, and drops items of pools at random.
 
 package cpu
 
@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestMemoryFlat: nothing is allocated and nothing kept as submissions repeat.
+// TestMemoryFlat checks that repeated submissions allocate nothing and keep nothing.
 func TestMemoryFlat(t *testing.T) {
 	d := open(t, 2)
 	r := newRig(t, 5)
@@ -53,7 +53,7 @@ func TestMemoryFlat(t *testing.T) {
 	}
 }
 
-// TestCallsAllocateNothing: calls of one operation in steady state.
+// TestCallsAllocateNothing checks that calls of single operations do not allocate in the steady state.
 func TestCallsAllocateNothing(t *testing.T) {
 	d := open(t, 1)
 	user := op.Binary("u", func(x, y op.Expr) op.Expr { return x.Mul(y).Add(op.Const(2)).Tanh() })

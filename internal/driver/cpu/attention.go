@@ -16,17 +16,17 @@ import (
 type attentionTask struct {
 	d     *processor
 	sizes op.AttentionSizes
-	a     simd.Attention // but for the memory
+	a     simd.Attention // without the memory
 	mask  op.DType
-	half  op.DType // of keys and values of 16 bits, else the zero value
+	half  op.DType // type of 16-bit keys and values, otherwise the zero value
 	in    []*op.Layout
-	part  simd.Attention     // of one of the batch
-	to    *op.Layout         // where the result goes, or nil for row by row
-	q     []attentionOperand // q, k, v and the result, if they are taken one of the batch after the other
+	part  simd.Attention     // the attention of one batch entry
+	to    *op.Layout         // layout of the result, or nil if it is contiguous
+	q     []attentionOperand // q, k, v and the result, if batch entries are computed one after the other
 }
 
-// attentionOperand is where an operand is: of one of the batch, or page, from the one
-// before, and of heads and rows.
+// attentionOperand has the position of an operand and its strides between batch entries (or pages),
+// heads and rows.
 type attentionOperand struct {
 	operandPart
 	batch, head, row int
@@ -42,7 +42,7 @@ func (t *attentionTask) operands(types []op.DType) {
 // layouts implements reader.
 func (t *attentionTask) layouts(ls []*op.Layout) { t.in = ls }
 
-// place finds the operands, of the shapes.
+// place computes the positions of the operands, whose shapes are dims.
 func (t *attentionTask) place(dims []op.Shape) error {
 	s := t.sizes
 	t.q = nil
@@ -72,9 +72,9 @@ func (t *attentionTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape)
 	s, err := op.AttentionOf(a, dims[:len(dims)-1])
 	t.sizes = s
 	if s.Scale == 0 {
-		s.Scale = float32(math.Copysign(0, -1)) // 0 has another meaning there
+		s.Scale = float32(math.Copysign(0, -1)) // 0 selects the default scale there
 	}
-	// A batch is more heads.
+	// Treat batch entries as additional heads.
 	t.a = simd.Attention{Heads: s.Batch * s.Heads, KVHeads: s.Batch * s.KVHeads, Queries: s.Tq, Keys: s.Tk,
 		Dim: s.D, ValueDim: s.E, Scale: s.Scale, Causal: s.Causal,
 		Sight: simd.Sight{Softcap: s.Softcap, Window: s.Window, FromStart: s.FromStart,
@@ -103,7 +103,7 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 	return ctx.Err()
 }
 
-// eachOfBatch computes each of the batch.
+// eachOfBatch computes the batch entries one after the other.
 func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, pool *workers.Pool) {
 	s, q, k, v, dst := &t.sizes, t.q[0], t.q[1], t.q[2], t.q[3]
 	var lengths, table []int32
@@ -153,8 +153,9 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 	t.part = simd.Attention{}
 }
 
-// chunk returns how many sequences from number i on, of one query each, are successive queries of one sequence: they have the same
-// pages, and each has one more key than the one before. One attention with all these queries reads the keys once.
+// chunk returns the number of sequences, from i on, that are successive queries of one sequence:
+// they have one query each and the same pages, and each has one more key than the previous one.
+// Computing them as one attention reads the keys only once.
 func chunk(s *op.AttentionSizes, lengths, table []int32, i int) int {
 	n := 1
 	if s.Tq != 1 || s.Page == 0 || s.Masked || !s.Causal || s.FromStart || len(lengths) != s.Batch || lengths[i] <= 0 {
@@ -172,7 +173,7 @@ func chunk(s *op.AttentionSizes, lengths, table []int32, i int) int {
 	return n
 }
 
-// masks gives an attention the mask of one of the batch.
+// masks sets the mask of one batch entry.
 func (t *attentionTask) masks(a *simd.Attention, in []unsafe.Pointer, batch int) {
 	s := &t.sizes
 	if !s.Masked || a.Keys == 0 {

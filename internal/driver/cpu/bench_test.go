@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// BenchmarkRun is a call of one operation over host memory.
+// BenchmarkRun measures calls of one elementwise operation over host memory.
 func BenchmarkRun(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, n := range []int{16, 1000, 100_000, 1_000_000} {
@@ -32,7 +32,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is a call of an operation of another class.
+// BenchmarkCall measures calls of operations of other classes.
 func BenchmarkCall(b *testing.B) {
 	for _, u := range []sample{
 		{op: op.Sum, shapes: []op.Shape{{16}}},
@@ -96,7 +96,7 @@ func benchSubmit(b *testing.B, d *processor, r *rig) {
 	}
 }
 
-// BenchmarkChain is relu, scale, add in one program and in three.
+// BenchmarkChain measures relu, scale and add in one program and in three.
 func BenchmarkChain(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		d := open(b, threads)
@@ -150,7 +150,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkSubmit is a plan of one step over a few elements.
+// BenchmarkSubmit measures a plan of one step over a few elements.
 func BenchmarkSubmit(b *testing.B) {
 	d := open(b, 1)
 	for _, where := range []string{"host", "device"} {

@@ -12,13 +12,11 @@ import (
 // kernel computes n elements: see simd.MapFunc.
 type kernel = func(dst, x, y, z *float32, n int, p *float32)
 
-// A program is an elementwise program as calls of kernels over blocks of a
-// thousand elements or so. Intermediate values are registers: blocks of a
-// lane's memory that stay in the first cache. Operands are read where they
-// lie, and results written there.
+// A program is an elementwise program, compiled to calls of kernels over blocks of about a thousand
+// elements. Intermediate values are in registers: blocks of a lane's memory that stay in the
+// first-level cache. Kernels read operands and write results directly in memory.
 //
-// Every value of the program has a place in a table of addresses, which the
-// calls name by number:
+// Every value of the program has an entry in a table of addresses. Calls refer to entries by index:
 //
 //	0                  nothing (nil)
 //	1 ...              streams: operands, then results
@@ -29,35 +27,34 @@ type kernel = func(dst, x, y, z *float32, n int, p *float32)
 // A program is immutable except for the measurements of its speed.
 type program struct {
 	streams []stream
-	inputs  int // streams that are operands
+	inputs  int // number of streams that are operands
 
-	// The calls, by how often they run: once in each lane, at the start of a
-	// segment (a block within which every Repeated operand is one number),
-	// and on each block.
+	// The calls, by how often they run: once for each lane; at the start of each segment (a part of
+	// a block in which every Repeated operand is a single number); and for each block.
 	once, segment, block []call
 
 	consts                               []*float32
 	firstConst, firstCell, firstRegister int
-	table                                int // entries
+	table                                int // number of entries
 
 	tiles []repeated // registers that repeat a short operand
 
-	// Operands in a layout, and the registers that they are brought into.
+	// Operands with a layout, and the registers to which they are copied.
 	strided []broughtIn
-	runs    int  // strided operands that are read where they lie, in segments
-	moves   bool // it copies one such operand: its elements go straight to the result
-	piece   int  // elements of a piece of such a copy if it transposes; else 0
+	runs    int  // number of strided operands that are read directly, in segments
+	moves   bool // the program copies one strided operand, directly to the result
+	piece   int  // elements in a piece of such a copy if it transposes, otherwise 0
 
-	size     int  // elements of a block
-	stride   int  // elements from register to register
-	spelt    bool // a stream is spelt
-	even     bool // every stream is Full: blocks need no other ends than size
-	straight bool // one call over whole operands: it needs no lane
-	n        int  // elements of the result
+	size     int  // number of elements in a block
+	stride   int  // distance of registers in elements
+	spelt    bool // some stream is spelt
+	even     bool // every stream is Full, so segments are whole blocks
+	straight bool // a single call over whole operands, which needs no lane
+	n        int  // number of elements in the result
 
-	chain *chain // computes a block in place of the calls for segments and blocks; nil if there is none
+	chain *chain // replaces the calls for segments and blocks; nil if there is none
 
-	passes    bool // some calls can store past the caches
+	passes    bool // some calls support non-temporal stores
 	streaming streaming
 
 	cost cost
@@ -66,33 +63,33 @@ type program struct {
 // A call is one kernel over table entries.
 type call struct {
 	fn           kernel
-	past         kernel // the same past the caches, or nil
+	past         kernel // the same with non-temporal stores, or nil
 	dst, x, y, z int32
 	p            int32
-	n            int32 // elements: 0 means as many as the block has
+	n            int32 // number of elements; 0 means the size of the block
 }
 
 // A stream is an operand or a result in memory.
 type stream struct {
 	spread op.BroadcastKind
-	size   int  // bytes of an element
-	period int  // Tiled: elements in memory; Repeated: elements of the result for each
-	slot   int  // -1: not in temporary memory, but computed by the runner
-	fixed  bool // its entry does not move with the blocks
-	spelt  bool // Repeated, but written out into a register
+	size   int  // size of an element in bytes
+	period int  // Tiled: number of elements in memory; Repeated: number of repetitions of each
+	slot   int  // -1 if the runner provides the memory
+	fixed  bool // its entry does not advance with the blocks
+	spelt  bool // Repeated, but expanded to a register
 	layout *op.Layout
-	run    bool // Strided, and read where it lies: in runs with this distance of elements
+	run    bool // Strided, but read directly, in runs
 	inner  int
 }
 
 // broughtIn is a strided stream and the entry of the register for its blocks.
 type broughtIn struct{ stream, entry int }
 
-// repeated is a register that holds a Tiled operand several times over, one
-// period more than a block: segments read it from their phase on.
+// repeated is a register with copies of a Tiled operand. It is one period longer than a block, so
+// that a segment can read it from its phase on.
 type repeated struct{ entry, period int }
 
-// place is where a stream is now: the element org of the result is at base.
+// place is the position of a stream: base is the address for element org of the result.
 type place struct {
 	base unsafe.Pointer
 	org  int
@@ -102,18 +99,18 @@ type place struct {
 type lane struct {
 	table  []unsafe.Pointer
 	memory []float32
-	begun  *program  // with addresses in table
-	past   bool      // results are stored past the caches
-	extra  []float32 // what programs make for operations: see feed
+	begun  *program  // the program whose addresses are in table
+	past   bool      // use non-temporal stores
+	extra  []float32 // elements that programs compute for operations: see feed
 	at     []place
 	runs   []run
-	steps  []int // bytes from one segment to the next, by stream; see alike
+	steps  []int // distance in bytes between segments, for each stream: see alike
 }
 
 const line = memory.Line / 4 // floats of a cache line
 
-// begin prepares the lane for blocks of p whose streams begin at the given positions; at most most
-// elements are computed between two calls. Without elements nothing is computed: operands may then
+// begin prepares the lane for blocks of p whose streams begin at the given positions; most is the
+// maximum number of elements in a block. If it is 0, begin computes nothing, because operands may
 // be empty and have no address. It panics if there is no memory.
 func (l *lane) begin(p *program, at []place, most int) {
 	if l.begun != p {
@@ -145,11 +142,11 @@ func (l *lane) begin(p *program, at []place, most int) {
 	}
 }
 
-// adopt lays the table of p out.
+// adopt initialises the table for p.
 func (l *lane) adopt(p *program) {
 	need := (p.firstRegister-p.firstCell)*line + (p.table-p.firstRegister)*p.stride
 	if len(l.memory) < need {
-		// Lanes serve every program, so leave room for the next.
+		// Round up, because the lane will be used for other programs too.
 		m, err := memory.Floats(1 << bits.Len(uint(need)))
 		if err != nil {
 			panic(err)
@@ -177,8 +174,8 @@ func (l *lane) register(p *program, entry, i int) unsafe.Pointer {
 	return unsafe.Pointer(&l.memory[(p.firstRegister-p.firstCell)*line+(entry-p.firstRegister)*p.stride+i])
 }
 
-// pointers returns the table as kernels take it. Elements may be narrower than
-// a float32; no kernel reads beyond what its type says.
+// pointers returns the table in the type of kernel arguments. Elements may be narrower than
+// float32; kernels access only elements of their type.
 func (l *lane) pointers() []*float32 {
 	return unsafe.Slice((**float32)(unsafe.Pointer(unsafe.SliceData(l.table))), len(l.table))
 }
@@ -189,7 +186,7 @@ func (l *lane) run(at []place, lo, hi int) {
 	t := l.pointers()
 	chain, size := p.chain.next(hi-lo), p.size
 	if chain != nil && p.even {
-		size = hi - lo // no registers
+		size = hi - lo // no registers limit the block
 	}
 	for pos := lo; pos < hi; {
 		n := min(size, hi-pos)
@@ -215,9 +212,9 @@ func (l *lane) run(at []place, lo, hi int) {
 	}
 }
 
-// alike returns how many segments of n elements follow each other from pos on, at most most, in which
-// the calls have their operands at the same distances from one segment to the next, and notes these
-// distances; 0 if there are others.
+// alike returns the number of successive segments of n elements, from pos on and at most most,
+// between which the operands of all calls advance by constant distances. It stores these distances
+// in l.steps. It returns 0 if there are no such segments.
 func (l *lane) alike(p *program, pos, n, most int) int {
 	if p.spelt || len(p.strided) > 0 || most < 2 {
 		return 0
@@ -252,7 +249,7 @@ func (l *lane) alike(p *program, pos, n, most int) int {
 	return most
 }
 
-// callRuns does the calls of k segments of n elements that are alike.
+// callRuns executes the calls for k alike segments of n elements.
 func (l *lane) callRuns(p *program, n, k int) {
 	t := l.pointers()
 	for ; ; k-- {
@@ -266,7 +263,7 @@ func (l *lane) callRuns(p *program, n, k int) {
 	}
 }
 
-// calls does the calls of one segment.
+// calls executes the calls for one segment.
 func (l *lane) calls(t []*float32, n int) {
 	p := l.begun
 	for i := range p.segment {
@@ -277,7 +274,8 @@ func (l *lane) calls(t []*float32, n int) {
 	}
 }
 
-// do computes n elements, whose addresses are in t, and stores them past the caches on request if it can.
+// do computes n elements with the addresses in t. If past is set and the kernel supports it, it
+// uses non-temporal stores.
 func (c *call) do(t []*float32, n int, past bool) {
 	fn := c.fn
 	if past && c.past != nil {
@@ -301,8 +299,7 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 			l.table[1+i] = unsafe.Add(at[i].base, phase*s.size)
 		case s.spread == op.Repeated:
 			k := pos / s.period
-			// A run that is written out may begin only at the start of a
-			// segment or be all of it.
+			// A spelt run must begin at the start of a segment or be the whole segment.
 			if phase := pos - k*s.period; !s.spelt || phase > 0 {
 				n = min(n, s.period-phase)
 			}
@@ -336,29 +333,30 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 	return n
 }
 
-// end forgets the addresses of the caller's memory.
+// end drops the addresses of the caller's memory.
 func (l *lane) end() {
 	clear(l.table[1 : 1+len(l.begun.streams)])
 }
 
-// lanes lends lanes to the parts of tasks. They are kept by processor, so that threads do not wait
-// for each other and caches stay warm.
+// lanes has the unused lanes. A sync.Pool keeps them for each processor, so that threads do not
+// wait for each other and caches stay warm.
 var lanes = sync.Pool{New: func() any { return new(lane) }}
 
-// A source is an array of 32-bit elements that an operation reads: in memory,
-// or made by a program block by block.
+// A source is an array of 32-bit elements that an operation reads, from memory or from a program
+// that computes it block by block.
 type source struct {
-	p    *program // nil: in memory
+	p    *program // nil if the array is in memory
 	at   []place  // of p's streams; the last is the result
 	base unsafe.Pointer
 }
 
 const (
-	turnedRows = 64      // columns of a matrix that are turned into rows at once, for whole cache lines
-	turnedMost = 1 << 16 // their elements, which should stay in the second cache
+	turnedRows = 64      // number of columns of a matrix that are transposed at once, to use whole cache lines
+	turnedMost = 1 << 16 // number of their elements, which should fit into the second-level cache
 )
 
-// rows returns how many rows of cols elements, at most madeBlock, are to be made at once.
+// rows returns the number of rows of cols elements to compute at once: usually at most madeBlock
+// elements, and at least one row.
 func (s *source) rows(cols int) int {
 	n := madeBlock / max(1, cols)
 	if s.p != nil && s.p.moves {
@@ -367,7 +365,7 @@ func (s *source) rows(cols int) int {
 	return max(1, n)
 }
 
-// open prepares the lane for at most so many elements at a time of s.
+// open prepares the lane for computing at most most elements of s at a time.
 func (l *lane) open(s *source, most int) {
 	if s.p == nil {
 		return
@@ -377,7 +375,7 @@ func (l *lane) open(s *source, most int) {
 	l.begin(s.p, l.at, most)
 }
 
-// reserve makes room for n elements in l.extra.
+// reserve allocates n elements in l.extra.
 func (l *lane) reserve(n int) {
 	if len(l.extra) < n {
 		m, err := memory.Floats(1 << bits.Len(uint(n)))
@@ -388,7 +386,7 @@ func (l *lane) reserve(n int) {
 	}
 }
 
-// feed returns elements lo to hi of s, for which the lane is open.
+// feed returns elements lo to hi of s. The lane must be open for s.
 func (l *lane) feed(s *source, lo, hi int) []float32 {
 	if s.p == nil {
 		if s.base == nil || lo == hi {

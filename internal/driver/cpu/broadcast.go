@@ -7,13 +7,12 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// The kernels below bring operands that are broadcast over the result into
-// registers.
+// The kernels below expand broadcast operands to registers.
 
 func floats(p *float32, n int) []float32 { return unsafe.Slice(p, n) }
 
-// tile repeats the elements of x, as many as the bits at p say, over dst: n
-// elements and one period more.
+// tile fills dst with n elements plus one period of repetitions of x. The period, in elements, is
+// the integer at p.
 func tile(dst, x, _, _ *float32, n int, p *float32) {
 	period := int(math.Float32bits(*p))
 	d := floats(dst, n+period)
@@ -23,7 +22,7 @@ func tile(dst, x, _, _ *float32, n int, p *float32) {
 	}
 }
 
-// stretch writes each element of x as often as the bits at p say.
+// stretch fills dst with repetitions of each element of x. The number of repetitions is the integer at p.
 func stretch(dst, x, _, _ *float32, n int, p *float32) {
 	run := int(math.Float32bits(*p))
 	d, k := words(dst, n), n/run

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// BenchmarkGenerated is gelu(x*a + b)*c, and relu of the same, by one generated kernel and by a kernel for each
-// instruction; a, b and c are single numbers.
+// BenchmarkGenerated measures gelu(x*a + b)*c and relu(x*a + b)*c with one generated kernel and
+// with a kernel for each instruction. a, b and c are single numbers.
 func BenchmarkGenerated(b *testing.B) {
 	for _, n := range []int{1000, 1 << 20} {
 		for _, o := range []*op.Operation{op.Gelu, op.Relu} {
@@ -39,7 +39,7 @@ func BenchmarkGenerated(b *testing.B) {
 					}
 					defer e.Close()
 					s := &driver.Submission{Ext: r.bindings(), Wait: true}
-					for range max(8, 1<<22/n) { // engines compile better what has run for a while
+					for range max(8, 1<<22/n) { // engines optimise code after it has run for a while
 						if _, err := e.Submit(b.Context(), s); err != nil {
 							b.Fatal(err)
 						}

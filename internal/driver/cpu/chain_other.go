@@ -2,5 +2,5 @@
 
 package cpu
 
-// linkChains does nothing: calls of kernels in assembly cost little.
+// linkChains does nothing, because calls of kernels in assembly are cheap.
 func linkChains() {}

@@ -18,10 +18,10 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// linkChains has programs that have more than one instruction run as chains.
+// linkChains enables chains for programs with more than one instruction.
 func linkChains() { newChain = chainOf }
 
-// chainOf is [newChain]. A chain has only elements of 32 bits.
+// chainOf implements [newChain]. Chains support only elements of 32 bits.
 func chainOf(b *builder, f *driver.Fused, out []driver.Operand, loaded []int) *chain {
 	p := b.p
 	if simd.Active() != simd.SIMD128 || len(p.block) < 2 || len(f.In)+len(out) > wasmframe.NumPointers || f.Round != op.InvalidType {
@@ -54,32 +54,32 @@ func chainOf(b *builder, f *driver.Fused, out []driver.Operand, loaded []int) *c
 	return &chain{generate: g.generate}
 }
 
-// chainGenerator has what a kernel of a chain is generated from.
+// chainGenerator has the data from which the kernel of a chain is generated.
 type chainGenerator struct {
 	f       *driver.Fused
 	types   []op.DType // of operands and instructions
 	in, out []int32    // entries of the table
-	single  []bool     // the operand is one number
+	single  []bool     // whether each operand is a single number
 	params  []float32
 }
 
-// chainHosts are instances by their modules, which are their text: programs that differ in parameters
-// and operands alone share one.
+// chainHosts caches instances by the text of their modules. Programs that differ only in parameters
+// and operands share an instance.
 var chainHosts struct {
 	sync.Mutex
 	byModule map[string]*host.Host
 }
 
-// chainCodes is the most codes of expressions for each instruction of a chain. With more of them the calls are
-// a small part of the time, and engines run long code for a second or so before they compile it well. Tests
-// raise it.
+// chainCodes is the maximum number of expression codes for each instruction of a chain. With longer
+// expressions, calls are a small part of the time, and engines run long code for about a second
+// before they optimise it. Tests raise it.
 var chainCodes = 4
 
-// mostChains is the most modules that are kept: engines do not free them soon.
+// mostChains is the maximum number of modules, because engines free them late.
 const mostChains = 256
 
-// generate returns the kernel, or nil if an instruction has no expression of vectors that is as exact as
-// its own kernel, or if the engine or the policy of the page does not take more modules.
+// generate returns the kernel. It returns nil if an instruction has no vector expression that is as
+// accurate as its kernel, or if the engine or the policy of the page rejects the module.
 func (g *chainGenerator) generate() chainKernel {
 	links, ok := g.links()
 	if !ok {
@@ -96,7 +96,7 @@ func (g *chainGenerator) generate() chainKernel {
 		if chainHosts.byModule == nil {
 			chainHosts.byModule = make(map[string]*host.Host)
 		}
-		h, _ = host.Start(module) // nil where it is refused
+		h, _ = host.Start(module) // nil if the module is rejected
 		chainHosts.byModule[string(module)] = h
 	}
 	if h == nil {
@@ -123,8 +123,8 @@ func (g *chainGenerator) call(h *host.Host, table []*float32, n int) {
 	c.Run()
 }
 
-// links returns the instructions for [kernels.Chain]. Each is computed as its own kernel would, so that
-// a chain has the same results.
+// links returns the instructions for [kernels.Chain]. Each computes the same as its kernel, so that
+// a chain has the same results as calls.
 func (g *chainGenerator) links() ([]kernels.Link, bool) {
 	links := make([]kernels.Link, 0, len(g.f.Body))
 	codes := 0
@@ -153,8 +153,9 @@ func (g *chainGenerator) links() ([]kernels.Link, bool) {
 	return links, len(g.params) <= wasmframe.NumFloats
 }
 
-// sameAlone reports whether an expression as a whole has the results of kernels: sines and cosines have
-// them near 0 only, and the kernel of a code of a user's operation may round where the whole does not.
+// sameAlone reports whether computing the expression as a whole gives the results of kernels. It
+// does not for sines and cosines, whose expressions are accurate only near 0, and for users'
+// operations whose kernels round intermediate results.
 func sameAlone(e *ir.Node, builtIn bool) bool {
 	list, _ := ir.Flatten(e)
 	return !slices.ContainsFunc(list, func(n *ir.Node) bool {

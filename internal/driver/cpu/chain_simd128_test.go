@@ -7,8 +7,9 @@ import "testing"
 // Pages link the generator with package batch.
 func init() { linkChains() }
 
-// TestChains runs the tests of programs again with a kernel generated for each that can have one. A short
-// test takes random programs until one of them has a kernel: one in ten can have one.
+// TestChains runs the tests of programs again with chains enabled from the first element on. A
+// short test runs random programs until one of them has a generated kernel; about one in ten can
+// have one.
 func TestChains(t *testing.T) {
 	defer func(after int64, codes int) { chainAfter, chainCodes = after, codes }(chainAfter, chainCodes)
 	chainAfter, chainCodes = 1, 1000

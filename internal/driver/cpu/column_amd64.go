@@ -12,12 +12,12 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A columnFold is a reduction whose elements a kernel combines column by column.
+// A columnFold is a reduction with a kernel that combines rows elementwise.
 type columnFold struct {
 	kernel string // the name of the kernel after that of the type
-	copies bool   // the accumulators begin as the first row; otherwise as start
+	copies bool   // accumulators are initialised with the first row, otherwise with start
 	start  uint32
-	finish func(x []uint32, rows int) // turns accumulators into results; nil if they are equal
+	finish func(x []uint32, rows int) // converts accumulators to results; nil if they are the results
 }
 
 var columnFolds = map[*op.Operation]columnFold{
@@ -55,8 +55,8 @@ func floatsOf(x []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// A columnTask reduces the middle axis of an array [outer cols inner] as a foldTask does, by kernels
-// that take many rows in one call. Results do not depend on the number of threads.
+// A columnTask reduces the middle axis of an array [outer cols inner] as a foldTask does, with
+// kernels that combine many rows in one call. Results do not depend on the number of threads.
 type columnTask struct {
 	d                  *processor
 	op                 *op.Operation
@@ -64,11 +64,11 @@ type columnTask struct {
 	layout             *op.Layout
 	ddof               int
 	fold               columnFold
-	kernel, merge      simd.ColumnFold // merge combines what the kernel makes
+	kernel, merge      simd.ColumnFold // merge combines results of the kernel
 	outer, cols, inner int
-	parts, chunks      int // of the middle axis, and of the last
+	parts, chunks      int // number of parts of the middle axis, and of chunks of the last axis
 	part, chunk        int // their length
-	unit               int // arrays of a piece of work, or 0: pieces are parts of an array
+	unit               int // number of arrays in a piece of work; 0 if pieces are parts of an array
 
 	x            source
 	dst, scratch unsafe.Pointer
@@ -83,16 +83,16 @@ type madeColumns struct{ columnTask }
 func (t *madeColumns) source(p *program, at []place) { t.x.p, t.x.at = p, at }
 
 const (
-	// columnBlock is how many elements of rows a program makes at once, unless one row has more.
+	// columnBlock is the number of elements of whole rows that a program makes at once. A longer row is made alone.
 	columnBlock = 8192
-	// columnLanes is how many lanes a kernel gets where rows are shorter and follow each other.
+	// columnLanes is the number of lanes to which shorter contiguous rows are joined.
 	columnLanes = 256
 	// Rows shorter than columnLeast, of arrays smaller than columnShort, are transposed and reduced together.
 	columnLeast = 8
 	columnShort = 64
 )
 
-// columns returns the core that reduces columns by kernels of their own, or nil.
+// columns returns a core that reduces columns with special kernels, or nil.
 func (o *opStep) columns() core {
 	fold, ok := columnFolds[o.op]
 	if !ok {
@@ -156,7 +156,7 @@ func (t *columnTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) er
 	}
 	t.chunk = min(t.inner, foldLanes)
 	if o == op.Var {
-		// The second pass should find the elements in the cache.
+		// Choose chunks that stay in the cache until the second pass.
 		t.chunk = min(t.inner, max(64, min(foldLanes, 1<<16/max(1, t.cols))))
 	}
 	t.chunks = max(1, (t.inner+max(1, t.chunk)-1)/max(1, t.chunk))
@@ -172,7 +172,7 @@ func (t *columnTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) er
 	return nil
 }
 
-// together returns how many rows the kernel takes as one.
+// together returns the number of rows that the kernel processes as one row.
 func (t *columnTask) together() int {
 	k := 1
 	for 2*k*t.inner <= columnLanes && 4*k <= t.cols {
@@ -223,7 +223,7 @@ func (t *columnTask) err() error {
 	return nil
 }
 
-// run does n pieces of work, on several threads if that pays.
+// run executes n pieces of work, on several threads if this is faster.
 func (t *columnTask) run(n int, ns float64) {
 	if !t.d.pool.Worth(ns) {
 		for i := range n {
@@ -310,8 +310,8 @@ func (t *columnTask) piece(l, made *lane, o, part, chunk int) {
 	}
 }
 
-// rows combines n rows, which begin at x and are stride apart, with acc, or sets acc to the first of them. The kernel takes
-// k neighbouring rows as one long row.
+// rows combines n rows, which begin at x and are stride apart, with acc. If first is set, acc has no contents yet. The kernel
+// processes k adjacent rows as one long row.
 func (t *columnTask) rows(acc []uint32, x unsafe.Pointer, n, k, stride int, first bool) {
 	switch {
 	case first:
@@ -327,7 +327,7 @@ func (t *columnTask) rows(acc []uint32, x unsafe.Pointer, n, k, stride int, firs
 // take calls a kernel for at most callElements elements at a time.
 func (t *columnTask) take(f simd.ColumnFold, dst *uint32, x unsafe.Pointer, n, rows, stride int) {
 	step := max(1, callElements/n)
-	for from := 0; from < rows; from += step { // no pointer is made beyond the last row
+	for from := 0; from < rows; from += step { // computes no pointer beyond the last row
 		f(dst, (*uint32)(unsafe.Add(x, 4*from*stride)), n, min(step, rows-from), stride)
 	}
 }
@@ -349,16 +349,17 @@ func (t *columnTask) combine(f simd.ColumnFold, dst []uint32, x unsafe.Pointer, 
 	t.take(f, &dst[0], x, len(dst), rows, stride)
 }
 
-// end turns accumulators into results.
+// end converts accumulators to results.
 func (t *columnTask) end(x []uint32) {
 	if t.fold.finish != nil {
 		t.fold.finish(x, t.cols)
 	}
 }
 
-// variance computes the variance of each of len(dst) neighbouring columns. x points to the top element of the first
-// column. Up to foldSteps rows are summed in float32, and those sums in float64. The mean is rounded to float32, so that
-// distances from it do not add to 0; their sum corrects the variance, as in package simd.
+// variance computes the variance of each of len(dst) adjacent columns. x points to the first
+// element of the first column. Up to foldSteps rows are summed in float32, and those sums in
+// float64. The mean is rounded to float32, so the sum of the distances from it is not 0; this sum
+// corrects the variance, as in package simd.
 func (t *columnTask) variance(l *lane, x unsafe.Pointer, dst []float32) {
 	if t.cols <= foldSteps && t.together() == 1 {
 		t.varianceOfFew(l, x, dst)
@@ -445,7 +446,8 @@ func (t *columnTask) varianceOfFew(l *lane, x unsafe.Pointer, dst []float32) {
 	}
 }
 
-// deviations returns the sum of the squared distances from the mean in the column at x, where float32 overflows.
+// deviations returns the sum of the squared distances from the mean of the column at x in float64,
+// for sums that overflow float32.
 func (t *columnTask) deviations(x unsafe.Pointer) float64 {
 	at := func(i int) float64 { return float64(*(*float32)(unsafe.Add(x, 4*i*t.inner))) }
 	mean, m2 := 0.0, 0.0

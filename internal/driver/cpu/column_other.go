@@ -4,8 +4,9 @@ package cpu
 
 import "github.com/rayo-go/rayo/op"
 
-// columns returns the core that reduces columns by kernels of their own, or nil: there is none here.
+// columns returns nil, because there are no special kernels for columns here.
 func (o *opStep) columns() core { return nil }
 
-// variesColumns reports whether the variances of columns are computed without a copy: not here.
+// variesColumns reports whether the variances of columns are computed without a copy, which is not
+// supported here.
 func variesColumns(op.Shape, *op.Layout) bool { return false }

@@ -2,15 +2,15 @@ package cpu
 
 import "strings"
 
-// combine replaces a product that only a sum takes by one call of a kernel that
-// does both, which saves a pass through the first cache and a rounding. The sum may be
-// rounded to a type of 16 bits, the product not.
+// combine replaces a product that only a sum uses, and the sum, by one call of a fused kernel. This
+// saves a pass through the first-level cache and a rounding. The sum may be rounded to a 16-bit
+// type, the product may not.
 func (b *builder) combine(results []int) {
 	uses := make([]int, len(b.vals))
 	for _, v := range results {
 		uses[v]++
 	}
-	made := make([]int, len(b.vals)) // the instruction of a value, from 1 on
+	made := make([]int, len(b.vals)) // instruction of each value plus 1
 	for i := range b.insts {
 		in := &b.insts[i]
 		made[in.dst] = i + 1

@@ -8,23 +8,22 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// concatTask puts arrays one after the other along an axis. The elements have any
-// size.
+// concatTask concatenates arrays along an axis. Elements may have any size.
 type concatTask struct {
 	d     *processor
 	outer int
-	rows  []int // elements of each operand between two of the outer extents
-	pitch int   // their sum
+	rows  []int // number of elements of each operand in a row of the result
+	pitch int   // row length of the result: the sum of rows
 	size  int   // bytes of an element
 	from  []*op.Layout
 
-	// While it runs.
+	// Set during a run.
 	in   []unsafe.Pointer
 	out  unsafe.Pointer
-	each int // rows of a part
+	each int // number of rows in a part
 }
 
-// concatPart is the elements of a part for the workers.
+// concatPart is the number of elements in a part for the workers.
 const concatPart = 16 << 10
 
 // elements implements mover.
@@ -74,7 +73,7 @@ func (t *concatTask) Part(i int) {
 		at := first * t.pitch
 		for k, n := range t.rows {
 			switch {
-			case n == 0: // at may be the end of the result, which is no address
+			case n == 0: // at may be the end of the result, which is not a valid address
 			case t.size == 1:
 				columns(t, element((*uint8)(t.out), at), k, n, first, last)
 			case t.size == 2:
@@ -107,8 +106,8 @@ func (t *concatTask) piece(k, at, pos, n int) {
 	}
 }
 
-// interleaves writes rows [first, last) of the result if a kernel does: if each operand has one word for a row. It reports
-// whether it did.
+// interleaves writes rows [first, last) of the result with a kernel if each operand has one word in
+// each row. It reports whether it did.
 func (t *concatTask) interleaves(first, last int) bool {
 	var src [8]*uint32
 	if t.size != 4 || t.pitch != len(t.rows) || len(t.rows) > len(src) {
@@ -123,11 +122,11 @@ func (t *concatTask) interleaves(first, last int) bool {
 	return simd.Interleave(element((*uint32)(t.out), first*t.pitch), &src, len(t.rows), last-first)
 }
 
-// copyPiece is the bytes that are copied by one call: a longer copy bypasses the cache, in
-// which the arrays may be.
+// copyPiece is the maximum number of bytes for one call of copy. Longer copies bypass the cache,
+// although the arrays may be in the cache.
 const copyPiece = 256 << 10
 
-// copyPieces copies n bytes piece by piece.
+// copyPieces copies n bytes in pieces.
 func copyPieces(dst, src unsafe.Pointer, n int) {
 	to, from := unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n)
 	for len(to) > 0 {
@@ -136,8 +135,8 @@ func copyPieces(dst, src unsafe.Pointer, n int) {
 	}
 }
 
-// columns writes rows [first, last) of operand k, of n elements each, where they begin to
-// every row of the result: many short rows at a time.
+// columns copies rows [first, last) of operand k, of n elements each, to their positions in the
+// rows of the result. to is the position in the first row. It is fast for many short rows.
 func columns[T uint8 | uint16 | uint32](t *concatTask, to *T, k, n, first, last int) {
 	var block [1024]T
 	for r := first; r < last; {

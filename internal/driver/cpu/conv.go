@@ -13,12 +13,12 @@ import (
 // A convTask correlates images with windows.
 type convTask struct {
 	d       *processor
-	conv    simd.Conv2D // but for the memory
-	x, w, y int         // elements
+	conv    simd.Conv2D // without the memory
+	x, w, y int         // number of elements
 	epilogue
 }
 
-// largestConv is the largest size that the kernels take.
+// largestConv is the largest size that the kernels support.
 const largestConv = 1 << 28
 
 func (t *convTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) error {
@@ -27,8 +27,8 @@ func (t *convTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) erro
 		return err
 	}
 	o := op.Conv2DOptsOf(a)
-	// A stride beyond the padded image is never taken: it may be of any length, and
-	// is cut to one that gives the same shapes.
+	// A stride beyond the padded image makes no difference, so reduce it to one that gives the same
+	// shapes.
 	for i, extent := range [2]int{s.H, s.W} {
 		o.Stride[i] = min(o.Stride[i], extent+2*o.Pad[i])
 	}

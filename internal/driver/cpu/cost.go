@@ -12,15 +12,15 @@ import (
 // instructions, then a measurement of runs. There is one number for data in the caches of a core,
 // one for data in the shared cache, and one for memory.
 type cost struct {
-	seed  float32          // nanoseconds of computing
-	bytes float32          // moved
-	ns    [3]atomic.Uint32 // float32 bits; 0: not measured
+	seed  float32          // nanoseconds of computation
+	bytes float32          // bytes moved
+	ns    [3]atomic.Uint32 // bits of a float32; 0 means not measured
 }
 
-// Bytes that a core moves in a nanosecond, by the level that they come from.
+// bytesPerNS is the number of bytes that a core moves in a nanosecond, from each level.
 var bytesPerNS = [3]float32{40, 15, 10}
 
-// level returns which figure holds for n elements.
+// level returns the index in ns for n elements.
 func (c *cost) level(n int) int {
 	b := float64(n) * float64(c.bytes)
 	caches := memory.CPUCaches()
@@ -33,7 +33,7 @@ func (c *cost) level(n int) int {
 	return 2
 }
 
-// of returns the nanoseconds that n elements take.
+// of returns the time of n elements in nanoseconds.
 func (c *cost) of(n int) float64 {
 	l := c.level(n)
 	ns := math.Float32frombits(c.ns[l].Load())
@@ -47,7 +47,7 @@ func (c *cost) of(n int) float64 {
 // noticeable share of them.
 const timedNS = 4000
 
-// observe notes that n elements of whole took d on one thread.
+// observe records that n elements, of a total of whole, took d on one thread.
 func (c *cost) observe(whole, n int, d time.Duration) {
 	l := c.level(whole)
 	got := float32(d) / float32(n)
@@ -61,21 +61,20 @@ func (c *cost) observe(whole, n int, d time.Duration) {
 	if got < old {
 		ns = old + (got-old)/2
 	}
-	// Writing the same figure again and again would only move the line from
-	// core to core.
+	// Do not write small changes, which would only move the cache line between cores.
 	if ns > old*1.02 || ns < old*0.98 {
 		c.ns[l].Store(math.Float32bits(ns))
 	}
 }
 
-// Parts of a split are at least this long, as handing one out costs a little,
-// and there are enough of them that threads end at about the same time.
+// Parts have a minimum duration, because each has an overhead, and there are several for each
+// thread, so that threads end at about the same time.
 const (
 	partNS         = 10_000
 	partsPerThread = 6
 )
 
-// parts returns into how many parts work of ns nanoseconds is split.
+// parts returns the number of parts into which work of ns nanoseconds is split.
 func parts(ns float64, threads int) int {
 	return int(max(float64(threads), min(ns/partNS, float64(partsPerThread*threads))))
 }

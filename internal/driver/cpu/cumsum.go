@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A cumsumTask adds up along rows.
+// A cumsumTask computes the running sums of rows.
 type cumsumTask struct {
 	d          *processor
 	rows, cols int

@@ -1,5 +1,5 @@
-// Package cpu runs programs on the processor: vector kernels of package simd
-// over the threads of a pool of workers.
+// Package cpu runs programs on the processor: it uses the vector kernels of package simd and a pool
+// of worker threads.
 //
 // From the call down: a [driver.Program] is prepared as a list of runners, one for each step
 // (step.go); an elementwise program becomes a list of kernel calls over blocks that stay in the
@@ -40,19 +40,19 @@ type processor struct {
 
 	programs programs
 	variants driver.Variants
-	portable bool // no kernels but the portable ones, where there are any
+	portable bool // use only portable kernels where they exist
 
 	folds sync.Map // *foldPrograms by operation and type
 
-	// plain holds what calls of a single operation need, by op.Operation.ID.
+	// plain has the data for calls of single operations, indexed by op.Operation.ID.
 	plain  [op.MaxID]atomic.Pointer[plain]
 	recent recent
 
 	closed atomic.Bool
 }
 
-// Open returns a device of the given number of threads, the calling one
-// included; with 0 or less it has as many as the process may use.
+// Open returns a device with the given number of threads, including the calling one. With 0 or
+// less, it uses as many threads as the process may use.
 func Open(threads int) (driver.Device, error) { return newDevice(threads, false) }
 
 // OpenPortable returns a device that computes all operations that are not elementwise with the
@@ -101,10 +101,11 @@ func (d *processor) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: op.MaxRank}
 }
 
-// Fuses: reductions and row operations compute on blocks of a row, which prologues and epilogues
-// can change in the cache; products call epilogues with finished pieces of the result. A prologue
-// of a product would be computed once for every time that the operand is read, or need a copy of
-// it, so a separate step is as good. The other operations only move elements and gain nothing.
+// Fuses implements [driver.Device]. Reductions and row operations process blocks of a row, to which
+// prologues and epilogues are applied in the cache. Products call epilogues for finished pieces of
+// the result. A prologue of a product would be computed each time the operand is read, or need a
+// copy of the operand, so a separate step is as fast. The other operations only move elements and
+// gain nothing.
 func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 	if o.Class() == op.Reduction || o.Class() == op.Row {
 		return true
@@ -153,7 +154,7 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	return ok && (o == op.MatMul || axes[n-1] == 1 || strides[n-1] == 1)
 }
 
-// Writes implements [driver.Strided]: attention puts rows of a head anywhere, and scans write columns.
+// Writes implements [driver.Strided]: attention supports any strides between rows of the result, and scans write columns.
 func (d *processor) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
 	return (o == op.Attention || o.Class() == op.Row) && d.Reads(o, 0, s, l)
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// executable is a prepared program. What changes while it runs is in frames;
-// each serves one submission at a time.
+// executable is a prepared program. The mutable state is in frames. Each frame serves one
+// submission at a time.
 type executable struct {
 	d     *processor
 	slots []driver.Slot
 	steps []step
-	arena int  // bytes of temporaries, the program's and the steps' own
-	keep  bool // the arena is small: each frame has its own
+	arena int  // bytes of temporaries, of the program and of its steps
+	keep  bool // the arena is small, so each frame keeps one
 
 	driver.Externals
 	consts []constant
 
-	frames chan *frame // nil entries are frames not made yet
+	frames chan *frame // a nil entry stands for a frame that has not been created
 	shut   chan struct{}
 	closed atomic.Bool
-	inUse  driver.RefBarrier // of the submissions in the queue
+	inUse  driver.RefBarrier // counts the submissions in the queue
 }
 
 // constant is the memory of a constant slot.
@@ -37,11 +37,11 @@ type constant struct {
 
 // step is one step of a program, prepared. It is immutable.
 type step interface {
-	// runner returns what runs the step in one frame.
+	// runner returns the runner of the step in a frame.
 	runner(f *frame) runner
 }
 
-// runner runs one step in a frame, over the memory that f.base names.
+// runner runs one step in a frame, with the memory in f.base.
 type runner interface {
 	run(ctx context.Context, f *frame) error
 }
@@ -49,21 +49,21 @@ type runner interface {
 // A frame is the working memory of one submission.
 type frame struct {
 	d       *processor
-	base    []unsafe.Pointer // of each slot; nil if it is empty
+	base    []unsafe.Pointer // address of each slot; nil if the slot is empty
 	arena   memory.Block
 	temp    unsafe.Pointer // the arena
 	runners []runner
-	lane    lane // of the calling goroutine
+	lane    lane // lane of the calling goroutine
 }
 
 const (
 	// Arenas up to this size stay with their frame; larger ones return to the device's pool after
 	// each submission, so that an idle plan holds no large memory.
 	keepArena = 256 << 10
-	// Concurrent submissions of one program: each uses all cores anyway, so
-	// more frames only bound how many wait.
+	// Maximum number of concurrent submissions of one program. Each uses all cores, so more frames
+	// would not be faster.
 	maxFrames = 16
-	// All frames of one program together hold at most about this much.
+	// Approximate maximum size of the arenas of all frames of one program.
 	maxArenas = 64 << 20
 )
 
@@ -97,7 +97,7 @@ func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Exec
 	return e, nil
 }
 
-// aligned returns b at an address that holds 32-bit values.
+// aligned returns b, or a copy of b that is aligned for 32-bit values.
 func aligned(b []byte) []byte {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%4 == 0 {
 		return b
@@ -108,8 +108,7 @@ func aligned(b []byte) []byte {
 	return c
 }
 
-// reserve adds bytes of temporary memory of a step to the arena and returns
-// their offset.
+// reserve adds temporary memory of a step to the arena and returns its offset.
 func (e *executable) reserve(bytes int) int {
 	at := (e.arena + 255) &^ 255
 	e.arena = at + bytes
@@ -141,7 +140,7 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	return j, nil
 }
 
-// behind returns how many bytes of an array there are from an offset on.
+// behind returns the number of bytes of an array from an offset on.
 func behind(m driver.Memory, off int64) (int64, error) {
 	a, ok := m.(*array)
 	switch {
@@ -165,8 +164,7 @@ func (e *executable) admit(ctx context.Context, s *driver.Submission, t *queueEn
 	return e.enter(ctx, s)
 }
 
-// enter runs s when there is a frame for it. Whoever has a frame waits for
-// nobody.
+// enter waits for a frame and runs s in it. A submission with a frame never waits for another one.
 func (e *executable) enter(ctx context.Context, s *driver.Submission) error {
 	var f *frame
 	select {
@@ -237,7 +235,7 @@ func (f *frame) dropArena() {
 	f.arena, f.temp = memory.Block{}, nil
 }
 
-// bind notes where the external slots are.
+// bind sets the addresses of the external slots.
 func (f *frame) bind(e *executable, ext []driver.Binding) {
 	for i := range e.slots {
 		s := &e.slots[i]
@@ -256,8 +254,7 @@ func (f *frame) bind(e *executable, ext []driver.Binding) {
 	}
 }
 
-// unbind forgets the caller's memory, so that the frame does not keep it
-// alive.
+// unbind drops the addresses of the caller's memory, so that the frame does not keep it alive.
 func (f *frame) unbind(e *executable) {
 	for i := range e.slots {
 		if e.slots[i].Data == nil && e.slots[i].Ext >= 0 {
@@ -266,8 +263,8 @@ func (f *frame) unbind(e *executable) {
 	}
 }
 
-// run runs the steps in order. A panic in a step, which would be a defect of
-// this package or of a kernel, ends here as an error.
+// run runs the steps in order. It converts a panic in a step, which is a bug of this package or of
+// a kernel, to an error.
 func (f *frame) run(ctx context.Context, times *driver.Times) (err error) {
 	defer driver.Recovered(&err)
 	if times != nil {
@@ -302,7 +299,7 @@ func (f *frame) runTimed(ctx context.Context, times *driver.Times) error {
 	return nil
 }
 
-// Close waits for the submissions that run and frees the frames.
+// Close waits for running submissions and frees the frames.
 func (e *executable) Close() {
 	e.inUse.Shut(func() {
 		e.closed.Store(true)

@@ -10,28 +10,28 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// An expertsTask multiplies rows by the matrices that ids name. It sorts the rows by their
-// matrix, and multiplies those of one matrix together: each matrix is read once for many rows,
-// and those that no id names not at all.
+// An expertsTask multiplies each row by the matrix that an id selects. It sorts the rows by their
+// matrix and multiplies all rows of a matrix together, so that it reads each selected matrix once,
+// and the other matrices not at all.
 type expertsTask struct {
 	d       *processor
 	weights blocks.Format
 	sizes   op.Experts
 	int8    bool
-	matrix  int // bytes of one
-	most    int // rows of one product
+	matrix  int // size of a matrix in bytes
+	most    int // maximum number of rows in one product
 	product quantTask
-	in      [2]unsafe.Pointer // of the product
+	in      [2]unsafe.Pointer // operands of the product
 	out     [1]unsafe.Pointer
 
-	// In the scratch memory.
-	first []int32        // for each matrix, where its rows begin in order: see sort
+	// In scratch memory:
+	first []int32        // for each matrix, the first index of its rows in order: see sort
 	order []int32        // the rows, sorted by their matrix
 	a, c  []float32      // rows that are multiplied together, and their products
-	rest  unsafe.Pointer // that of the product
+	rest  unsafe.Pointer // scratch memory of the product
 }
 
-// formatOf returns the form in memory of an operand that is weights.
+// formatOf returns the block format of an operand with weights.
 func formatOf(a *arrayOperand) blocks.Format {
 	switch {
 	case a.half == op.F16:
@@ -44,8 +44,8 @@ func formatOf(a *arrayOperand) blocks.Format {
 	return blocks.F32
 }
 
-// expertRows is the most rows that are multiplied together: enough to read a matrix once for
-// each of many, with little scratch memory.
+// expertRows is the maximum number of rows that are multiplied together: enough to read a matrix
+// once for many rows, with little scratch memory.
 const expertRows = 256
 
 func (t *expertsTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (err error) {
@@ -61,12 +61,13 @@ func (t *expertsTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (
 	return err
 }
 
-// sized makes the product one of m rows.
+// sized sets the number of rows of the product to m.
 func (t *expertsTask) sized(m int) error {
 	return t.product.sized(op.Product{Batch: 1, M: m, K: t.sizes.K, N: t.sizes.N, SharedB: true}, t.int8)
 }
 
-// scratch implements scratcher. Few rows and many are multiplied in different ways.
+// scratch implements scratcher. The scratch size depends on the number of rows, because few rows
+// are multiplied in another way.
 func (t *expertsTask) scratch() int {
 	words := t.sizes.Experts + 1 + t.sizes.Rows + t.most*(t.sizes.K+t.sizes.N)
 	bytes := 0
@@ -91,8 +92,8 @@ func (t *expertsTask) place(p unsafe.Pointer) {
 	t.rest = p
 }
 
-// sort orders the rows by their matrix and returns how many have one: rows without are made NaN,
-// and left out. The rows of matrix e begin at first[e+1].
+// sort sorts the rows by their matrix and returns the number of rows with a valid id. It sets the
+// results of the other rows to NaN and leaves them out. The rows of matrix e begin at first[e+1].
 func (t *expertsTask) sort(ids []int32, c []float32) (named int) {
 	x := t.sizes
 	clear(t.first)
@@ -109,7 +110,7 @@ func (t *expertsTask) sort(ids []int32, c []float32) (named int) {
 		t.first[e+1] += t.first[e]
 	}
 	named = int(t.first[x.Experts])
-	for i := len(ids) - 1; i >= 0; i-- { // from the ends, which then are the beginnings
+	for i := len(ids) - 1; i >= 0; i-- { // fill from the ends; afterwards first has the beginnings
 		if e, ok := x.Expert(ids[i]); ok {
 			t.first[e+1]--
 			t.order[t.first[e+1]] = int32(i)
@@ -141,10 +142,10 @@ func (t *expertsTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 	return ctx.Err()
 }
 
-// multiply multiplies rows of one matrix, which lies at w.
+// multiply multiplies the rows of one matrix, which is at w.
 func (t *expertsTask) multiply(ctx context.Context, w unsafe.Pointer, a, c []float32, rows []int32) error {
 	x, from, to := t.sizes, t.a, t.c
-	if len(rows) == 1 { // where it is
+	if len(rows) == 1 { // multiply it in place
 		i := int(rows[0])
 		from, to = a[i/x.Each*x.K:], c[i*x.N:]
 	} else {

@@ -12,7 +12,7 @@ import (
 type factorTask struct {
 	d       *processor
 	f       *driver.Factoring
-	in, out []int64 // bytes
+	in, out []int64 // sizes in bytes
 }
 
 func (t *factorTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {

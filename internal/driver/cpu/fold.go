@@ -14,10 +14,10 @@ import (
 )
 
 // A foldTask reduces the middle axis of an array [outer cols inner] by a fold of package op, whose
-// expressions run as programs over blocks: a state of many lanes takes one row of the array after
-// the other, neighbouring columns in neighbouring lanes. Short rows are processed several at a
-// time, and their states are merged at the end. The division of elements does not depend on the
-// number of threads, so results do not either.
+// expressions run as programs over blocks: a state with many lanes consumes the rows of the array
+// one after the other, with adjacent columns in adjacent lanes. Several short rows are processed at
+// once, and their states are merged at the end. The division of the elements does not depend on the
+// number of threads, so the results do not either.
 type foldTask struct {
 	d                  *processor
 	typ                op.DType
@@ -25,36 +25,36 @@ type foldTask struct {
 	f                  *ir.Reducer
 	programs           *foldPrograms
 	outer, cols, inner int
-	whole              int // elements of the operand
+	whole              int // number of elements of the operand
 
 	x, dst, scratch unsafe.Pointer
-	parts, chunks   int // of the middle axis, and of the last
+	parts, chunks   int // number of parts of the middle axis, and of chunks of the last axis
 	part, chunk     int // their length
-	group           int // short arrays that are processed at once, 0 for none
+	group           int // number of short arrays that are processed at once; 0 for none
 	merging         bool
-	indexed         bool // places of elements matter
-	direct          bool // a state is an element and the rows are few: they are merged in the result
+	indexed         bool // the fold uses the indices of elements
+	direct          bool // a state is a single element and there are few rows, so they are merged in the result
 	count           float32
 	ctx             context.Context
 	stopped         atomic.Bool
 }
 
 const (
-	// foldLanes is how many numbers the states of a chunk have together.
+	// foldLanes is the number of elements in the states of a chunk.
 	foldLanes = 4096
-	// foldRows is how many lanes rows are joined to, where they are shorter.
+	// foldRows is the number of lanes to which shorter rows are joined.
 	foldRows = 1024
-	// foldCall is how many lanes are worth a call: to more, rows are joined only where at
-	// least four steps are left, since joined rows take calls to merge.
+	// foldCall is the number of lanes for which a call is efficient. Rows are joined to more lanes
+	// only if at least four steps remain, because merging joined rows needs calls.
 	foldCall = 64
-	// foldSteps bounds the steps of a part: an error grows with them.
+	// foldSteps is the maximum number of steps in a part, because the error grows with the steps.
 	foldSteps = 256
-	// foldShort is up to how many elements an array [cols inner] is taken together with
-	// others, transposed.
+	// foldShort is the maximum number of elements in an array [cols inner] that is transposed and
+	// processed together with others.
 	foldShort = 256
 )
 
-// foldPrograms are the expressions of a fold as programs.
+// foldPrograms has the programs of the expressions of a fold.
 type foldPrograms struct {
 	lift, step, merge, finish *program
 }
@@ -85,7 +85,7 @@ func (t *foldTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) erro
 	if err != nil {
 		return err
 	}
-	t.whole, t.outer, t.cols, t.inner = n, 1, n, 1 // in any order, if all become one
+	t.whole, t.outer, t.cols, t.inner = n, 1, n, 1 // the order does not matter if all elements are reduced to one
 	if a.I[0] == op.AlongRows {
 		t.outer, t.cols = dims[0].Rows()
 	}
@@ -115,7 +115,7 @@ func (t *foldTask) divide() {
 	t.count = float32(t.cols)
 }
 
-// joined returns how many of n rows are taken as one: a power of two.
+// joined returns the number of rows, of n, that are processed as one row: a power of two.
 func (t *foldTask) joined(n int) int {
 	k := 1
 	for 2*k <= n && 2*k*t.inner <= foldRows && (k*t.inner < foldCall || n/(2*k) >= 4) {
@@ -124,7 +124,7 @@ func (t *foldTask) joined(n int) int {
 	return k
 }
 
-// foldPrograms returns the programs of a fold, made once for each operation and type.
+// foldPrograms returns the programs of a fold. It caches them for each operation and type.
 func (d *processor) foldPrograms(o *op.Operation, typ op.DType, f *ir.Reducer) (*foldPrograms, error) {
 	type key struct {
 		id  int
@@ -160,8 +160,8 @@ func (d *processor) foldPrograms(o *op.Operation, typ op.DType, f *ir.Reducer) (
 	return p, nil
 }
 
-// expressions returns the program that computes expressions over blocks of the given
-// types, the operand at one place being one number. The runner says where they are.
+// expressions returns the program that computes expressions over operands of the given types.
+// Operand single is a single number. The runner provides the memory.
 func (d *processor) expressions(roots []*ir.Node, types []op.DType, single int) (*program, error) {
 	p := &program{n: 1 << 30, inputs: len(types), even: true}
 	b := &builder{p: p, unit: 1}
@@ -191,7 +191,7 @@ func (d *processor) expressions(roots []*ir.Node, types []op.DType, single int) 
 	return p, nil
 }
 
-// states are the numbers of a state over many lanes, twice: programs read one and write
+// states has two copies of the numbers of a state for many lanes: programs read one copy and write
 // the other.
 type states struct {
 	at   [2][]unsafe.Pointer
@@ -199,11 +199,11 @@ type states struct {
 	from []place
 }
 
-// at returns where number i of the state that is current is.
+// number returns the address of number i of the current state.
 func (s *states) number(i int) unsafe.Pointer { return s.at[s.now][i] }
 
-// run runs a program over n lanes: operands are the current state and others, the
-// results the next one.
+// fold runs a program over n lanes. Its operands are the current state and others, and its results
+// become the next state.
 func (l *lane) fold(p *program, s *states, n int, others ...unsafe.Pointer) {
 	s.from = s.from[:0]
 	for _, a := range s.at[s.now] {
@@ -242,7 +242,7 @@ func (l *lane) over(p *program, at []place, n int) {
 	l.run(at, 0, n)
 }
 
-// newStates returns room for states of so many lanes in l.extra, behind extra numbers.
+// newStates allocates states with the given number of lanes in l.extra, after extra numbers.
 func newStates(l *lane, f *ir.Reducer, extra, lanes int) *states {
 	k := f.States()
 	l.reserve(extra + 2*k*lanes)
@@ -255,7 +255,7 @@ func newStates(l *lane, f *ir.Reducer, extra, lanes int) *states {
 	return s
 }
 
-// begin sets lanes of the state to the state of no elements.
+// begin initialises lanes of the state to the state of no elements.
 func (s *states) begin(f *ir.Reducer, lanes int) {
 	for h := range 2 {
 		for i, c := range f.Identity {
@@ -305,7 +305,7 @@ func (t *foldTask) err() error {
 	return nil
 }
 
-// spread does n pieces of work, on several threads if that pays.
+// spread executes n pieces of work, on several threads if this is faster.
 func (t *foldTask) spread(n int, ns float64) {
 	if !t.d.pool.Worth(ns) {
 		for i := range n {
@@ -367,7 +367,7 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	for r := from; r < to; {
 		n := k
 		if r == from && rows%k > 0 {
-			n = rows % k // the last lanes begin with the next rows
+			n = rows % k // a partial first group: the last lanes begin with the next rows
 		}
 		at := unsafe.Add(t.x, 4*((o*t.cols+r)*t.inner+j))
 		if index > 0 {
@@ -391,8 +391,8 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	}
 }
 
-// columns merges the rows of array o, in w columns from j on. A sum begins with the identity, +0, as
-// the sum of elements that are all -0 is +0; the first element is as good for other folds.
+// columns merges the rows of array o, in w columns from j on. A sum starts with the identity +0,
+// because the sum of elements that are all -0 is +0. Other folds can start with the first element.
 func (t *foldTask) columns(l *lane, o, j, w int) {
 	dst := place{base: unsafe.Add(t.dst, 4*(o*t.inner+j))}
 	at := [3]place{{base: unsafe.Add(t.x, 4*(o*t.cols*t.inner+j))}, {}, dst}
@@ -440,7 +440,7 @@ func (t *foldTask) mergeParts(l *lane, o, chunk int) {
 	finishStates(l, t.programs.finish, s, w, t.cols, unsafe.Add(t.dst, 4*(o*t.inner+j)))
 }
 
-// finishStates stores the results of the states of n lanes, each of so many elements.
+// finishStates stores the results of the states of n lanes. Each state has count elements.
 func finishStates(l *lane, p *program, s *states, n, count int, dst unsafe.Pointer) {
 	c := float32(count)
 	s.from = s.from[:0]
@@ -451,8 +451,8 @@ func finishStates(l *lane, p *program, s *states, n, count int, dst unsafe.Point
 	l.over(p, s.from, n)
 }
 
-// together folds the arrays lo to hi, which are short: transposed, so that a lane has
-// each of their columns.
+// together folds the short arrays lo to hi. It transposes them, so that there is a lane for each of
+// their columns.
 func (t *foldTask) together(l *lane, lo, hi int) {
 	n, g := t.cols*t.inner, hi-lo
 	w := t.inner * g

@@ -13,20 +13,20 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A wordReduction reduces rows of integers or truth values by calls of an elementwise kernel:
-// halves of a row are combined until few elements are left.
+// A wordReduction reduces rows of integers or truth values with an elementwise kernel, which
+// repeatedly combines the two halves of a row until few elements remain.
 type wordReduction struct {
-	kernel   string // combines elements, behind the name of their type
+	kernel   string // name of the kernel that combines elements, after the name of the type
 	identity func(t op.DType) uint32
-	combine  func(flip, v uint32, x []uint32) uint32 // v and elements; see flipOf
-	place    bool                                    // the result is where the element is
-	count    bool                                    // elements that are not 0 are counted
-	finish   func(v uint32, n int) uint32            // nil: the result is what remains
-	decides  func(v uint32, n int) bool              // whether the result of n elements is that of all
+	combine  func(flip, v uint32, x []uint32) uint32 // combines v and elements; see flipOf
+	place    bool                                    // the result is the index of the element
+	count    bool                                    // counts elements that are not 0
+	finish   func(v uint32, n int) uint32            // computes the result; nil if it is the combined value
+	decides  func(v uint32, n int) bool              // whether the result for n elements decides the result for all
 }
 
-// wordReductions are the operations that reduce so. An element is a word of 32 bits; of a bool,
-// 0 or 1.
+// wordReductions has the wordReduction of operations. An element is a 32-bit word; a bool is 0 or
+// 1.
 var wordReductions = map[*op.Operation]*wordReduction{
 	op.Sum:          {kernel: "add", identity: zeroWord, combine: addWords},
 	op.Prod:         {kernel: "mul", identity: oneWord, combine: mulWords},
@@ -46,7 +46,7 @@ func oneWord(op.DType) uint32        { return 1 }
 func leastWord(t op.DType) uint32    { return flipOf(t) }
 func greatestWord(t op.DType) uint32 { return math.MaxUint32 ^ flipOf(t) }
 
-// flipOf returns what makes elements of a type unsigned integers of the same order.
+// flipOf returns the mask whose xor maps elements of a type to unsigned integers in the same order.
 func flipOf(t op.DType) uint32 {
 	if t == op.I32 {
 		return 1 << 31
@@ -84,7 +84,7 @@ func minWords(flip, v uint32, x []uint32) uint32 {
 	return v ^ flip
 }
 
-// anyWord and allWords turn the number of n elements that are not 0 into a truth value.
+// anyWord and allWords convert the number of elements that are not 0, of n, to a truth value.
 func anyWord(v uint32, _ int) uint32 { return min(v, 1) }
 func allWords(v uint32, n int) uint32 {
 	if v == uint32(n) {
@@ -99,8 +99,8 @@ func (o *opStep) reducesWords() bool {
 	return r != nil && (r.count || !o.in[0].typ.Float()) && o.in[0].layout == nil
 }
 
-// countsBytes reports whether s counts truth values that are made of bytes in memory, which a
-// wordTask reads as they are.
+// countsBytes reports whether s counts truth values that are converted from bytes in memory. A
+// wordTask reads such bytes directly.
 func (d *processor) countsBytes(s *driver.Step) bool {
 	r := wordReductions[s.Op]
 	if r == nil || !r.count || s.Pre == nil || s.Pre[0] == nil || d.portable {
@@ -117,34 +117,34 @@ func (d *processor) countsBytes(s *driver.Step) bool {
 // A wordTask applies a wordReduction to rows. Long rows are reduced in pieces.
 type wordTask struct {
 	d          *processor
-	typ        op.DType // U8: the bytes that are not 0 are counted
+	typ        op.DType // U8 if it counts bytes that are not 0
 	reduction  *wordReduction
 	fn         kernel
-	whole      simd.FoldFunc // folds many elements, or nil
+	whole      simd.FoldFunc // kernel that folds many elements, or nil
 	flip       uint32
 	identity   uint32
 	rows, cols int
 
 	x       source
 	dst     []uint32
-	pieces  int // of a row
-	group   int // rows of a part, if each is one piece
+	pieces  int // number of pieces of a row
+	group   int // number of rows in a part, if each row is one piece
 	found   []foundWord
-	decided atomic.Bool // no other piece of the row can change its result
+	decided atomic.Bool // the other pieces cannot change the result of the row
 	ctx     context.Context
 	stopped atomic.Bool
 }
 
-// foundWord is the result of a piece of a row, and the column where it is.
+// foundWord is the result of a piece of a row, and its column.
 type foundWord struct {
 	v  uint32
 	at int
 }
 
 const (
-	wordLanes  = 1024 // elements that are combined in one call
-	wordRest   = 32   // elements from which halves are combined by calls
-	wordSought = 4096 // elements in which a place is sought
+	wordLanes  = 1024 // number of elements that one call combines
+	wordRest   = 32   // number of elements from which on calls combine halves
+	wordSought = 4096 // number of elements that are searched for an index
 )
 
 var wordLanesPool = sync.Pool{New: func() any { return new([wordLanes]uint32) }}
@@ -282,7 +282,7 @@ func (t *wordTask) put(r int, f foundWord) {
 	}
 }
 
-// join combines the results of two pieces. The piece of all comes before the piece of f.
+// join combines the results of two pieces. The piece of all precedes the piece of f.
 func (t *wordTask) join(b *[wordLanes]uint32, all, f foundWord) foundWord {
 	b[0] = f.v
 	if v := t.reduction.combine(t.flip, all.v, b[:1]); v != all.v {
@@ -291,7 +291,7 @@ func (t *wordTask) join(b *[wordLanes]uint32, all, f foundWord) foundWord {
 	return all
 }
 
-// find reduces elements lo to hi, of one row. The place counts from lo.
+// find reduces elements lo to hi of one row. The index in the result is relative to lo.
 func (t *wordTask) find(b *[wordLanes]uint32, l *lane, lo, hi int) foundWord {
 	step := hi - lo
 	switch {
@@ -319,8 +319,8 @@ func bitsOfFloats(x []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// fold combines elements by a kernel that takes all of them; or in lanes, and halves of the lanes
-// until few are left.
+// fold combines elements with a kernel for whole rows, if there is one. Otherwise it combines them
+// in lanes, and then halves of the lanes until few remain.
 func (t *wordTask) fold(b *[wordLanes]uint32, x []uint32) uint32 {
 	n := len(x)
 	switch {
@@ -349,7 +349,7 @@ func (t *wordTask) fold(b *[wordLanes]uint32, x []uint32) uint32 {
 	return t.reduction.combine(t.flip, t.identity, b[:w])
 }
 
-// merge sets dst to x combined with y, as many elements as the shortest has.
+// merge sets dst to x combined with y, for the number of elements of the shortest slice.
 func (t *wordTask) merge(dst, x, y []uint32) {
 	t.fn(float(dst), float(x), float(y), nil, min(len(dst), len(x), len(y)), nil)
 }

@@ -16,74 +16,72 @@ import (
 type when uint8
 
 const (
-	once    when = iota // it is one number for all elements
+	once    when = iota // one number for all elements
 	segment             // one number for each run of elements
 	block               // one for each element
 )
 
-// A value is a result of an instruction, or an operand, while a program is
-// being built.
+// A value is an operand or the result of an instruction of a program that is being built.
 type value struct {
-	typ  op.DType // as in a register: F32, I32, U32 or Bool
+	typ  op.DType // type in a register: F32, I32, U32 or Bool
 	when when
-	at   int // its entry of the table if it has one from the start, else -1
-	// reads means that the entry is a stream whose memory a result may overwrite.
+	at   int // its table entry if it is fixed from the start, otherwise -1
+	// reads means that the entry is a stream, whose memory a result may overwrite.
 	reads bool
-	wide  int // the same as a block of equal numbers, once somebody needed it; else -1
+	wide  int // the value as a block of equal numbers, or -1 if not needed so far
 }
 
 // An inst is a call with values as operands.
 type inst struct {
 	name string
 	fn   kernel
-	past kernel // stores past the caches; nil: it cannot, or must not
+	past kernel // the kernel with non-temporal stores; nil if there is none or it must not be used
 	dst  int
-	args [3]int // values; -1: absent
-	par  int    // the value or constant with the address p; -1: absent
-	when when   // which list it is on
-	many bool   // on a whole block, not one number
-	n    int    // elements if not all of the block
+	args [3]int // values; -1 for absent operands
+	par  int    // the value whose address is passed as p, or -1
+	when when   // the list of calls that it belongs to
+	many bool   // computes a whole block, not one number
+	n    int    // number of elements, if it is not the size of the block
 	ns   float32
 }
 
 type repetition struct{ value, period int }
 
-// unrounded is a value that has been rounded to a type of 16 bits.
+// unrounded describes a value before its rounding to a 16-bit type.
 type unrounded struct {
 	value int
 	to    op.DType
 }
 
-// builder turns a driver.Fused into a program.
+// builder compiles a driver.Fused to a program.
 type builder struct {
 	p     *program
 	vals  []value
 	insts []inst
-	tiles []int // values that are blocks made once: registers for good
+	tiles []int // values that are computed once as blocks and keep their registers
 	// repeats are the tiles with a phase.
 	repeats []repetition
 	// unrounded maps values that were rounded to a 16-bit type to the values before the rounding.
 	unrounded map[int]unrounded
-	// passes says that results may pass the caches: the program has its
-	// operands from memory, not from an operation that has just made them.
+	// passes means that results may use non-temporal stores, because the operands come from memory
+	// and not from an operation that has just computed them.
 	passes bool
-	unit   int // a good block is a multiple of it
-	slack  int // the longest period that is repeated
+	unit   int // blocks should be multiples of it
+	slack  int // the longest period of a tile
 }
 
 const (
-	// smallest and largest block in elements.
+	// Smallest and largest block, in elements.
 	minBlock, maxBlock = 256, 2048
-	// A Tiled operand up to this period is repeated over a block once; a
-	// Repeated one up to the other is written out, as segments that short
-	// would spend their time in calls.
+	// A Tiled operand with a period up to smallPeriod is repeated over a block once. A Repeated
+	// operand with runs up to smallRun is expanded to a register, because with such short segments
+	// calls would dominate the time.
 	smallPeriod = 512
 	smallRun    = 48
 )
 
-// fuse builds the program of f, which stores its results as elements of the
-// given types. An operand of slot -1 is given by the runner, in the form of a
-// register whatever its type.
+// fuse builds the program of f. out has the element types of the results in memory. The runner
+// provides operands with slot -1, in the format of registers.
 func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error) {
 	n, err := f.Shape.Size()
 	if err != nil {
@@ -190,8 +188,8 @@ func (b *builder) stream(o *driver.Operand) {
 	p.streams = append(p.streams, s)
 }
 
-// readRuns makes each run of neighbours or of one element a segment, if all strided operands
-// consist of such runs and the body is short: they are read where they lie then.
+// readRuns makes the program read strided operands directly: each run of adjacent or equal elements
+// becomes a segment. It does so if all strided operands consist of such runs and the body is short.
 func (b *builder) readRuns(body int) {
 	p := b.p
 	for _, s := range p.strided {
@@ -211,7 +209,7 @@ func (b *builder) readRuns(body int) {
 	p.runs, p.strided = len(p.strided), nil
 }
 
-// load returns the value of operand i in the type of a register.
+// load returns the value of operand i, converted to the type of a register.
 func (b *builder) load(i int, t op.DType) (int, error) {
 	s := &b.p.streams[i]
 	v := value{typ: t, at: 1 + i, when: block, reads: true, wide: -1}
@@ -223,8 +221,7 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 	}
 	x := b.add(v)
 	if to := register(t); t.Size() < to.Size() {
-		// The address of a half is one all right; what it points to is not a
-		// number until it has been widened.
+		// The value is the address of a half float, which must be widened before use.
 		b.vals[x].typ = to
 		n := 0
 		if s.fixed && s.spread == op.Tiled {
@@ -283,8 +280,8 @@ func (b *builder) changes(args []int) when {
 	return w
 }
 
-// emit adds a call of fn. It uses its operands directly if the result changes as rarely as they do,
-// and otherwise as blocks. par is a value whose address is p, or -1.
+// emit adds a call of fn. If the result changes as rarely as its operands, it uses them directly,
+// otherwise as blocks. par is the value whose address is passed as p, or -1.
 func (b *builder) emit(name string, fn kernel, typ op.DType, par int, ns float32, args ...int) int {
 	w := b.changes(args)
 	if par >= 0 {
@@ -323,8 +320,8 @@ func (b *builder) widened(x int) int {
 	return y
 }
 
-// unround replaces results that the store rounds by their values before rounding. A value that an
-// instruction reads is rounded anyway, and storing it does not change it.
+// unround replaces results by their values before rounding, because the store rounds them too.
+// Values that an instruction reads are rounded anyway; storing the rounded value is the same.
 func (b *builder) unround(results []int, out []driver.Operand) {
 	for k := range results {
 		if r := b.unrounded[results[k]]; r.to == out[k].Type && r.to != op.InvalidType && !b.reads(results[k]) {
@@ -333,7 +330,7 @@ func (b *builder) unround(results []int, out []driver.Operand) {
 	}
 }
 
-// store adds what brings the values dst into memory.
+// store adds the instructions that store the values dst.
 func (b *builder) store(dst []int, out []driver.Operand) {
 	// The result of the last instruction is written directly to its memory, and so is an earlier
 	// one if no later instruction reads memory: a result may overlap an operand.
@@ -366,8 +363,8 @@ func (b *builder) store(dst []int, out []driver.Operand) {
 	}
 }
 
-// pass lets the instruction that computes x store it past the caches, if it
-// can and nobody reads x.
+// pass makes the instruction that computes x use non-temporal stores, if it can and no instruction
+// reads x.
 func (b *builder) pass(x int) {
 	var def *inst
 	for i := range b.insts {
@@ -387,14 +384,14 @@ func (b *builder) pass(x int) {
 	}
 }
 
-// final adds an instruction that writes the result at a table entry.
+// final adds an instruction that writes a result to the stream at a table entry.
 func (b *builder) final(name string, fn kernel, entry, x, par int) {
 	y := b.add(value{typ: op.F32, when: block, at: entry, wide: -1})
 	b.insts = append(b.insts, inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: par, when: block, many: true, ns: kernelNS(name)})
 }
 
-// direct reports whether x may be computed in the memory of a result: it is computed for each
-// block, and no later instruction reads an operand.
+// direct reports whether x may be computed directly in the memory of a result: it must be computed
+// for each block, and no later instruction may read an operand from memory.
 func (b *builder) direct(x int) bool {
 	for i := len(b.insts) - 1; i >= 0; i-- {
 		in := &b.insts[i]
@@ -455,7 +452,7 @@ func (b *builder) prune(results []int) {
 	b.repeats = slices.DeleteFunc(b.repeats, func(r repetition) bool { return !used[r.value] })
 }
 
-// finish gives every value its table entry and makes the calls.
+// finish assigns a table entry to every value and makes the calls.
 func (b *builder) finish() {
 	p := b.p
 	next := b.placeKept()
@@ -470,8 +467,8 @@ func (b *builder) finish() {
 	p.straight = p.even && len(p.once)+len(p.segment) == 0 && len(p.block) == 1
 }
 
-// placeKept gives places to cells and blocks that are made once, which keep them, and returns
-// the next place.
+// placeKept assigns places to cells and to blocks that are computed once. They keep their places.
+// It returns the next free place.
 func (b *builder) placeKept() (next int) {
 	p := b.p
 	p.firstConst = 1 + len(p.streams)
@@ -499,9 +496,9 @@ func (b *builder) placeKept() (next int) {
 	return next
 }
 
-// placeShared gives places from next on to the other values, which share: a register is free
-// again after the last use of its value, from the next instruction's result on. A result may
-// take the place of an operand of the same instruction. It returns the end of the places.
+// placeShared assigns places from next on to the other values, which share registers. A register is
+// free after the last use of its value; the result of an instruction may use the register of its
+// own operand. It returns the end of the places.
 func (b *builder) placeShared(next int) int {
 	last := make([]int, len(b.vals))
 	for i := range b.insts {
@@ -534,8 +531,8 @@ func (b *builder) placeShared(next int) int {
 	return next
 }
 
-// chooseSize sets the elements of a block, so that what a pass touches is in the cache, and how
-// far registers are apart.
+// chooseSize sets the size of a block, such that the data of a pass fit into the cache, and the
+// distance of registers.
 func (b *builder) chooseSize(places int) {
 	p, streams := b.p, 0
 	for i := range p.streams {
@@ -544,7 +541,7 @@ func (b *builder) chooseSize(places int) {
 		}
 	}
 	cache, limit := memory.CPUCaches().L1, maxBlock
-	if simd.Active() == simd.SIMD128 { // a call costs as much as a thousand elements
+	if simd.Active() == simd.SIMD128 { // a call takes as long as a thousand elements
 		cache, limit = memory.CPUCaches().L2/2, 4*maxBlock
 	}
 	size := cache / 2 / 4 / max(1, streams+places-p.firstRegister)
@@ -576,7 +573,7 @@ func (b *builder) makeCalls() {
 	}
 }
 
-// owned reports whether x is in a register that it leaves after its last use.
+// owned reports whether x is in a shared register, which is free after its last use.
 func (b *builder) owned(x int) bool {
 	at := b.vals[x].at
 	return at >= b.p.firstRegister+len(b.tiles)+len(b.p.strided)

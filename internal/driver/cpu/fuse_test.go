@@ -9,8 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// tame are operations whose errors do not grow along a chain, on numbers of
-// modest size.
+// tame has the operations whose errors do not grow along a chain, for numbers of moderate size.
 var tame = []*op.Operation{
 	op.Relu, op.Tanh, op.Sigmoid, op.Abs, op.Neg, op.Sin, op.Clip, op.Scale, op.AddScalar,
 	op.Minimum, op.Maximum, op.Axpy, op.Lerp, op.Gelu,
@@ -74,7 +73,7 @@ func (r *rig) grow(f *driver.Fused, vals []*op.Array, n int) []*op.Array {
 	return vals
 }
 
-// roundedTo returns the values of an array as elements of type t.
+// roundedTo returns an array with its values rounded to type t.
 func roundedTo(t op.DType, a *op.Array) *op.Array {
 	y := op.NewArray(a.Shape)
 	for i, v := range a.Data {
@@ -83,8 +82,7 @@ func roundedTo(t op.DType, a *op.Array) *op.Array {
 	return y
 }
 
-// spreadOver returns a, whose elements are all of shape or spread over it, as
-// an array of that shape.
+// spreadOver returns a broadcast to shape.
 func spreadOver(t testing.TB, a *op.Array, shape op.Shape) *op.Array {
 	t.Helper()
 	at, err := op.Index(a.Shape, shape)
@@ -148,8 +146,8 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// TestInPlace: the result of a step with one output may lie over an operand
-// of its size, however often the program reads that.
+// TestInPlace checks that the result of a step with one output may overlap an operand of the same
+// size, even if the program reads the operand several times.
 func TestInPlace(t *testing.T) {
 	for _, threads := range callerThreads {
 		d := open(t, threads)
@@ -189,8 +187,8 @@ func typeOf(f *driver.Fused, v int) op.DType {
 	return f.Body[v-len(f.In)].Type
 }
 
-// bound returns a comparison for the results of f: a cast of a value with a small error may
-// round to the other neighbour.
+// bound returns a comparison for the results of f: a cast of a value with a small error may round
+// to the other adjacent number.
 func bound(f *driver.Fused) func(got, want, mag float64, d op.DType) error {
 	for _, b := range f.Body {
 		if b.Op == op.Cast {
@@ -200,7 +198,7 @@ func bound(f *driver.Fused) func(got, want, mag float64, d op.DType) error {
 	return loose
 }
 
-// TestStreamed: results that pass the caches, aligned and not.
+// TestStreamed tests non-temporal stores to aligned and unaligned results.
 func TestStreamed(t *testing.T) {
 	from, near := streamFrom, privateCacheBytes
 	defer func() { streamFrom, privateCacheBytes = from, near }()
@@ -219,7 +217,7 @@ func TestStreamed(t *testing.T) {
 			r := newRig(t, 1)
 			r.single(op.Add, op.Attrs{}, []op.DType{op.F32, op.F32}, []op.Shape{{n}, {n}})
 			for i, b := range r.data {
-				// On a cache line, or off it.
+				// Aligned to a cache line, or not.
 				m, err := memory.Slice[uint8](len(b) + 2*guard + 64)
 				if err != nil {
 					t.Fatal(err)

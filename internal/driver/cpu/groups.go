@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// cores has a function for each operation that this driver computes by its own code; it makes a core. The
-// functions below enter the groups of operations of package portable, which says when they are called.
+// cores has a function for each operation with a core in this driver. The functions below add the
+// groups of operations of package portable, whose documentation says when to call them.
 var cores = map[*op.Operation]func(d *processor) core{
 	op.Reshape: func(*processor) core { return &reshapeTask{} },
 }
@@ -18,7 +18,7 @@ func enter(c func(d *processor) core, os ...*op.Operation) {
 	}
 }
 
-// UseReductions enters the reductions.
+// UseReductions adds the reductions.
 func UseReductions() {
 	reductions := map[*op.Operation]simd.Reduction{
 		op.Sum: simd.ReduceSum, op.Dot: simd.ReduceDot, op.Mean: simd.ReduceMean, op.Var: simd.ReduceVar,
@@ -32,42 +32,42 @@ func UseReductions() {
 	enter(func(d *processor) core { return &foldTask{d: d} }, op.Prod, op.Any, op.All, op.CountNonzero)
 }
 
-// UseRows enters the operations of class [op.Row].
+// UseRows adds the operations of class [op.Row].
 func UseRows() {
 	enter(func(d *processor) core { return &rowTask{d: d} }, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm)
 	enter(func(d *processor) core { return &cumsumTask{d: d} }, op.Cumsum)
 	enter(func(d *processor) core { return &scanTask{d: d} }, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
 }
 
-// UseProducts enters the products of matrices and vectors.
+// UseProducts adds the products of matrices and vectors.
 func UseProducts() {
 	enter(func(d *processor) core { return &productTask{d: d} }, op.MatMul, op.MatVec)
 }
 
-// UseConv2D enters correlations.
+// UseConv2D adds convolutions.
 func UseConv2D() {
 	enter(func(d *processor) core { return &convTask{d: d} }, op.Conv2D)
 }
 
-// UseAttention enters attention and the rotation of its positions.
+// UseAttention adds attention and rope.
 func UseAttention() {
 	enter(func(d *processor) core { return &attentionTask{d: d} }, op.Attention)
 	enter(func(d *processor) core { return &ropeTask{d: d} }, op.Rope)
 }
 
-// UseOrder enters sort and topk.
+// UseOrder adds sort and topk.
 func UseOrder() {
 	enter(func(d *processor) core { return &sortTask{d: d} }, op.Sort)
 	enter(func(d *processor) core { return &topKTask{d: d} }, op.TopK)
 }
 
-// UseMoves enters gather and transpose.
+// UseMoves adds gather and transpose.
 func UseMoves() {
 	enter(func(d *processor) core { return &gatherTask{d: d} }, op.Gather)
 	enter(func(d *processor) core { return &transposeTask{d: d} }, op.Transpose)
 }
 
-// UseAll enters all operations, and links what only graphs of several operations use.
+// UseAll adds all operations, and links the code that only graphs of several operations use.
 func UseAll() {
 	for _, use := range []func(){UseReductions, UseRows, UseProducts, UseConv2D, UseAttention, UseOrder, UseMoves} {
 		use()

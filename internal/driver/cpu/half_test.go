@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// fiveHalves are five operations over one operand of a type of 16 bits.
+// fiveHalves returns a program of five operations over one 16-bit operand.
 func fiveHalves(typ op.DType) []driver.Instr {
 	return []driver.Instr{
 		{Op: op.Scale, Attrs: op.Floats(1.25), Args: []int{0}, Type: typ},
@@ -20,7 +20,7 @@ func fiveHalves(typ op.DType) []driver.Instr {
 	}
 }
 
-// BenchmarkHalves is a program of five operations over one operand of 16 bits.
+// BenchmarkHalves measures a program of five operations over one 16-bit operand.
 func BenchmarkHalves(b *testing.B) {
 	for _, typ := range []op.DType{op.F16, op.BF16} {
 		for _, n := range []int{1 << 16, 1 << 20} {
@@ -59,8 +59,9 @@ func benchHalves(b *testing.B, e driver.Executable, ext []driver.Binding, n int)
 	}
 }
 
-// TestHalfCalls counts the kernels of programs over values of 16 bits: what rounds short
-// operations is no call of its own, and nothing is rounded before it is stored.
+// TestHalfCalls counts the kernel calls of programs over 16-bit values. Short operations must not
+// need a separate call for rounding, and values must not be rounded before a store that rounds
+// them.
 func TestHalfCalls(t *testing.T) {
 	d := open(t, 1)
 	for _, typ := range []op.DType{op.F16, op.BF16} {

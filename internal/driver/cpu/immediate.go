@@ -12,14 +12,14 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// plain has the data for calls of one built-in operation, so that a call needs only one lookup, by
-// number.
+// plain has the data for calls of one built-in operation, so that a call needs only one lookup by
+// ID.
 type plain struct {
-	fn     kernel // elementwise, over float32; else nil
-	past   kernel // the same past the caches, or nil
+	fn     kernel // for elementwise operations over float32, otherwise nil
+	past   kernel // the same with non-temporal stores, or nil
 	stream streaming
 	cost   cost
-	shots  sync.Pool // of *shot, for the others
+	shots  sync.Pool // of *shot, for the other operations
 }
 
 // plainOf returns the data for o, an operation of the catalogue.
@@ -98,8 +98,7 @@ type chunkedCall struct {
 
 var chunkedCalls = sync.Pool{New: func() any { return new(chunkedCall) }}
 
-// runLarge computes n elements in several calls, on several threads if that
-// pays.
+// runLarge computes n elements in several calls, on several threads if this is faster.
 func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, at *[3]unsafe.Pointer, n int, par *float32) error {
 	ns := p.cost.of(n)
 	split, threads := d.pool.Worth(ns), 1
@@ -139,8 +138,8 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 	return nil
 }
 
-// chunkOf returns the size of the parts of n elements cut in k: whole pages, so
-// that threads do not share lines.
+// chunkOf returns the size of a part if n elements are divided into k parts: whole pages, so that
+// threads do not share cache lines.
 func chunkOf(n, k int) int { return max((n+k-1)/k+1023, 1024) &^ 1023 }
 
 // Part implements workers.Task.
@@ -185,7 +184,7 @@ type shot struct {
 	out  [maxResults]unsafe.Pointer
 }
 
-// maxResults is the most results that an operation has.
+// maxResults is the maximum number of results of an operation here.
 const maxResults = 2
 
 // Call implements [driver.Immediate].
@@ -228,7 +227,7 @@ func words32(hosts []driver.Host) bool {
 	return true
 }
 
-// bind sets the memory and the shapes of arrays.
+// bind sets the addresses and the shapes of arrays.
 func bind(at []unsafe.Pointer, dims []op.Shape, hosts []driver.Host) {
 	for i := range hosts {
 		dims[i] = hosts[i].Shape()
@@ -238,7 +237,7 @@ func bind(at []unsafe.Pointer, dims []op.Shape, hosts []driver.Host) {
 	}
 }
 
-// elementwisePrepared runs an elementwise operation without a kernel of its own as a program.
+// elementwisePrepared runs an elementwise operation without a single kernel as a program.
 func (d *processor) elementwisePrepared(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) error {
 	f := oneInstruction(o)
 	f.Body[0].Attrs, f.Shape = *a, op.Shape{len(dst)}

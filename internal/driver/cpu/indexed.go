@@ -9,13 +9,13 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// gatherTask takes rows of a table. The elements have 16 or 32 bits.
+// gatherTask gathers rows of a table. The elements have 16 or 32 bits.
 type gatherTask struct {
 	d     *processor
 	sizes op.Indexed
 	table op.DType
-	size  int         // bytes of an element, 0 as 4
-	quant quantGather // where the table is quantised
+	size  int         // size of an element in bytes; 0 means 4
+	quant quantGather // for quantised tables
 }
 
 // operands implements typed.
@@ -30,7 +30,7 @@ func (t *gatherTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (e
 	return err
 }
 
-// missing16 is NaN in each floating type of 16 bits.
+// missing16 is NaN in both 16-bit floating-point types.
 const missing16 = 0x7fff
 
 func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
@@ -69,7 +69,7 @@ func (t *gatherTask) quantised(ctx context.Context, in, out []unsafe.Pointer) er
 	return ctx.Err()
 }
 
-// scatterTask changes elements at places that ids name. A set moves elements of any size.
+// scatterTask updates the elements at the indices ids. A set supports elements of any size.
 type scatterTask struct {
 	d      *processor
 	sizes  op.Indexed

@@ -7,17 +7,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// iotaTask counts from a number on.
+// iotaTask stores consecutive numbers from a start on.
 type iotaTask struct {
 	d *processor
 	n int
 
-	// While it runs.
+	// Set during a run.
 	start uint32
 	out   []uint32
 }
 
-// iotaPart is the elements of a part for the workers.
+// iotaPart is the number of elements in a part for the workers.
 const iotaPart = 16 << 10
 
 func (t *iotaTask) configure(_ *op.Operation, a *op.Attrs, _ []op.Shape) error {

@@ -14,9 +14,8 @@ func kernelNamed(name string) kernel {
 	return nil
 }
 
-// kernelNS guesses what an element takes in the kernel of that name, in
-// nanoseconds on the widest vectors: where a cost begins before anything has
-// been measured.
+// kernelNS estimates the time of an element in the kernel of that name, in nanoseconds on the
+// widest vectors. It is the initial cost, before measurements.
 func kernelNS(name string) float32 {
 	ns := float32(0.05)
 	switch name[strings.LastIndexByte(strings.TrimSuffix(strings.TrimSuffix(name, ".vs"), ".sv"), '.')+1:] {

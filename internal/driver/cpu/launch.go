@@ -15,8 +15,7 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// programs keeps kernels that were prepared for the interpreter. The zero
-// value is ready to use.
+// programs caches kernels that were compiled for the interpreter. The zero value is ready to use.
 type programs struct {
 	mu   sync.Mutex
 	made map[*ir.Program]compiled
@@ -28,7 +27,7 @@ type compiled interface {
 	Run(ctx context.Context, l interp.Launch) error
 }
 
-// compile is how programs are prepared, once [UseKernels] was called.
+// compile compiles programs. UseKernels sets it.
 var compile atomic.Pointer[func(p *ir.Program) (compiled, error)]
 
 // UseKernels links the interpreter of kernels into the program. Code that creates kernels calls it,
@@ -38,11 +37,10 @@ func UseKernels() {
 	compile.CompareAndSwap(nil, &f)
 }
 
-// maxPrograms bounds the kernels that are kept; beyond it, all are forgotten
-// and made again when they are needed.
+// maxPrograms is the maximum number of cached kernels. When it is reached, the cache is cleared.
 const maxPrograms = 512
 
-// of returns p prepared.
+// of returns the compiled kernel of p.
 func (c *programs) of(p *ir.Program) (compiled, error) {
 	c.mu.Lock()
 	k := c.made[p]
@@ -52,7 +50,7 @@ func (c *programs) of(p *ir.Program) (compiled, error) {
 	}
 	f := compile.Load()
 	if f == nil {
-		return nil, fmt.Errorf("no kernels in this program: %w", driver.ErrUnsupported)
+		return nil, fmt.Errorf("the interpreter of kernels is not linked into this program: %w", driver.ErrUnsupported)
 	}
 	k, err := (*f)(p)
 	if err != nil {
@@ -82,8 +80,7 @@ func (d *processor) Compile(ctx context.Context, p *ir.Program) error {
 	return err
 }
 
-// launchError gives an error of the interpreter the meaning that it has for a
-// device.
+// launchError wraps an error of the interpreter in the error of package driver for the same cause.
 func launchError(err error) error {
 	var f *interp.Finding
 	switch {
@@ -105,11 +102,11 @@ type launchStep struct {
 	kernel compiled
 	driver.Kernel
 	slots  []driver.Slot
-	serial bool // too little to share out
+	serial bool // too short for several threads
 }
 
-// serialWork is up to how many lane-instructions a launch stays on one thread:
-// about ten microseconds of them.
+// serialWork is the maximum number of lane-instructions of a launch that stays on one thread: about
+// ten microseconds.
 const serialWork = 5000
 
 func (d *processor) prepareLaunch(s *driver.Step, e *executable) (step, error) {
@@ -128,7 +125,7 @@ func (s *launchStep) runner(*frame) runner {
 	return &launchRunner{s: s, buffers: make([][]byte, len(s.Bind))}
 }
 
-// launchRunner runs it in one frame.
+// launchRunner is the runner of a launchStep.
 type launchRunner struct {
 	s       *launchStep
 	buffers [][]byte
@@ -166,7 +163,7 @@ func (s *launchStep) memory(f *frame, slot int) []byte {
 	return unsafe.Slice((*byte)(f.base[slot]), s.slots[slot].Bytes)
 }
 
-// poolRunner is the device's pool as the interpreter wants it.
+// poolRunner adapts the device's pool to the interface of the interpreter.
 type poolRunner struct{ pool *workers.Pool }
 
 func (p poolRunner) Run(n int, f func(int)) { p.pool.Do(n, part(f)) }

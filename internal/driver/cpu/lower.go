@@ -132,7 +132,7 @@ func (b *builder) expressions(roots []*ir.Node, args, params []int) []int {
 	list, at := ir.Flatten(roots...)
 	place := make(map[*ir.Node]int, len(list))
 	if last := len(list) - 1; last > 0 {
-		// A root that is a part of another is needed twice.
+		// A root that is also a part of another root is needed twice.
 		if k := slices.IndexFunc(list[:last], func(n *ir.Node) bool { return *n == *list[last] }); k >= 0 {
 			list = list[:last]
 			for i := range at {
@@ -165,7 +165,7 @@ func (b *builder) expressions(roots []*ir.Node, args, params []int) []int {
 	return results
 }
 
-// number returns the constant v of type t.
+// number returns the value of the constant v of type t.
 func (b *builder) number(v float64, t ir.Type) int {
 	var x int
 	switch t {
@@ -191,7 +191,7 @@ var integerCodes = map[ir.Code]*op.Operation{
 func (b *builder) code(n *ir.Node, args []int) int {
 	typ := ofIR(n.Type)
 	name := "code." + n.Code.String()
-	// A selection and a comparison of integers differ by the operands' type.
+	// The kernel of a selection or comparison of integers depends on the type of the operands.
 	if t := ofIR(n.Operands()[n.Code.Arity()-1].Type); t == op.I32 || t == op.U32 {
 		name = t.String() + "." + name
 		if o := integerCodes[n.Code]; o != nil && kernelNamed(name) == nil {
@@ -229,8 +229,8 @@ func (b *builder) code(n *ir.Node, args []int) int {
 	return b.emit(name, fn, typ, -1, kernelNS(name), args...)
 }
 
-// evaluated returns a kernel that evaluates the code of n in float64: slow, for
-// the few that have no kernel.
+// evaluated returns a slow kernel that evaluates the code of n in float64, for the few codes
+// without a kernel.
 func evaluated(n *ir.Node) kernel {
 	leaf := *n
 	types := make([]ir.Type, n.Code.Arity())
@@ -275,11 +275,11 @@ func bitsOf(v float64, t ir.Type) uint32 {
 	return uint32(int64(v))
 }
 
-// words returns the n elements at p as bits.
+// words returns the bits of the n elements at p.
 func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(p)), n) }
 
-// narrow adds a conversion to a storage type. What stores the result converts x at once: the
-// kernels that write elements of one byte do what the conversion does.
+// narrow adds a conversion to a storage type. If the result is stored, the store converts x
+// directly, because the kernels that store elements of one byte include the conversion.
 func (b *builder) narrow(in *driver.Instr, x int, from, to op.DType) (int, error) {
 	e, err := irhook.Expression(in.Op, &in.Attrs, []op.DType{from})
 	if err != nil {
@@ -295,8 +295,8 @@ func (b *builder) narrow(in *driver.Instr, x int, from, to op.DType) (int, error
 	return y, nil
 }
 
-// cast adds a conversion between element types, in registers. Elements of one byte are
-// converted as they are loaded, where there is a kernel for both.
+// cast adds a conversion between element types, in registers. Elements of one byte are converted by
+// the load, if there is a kernel for both.
 func (b *builder) cast(x int, from, to op.DType) int {
 	memory := from
 	if from, to = register(from), register(to); from == to {
@@ -314,7 +314,7 @@ func (b *builder) cast(x int, from, to op.DType) int {
 	return b.emit(name, fn, to, -1, kernelNS(name), x)
 }
 
-// roundings are the codes that round to types of 16 bits.
+// roundings has the codes that round to 16-bit types.
 var roundings = map[op.DType]ir.Code{op.F16: ir.RoundF16, op.BF16: ir.RoundBF16}
 
 // round adds the rounding of a float32 to a type of 16 bits. If package simd has a kernel that

@@ -8,8 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestIntegerCodes compares the kernels that stand for codes of integers with the
-// evaluator, bit for bit.
+// TestIntegerCodes compares the kernels in integerCodes with the evaluator of codes, bit for bit.
 func TestIntegerCodes(t *testing.T) {
 	const n = 1000
 	special := []uint32{0, 1, 2, 31, 32, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 1}
@@ -55,6 +54,6 @@ func TestIntegerCodes(t *testing.T) {
 		}
 	}
 	if tried < 28 {
-		t.Errorf("%d kernels stand for codes", tried)
+		t.Errorf("only %d codes have kernels of operations", tried)
 	}
 }

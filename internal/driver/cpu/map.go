@@ -10,21 +10,18 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// callElements is the most elements that one call of a kernel gets: the
-// runtime cannot stop a goroutine in assembly, and a cancelled context is
-// noticed between calls only.
+// callElements is the maximum number of elements in one call of a kernel. The runtime cannot
+// preempt a goroutine in assembly, and the context is checked only between calls.
 const callElements = 64 << 10
 
-// address returns p as kernels take it. A conversion would make the race
-// detector ask that there be four bytes, where there may be one half.
+// address returns p in the type of kernel arguments. With a conversion, the race detector would
+// require four bytes at p, but there may be only a half float.
 func address(p unsafe.Pointer) *float32 { return *(**float32)(unsafe.Pointer(&p)) }
 
-// smallCall is the number of elements up to which nobody asks whether a kernel
-// might be split.
+// smallCall is the number of elements up to which calls are never split.
 const smallCall = 2048
 
-// A mapTask is a program over its whole result, on its way through the
-// workers.
+// A mapTask is a run of a program over its whole result, as a task for the workers.
 type mapTask struct {
 	d  *processor
 	p  *program
@@ -32,13 +29,13 @@ type mapTask struct {
 	at []place
 
 	ctx     context.Context
-	chunk   int  // elements of a part
+	chunk   int  // number of elements in a part
 	back    bool // from the last element to the first
-	past    bool // results are stored past the caches
+	past    bool // use non-temporal stores
 	stopped atomic.Bool
 }
 
-// run computes all elements. l is a lane of the caller's.
+// run computes all elements. l is a lane of the caller.
 func (t *mapTask) run(ctx context.Context, l *lane) error {
 	p := t.p
 	if t.n == 0 {
@@ -155,7 +152,7 @@ func (t *mapTask) span(l *lane, lo, hi int) {
 	}
 }
 
-// address returns where element i of the stream of a table entry is.
+// address returns the address of element i of the stream at a table entry.
 func (t *mapTask) address(entry int32, i int) *float32 {
 	if entry == 0 {
 		return nil
@@ -190,7 +187,7 @@ func (r *mapRunner) run(ctx context.Context, f *frame) error {
 	return err
 }
 
-// bind notes where the streams are that have slots.
+// bind sets the addresses of the streams that have slots.
 func (t *mapTask) bind(f *frame) {
 	for i := range t.p.streams {
 		if s := t.p.streams[i].slot; s >= 0 {

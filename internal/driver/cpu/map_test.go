@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// threadCounts are the numbers of threads that tests open devices with.
-// A browser has one, whatever is asked for.
+// threadCounts are the numbers of threads that tests open devices with. A browser always has one
+// thread.
 var threadCounts = func() []int {
 	if runtime.GOOS == "js" {
 		return []int{1}
@@ -20,8 +20,8 @@ var threadCounts = func() []int {
 	return []int{1, 2, 4}
 }()
 
-// callerThreads are those of tests in which one goroutine calls. One thread then
-// shares memory with none: the race detector has nothing to find there.
+// callerThreads are the numbers of threads for tests with one calling goroutine. They exclude a
+// single thread under the race detector, because without concurrency it cannot find anything.
 var callerThreads = func() []int {
 	if testutil.Raced && len(threadCounts) > 1 {
 		return threadCounts[1:]
@@ -40,8 +40,7 @@ func attrsOf(o *op.Operation) op.Attrs {
 	return o.Defaults()
 }
 
-// typings returns the types of operands that an operation takes, of one kind
-// each.
+// typings returns the lists of operand types that an operation supports.
 func typings(o *op.Operation, a *op.Attrs) [][]op.DType {
 	_, arity := o.Arity()
 	var all [][]op.DType
@@ -127,8 +126,8 @@ func TestCast(t *testing.T) {
 		for _, to := range op.DTypes() {
 			r := newRig(t, 3)
 			r.single(op.Cast, op.CastTo(to), []op.DType{from}, []op.Shape{{1037}})
-			// A cast rounds to its type. The reference does not round its results, so
-			// the test does.
+			// A cast rounds to its type. The reference does not round its results, so the test
+			// rounds them.
 			for i, v := range r.want[0].want.Data {
 				r.want[0].want.Data[i] = to.Round(v)
 			}
@@ -140,7 +139,7 @@ func TestCast(t *testing.T) {
 	}
 }
 
-// spreads are shapes of an operand over the shape that comes first.
+// spreads has shapes of operands that broadcast to the first shape.
 var spreads = [][]op.Shape{
 	{{7, 13}, {7, 13}, {1}, {13}, {7, 1}, {}},
 	{{3, 700}, {3, 700}, {700}, {3, 1}},
@@ -170,7 +169,7 @@ func TestSpreads(t *testing.T) {
 							}
 							shapes[at] = s
 							if len(types) == 3 {
-								// A second operand that is spread in another way.
+								// The second operand broadcasts in another way.
 								shapes[(at+1)%3] = set[1+(at+len(s))%(len(set)-1)]
 							}
 							r := newRig(t, uint64(at))

@@ -16,19 +16,19 @@ import (
 // waits for another, so deadlock is impossible.
 type accessTracker struct {
 	mu      sync.Mutex
-	stamp   uint64        // of the present scan: see access
+	stamp   uint64        // number of the current scan: see access
 	waiting []*queueEntry // in the order of entering
 }
 
-// access is the part of an array that the tracker keeps, under its mu.
+// access is the state of an array in the tracker, under accessTracker.mu.
 type access struct {
 	readers int  // admitted entries that read
 	writing bool // an admitted entry writes
 
 	waitingReaders, waitingWriters int
 
-	// In the scan with this stamp: at is the place in queueEntry.uses, and
-	// wanted and wantedWrite say what entries before want.
+	// Valid in the scan with this stamp: at is the index in queueEntry.uses; wanted and wantedWrite
+	// say whether earlier entries want to read or write the array.
 	stamp       uint64
 	at          int
 	wantedWrite bool
@@ -39,7 +39,7 @@ type queueEntry struct {
 	uses     []use
 	atOnce   bool          // admitted when it entered
 	admitted bool          // under accessTracker.mu
-	ready    chan struct{} // gets a token if it is admitted later
+	ready    chan struct{} // receives a token when the entry is admitted later
 }
 
 type use struct {
@@ -64,7 +64,7 @@ func newQueueEntry(ext []driver.Binding, written []bool) *queueEntry {
 	return t
 }
 
-// enter takes a place in the order. It does not wait.
+// enter adds t to the order. It does not wait.
 func (l *accessTracker) enter(t *queueEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,8 +86,8 @@ func (l *accessTracker) enter(t *queueEntry) {
 	l.waiting = append(l.waiting, t)
 }
 
-// await returns when t is admitted, or gives its place up and returns the error
-// of ctx. Afterwards t is either held, and must leave, or gone.
+// await waits until t is admitted; then the caller must call leave. If ctx ends first, it removes t
+// from the order and returns the error of ctx.
 func (l *accessTracker) await(ctx context.Context, t *queueEntry) error {
 	if t.atOnce {
 		return nil
@@ -127,7 +127,7 @@ func (l *accessTracker) leave(t *queueEntry) {
 	t.recycle()
 }
 
-// admit lets in whoever can run now, in the order of entering.
+// admit admits the entries that can run now, in the order in which they entered.
 func (l *accessTracker) admit() {
 	l.stamp++
 	kept := l.waiting[:0]
@@ -161,7 +161,7 @@ func (l *accessTracker) admit() {
 	l.waiting = kept
 }
 
-// merge joins the uses of one array into one.
+// merge merges multiple uses of an array into one.
 func (t *queueEntry) merge(l *accessTracker) {
 	l.stamp++
 	n := 0

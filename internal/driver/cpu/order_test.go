@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// access of a modelled entry to an array: 1 reads, 2 writes.
+// modelled is an entry of the model. uses says how it uses each array: 1 reads, 2 writes.
 type modelled struct {
 	t    *queueEntry
 	uses map[int]int
@@ -25,7 +25,7 @@ func (m *modelled) excludes(o *modelled) bool {
 }
 
 // TestAccessTrackerKeepsOrder compares the admitted entries with a model: an entry runs if no
-// earlier entry that is still there excludes it.
+// earlier entry that has not left excludes it.
 func TestAccessTrackerKeepsOrder(t *testing.T) {
 	r := testutil.Rand(t)
 	for range 300 {
@@ -50,12 +50,12 @@ func TestAccessTrackerKeepsOrder(t *testing.T) {
 				m.runs = m.t.atOnce
 				list = append(list, m)
 			} else if i := slices.IndexFunc(list, func(m *modelled) bool { return m.runs }); i >= 0 {
-				for k := range list { // any of those that run
+				for k := range list { // any of the running entries
 					if list[k].runs && r.IntN(3) == 0 {
 						i = k
 					}
 				}
-				l.mu.Lock() // leave, without recycling the entry, which the model still reads
+				l.mu.Lock() // like leave, but without recycling the entry, which the model still reads
 				list[i].t.hold(-1)
 				l.admit()
 				l.mu.Unlock()
@@ -76,8 +76,8 @@ func TestAccessTrackerKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestReaderWaitsForTheWriterBeforeIt: while a reader runs and a writer waits for it,
-// the end of something else does not let a second reader overtake the writer.
+// TestReaderWaitsForTheWriterBeforeIt checks that a second reader does not overtake a waiting
+// writer when an unrelated entry leaves while the first reader runs.
 func TestReaderWaitsForTheWriterBeforeIt(t *testing.T) {
 	var l accessTracker
 	x, other := new(array), new(array)
@@ -90,10 +90,10 @@ func TestReaderWaitsForTheWriterBeforeIt(t *testing.T) {
 	writer, second := enter(x, true), enter(x, false)
 	l.leave(beside)
 	if writer.admitted || second.admitted {
-		t.Fatalf("admitted beside a reader: the writer %v, the reader behind it %v", writer.admitted, second.admitted)
+		t.Fatalf("admitted while a reader runs: the writer %v, the reader after it %v", writer.admitted, second.admitted)
 	}
 	l.leave(first)
 	if !writer.admitted || second.admitted {
-		t.Fatalf("admitted after the reader: the writer %v, the reader behind it %v", writer.admitted, second.admitted)
+		t.Fatalf("admitted after the reader left: the writer %v, the reader after it %v", writer.admitted, second.admitted)
 	}
 }

@@ -7,22 +7,23 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A permutation says how a permuted array is copied by transposing matrices. The elements of a row of a matrix are neighbours
-// in the operand, those of a column are neighbours in the result. The zero value is for layouts that are copied otherwise.
+// A permutation describes the copy of a permuted array as transpositions of matrices. The elements
+// of a row of a matrix are adjacent in the operand, those of a column are adjacent in the result.
+// The zero value is for layouts that are copied in another way.
 type permutation struct {
-	axis  *op.Factor // along which elements are neighbours in the operand
-	unit  int        // elements of the result from one step along it to the next; 0 if the layout is copied otherwise
-	piece int        // elements of a piece of work
+	axis  *op.Factor // axis along which elements are adjacent in the operand
+	unit  int        // stride of this axis in the result; 0 if the layout is copied in another way
+	piece int        // number of elements in a piece of work
 }
 
-// minMatrix is the least number of elements of a matrix for which a transposition is worth its call. One call takes
-// stepsOfCall steps along the axis, so that it reads whole cache lines.
+// minMatrix is the smallest number of elements in a matrix for which a call is efficient. A call
+// processes stepsOfCall steps along the axis, so that it reads whole cache lines.
 const (
 	minMatrix   = 48
 	stepsOfCall = 64
 )
 
-// permutationOf returns how the elements of a layout are copied.
+// permutationOf returns the permutation of a layout.
 func permutationOf(l *op.Layout) (t permutation) {
 	unit, columns := 1, 0
 	for k := int(l.Rank) - 1; k >= 0 && !l.Windowed(); k-- {
@@ -47,7 +48,7 @@ func permutationOf(l *op.Layout) (t permutation) {
 	return t
 }
 
-// tiles writes elements from pos on to dst, both multiples of the unit.
+// tiles writes elements from pos on to dst. pos and the length of dst are multiples of the unit.
 func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	columns := &l.F[l.Rank-1]
 	for len(dst) > 0 {

@@ -21,7 +21,8 @@ func permuted(s op.Shape, order []int) op.Layout {
 	return l
 }
 
-// TestPermuted reads parts of permuted arrays, whole, cut to windows and repeated, and compares with the layouts' own addresses.
+// TestPermuted reads parts of permuted arrays, some with windows or repeated factors, and compares
+// them with the addresses that the layouts return.
 func TestPermuted(t *testing.T) {
 	r := testutil.Rand(t)
 	extents := []int{1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 64, 65}

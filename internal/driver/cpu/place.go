@@ -7,8 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// placeTask moves rows from or to a place that is known when it runs. The elements
-// have any size.
+// placeTask copies rows from or to a position that is an operand. Elements may have any size.
 type placeTask struct {
 	o     *op.Operation
 	sizes op.Placed
@@ -16,7 +15,7 @@ type placeTask struct {
 	v     *op.Layout
 }
 
-// layouts implements reader: an update reads v in any.
+// layouts implements reader: an update reads v in any layout.
 func (t *placeTask) layouts(ls []*op.Layout) {
 	if len(ls) > 2 {
 		t.v = ls[2]

@@ -10,19 +10,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// portable is an operation without a kernel of this device's own: the launches
-// of the portable library, run by the interpreter.
+// portablePlan computes an operation without a core of this device, with launches of the portable
+// library in the interpreter.
 type portablePlan struct {
 	d       *processor
 	plan    *portable.Plan
 	kernels []compiled
-	bytes   []int64 // of the operands, then of the results
+	bytes   []int64 // sizes of the operands, then of the results
 	inputs  int
 	scratch int64
 	consts  [][]byte
 }
 
-// portableTarget is what the interpreter can do and is fast at.
+// portableTarget has the features that the interpreter supports and executes fast.
 var portableTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Votes: true}
 
 // portable returns the launches that compute o, or an error with the reason why there are none.
@@ -55,7 +55,7 @@ func (o *opStep) portable() (*portablePlan, error) {
 	return p, nil
 }
 
-// configure does nothing, because everything has been planned.
+// configure does nothing, because the launches are already planned.
 func (p *portablePlan) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
 
 func (p *portablePlan) compute(ctx context.Context, in, out []unsafe.Pointer) error {
@@ -81,12 +81,12 @@ func (p *portablePlan) compute(ctx context.Context, in, out []unsafe.Pointer) er
 	return nil
 }
 
-// memory returns the array that r names.
+// memory returns the array that r refers to.
 func (p *portablePlan) memory(r portable.Ref, in, out []unsafe.Pointer, temp unsafe.Pointer) []byte {
 	switch r.Kind {
 	case portable.InputRef:
 		x := unsafe.Slice((*byte)(in[r.Index]), p.bytes[r.Index])
-		if n := len(x); n%4 != 0 { // blocks, which are read by words
+		if n := len(x); n%4 != 0 { // quantised blocks, which are read by words
 			x = append(make([]byte, 0, n+4), x...)[:(n+3)&^3]
 		}
 		return x

@@ -12,16 +12,16 @@ import (
 // A productTask multiplies matrices, or a matrix and a vector.
 type productTask struct {
 	d    *processor
-	gemm simd.Gemm // but for the memory
+	gemm simd.Gemm // without the memory
 	a, b operandPart
 	in   []*op.Layout
 	epilogue
 }
 
-// operandPart is the elements of memory that an operand has, from the first on.
+// operandPart is the range of elements in memory that an operand occupies.
 type operandPart struct{ from, n int }
 
-// slice returns the part of the memory at p.
+// slice returns the part, given the memory p of the whole array.
 func (o operandPart) slice(p unsafe.Pointer) []float32 {
 	if p == nil || o.n == 0 {
 		return nil
@@ -29,7 +29,7 @@ func (o operandPart) slice(p unsafe.Pointer) []float32 {
 	return slice(unsafe.Add(p, 4*o.from), o.n)
 }
 
-// halves returns the part of the memory at p, of elements of 16 bits.
+// halves is slice for elements of 16 bits.
 func (o operandPart) halves(p unsafe.Pointer) []uint16 {
 	if p == nil || o.n == 0 {
 		return nil
@@ -40,9 +40,8 @@ func (o operandPart) halves(p unsafe.Pointer) []uint16 {
 // layouts implements reader.
 func (t *productTask) layouts(ls []*op.Layout) { t.in = ls }
 
-// matrices is the distances between the matrices of an operand, between their rows
-// and between their columns; from is where each matrix begins, unless they are at
-// equal distances.
+// matrices has the strides of an operand: between matrices, between rows and between columns. If
+// matrices have no constant stride, from has their offsets.
 type matrices struct {
 	stride, row, col int
 	from             []int
@@ -94,11 +93,11 @@ func strided(l *op.Layout, s op.Shape) (o operandPart, m matrices, err error) {
 // program with the piece as operand 0.
 type epilogue struct {
 	n      int  // elements of a row
-	late   bool // rows are so short that all of it runs after the product
+	late   bool // rows are short, so the whole epilogue runs after the product
 	act    kernel
 	params [2]float32
 	post   source
-	// finish is the method of that name, made once: a method value allocates.
+	// finish is a method value, which is created once because this allocates.
 	finish func(row []float32, i, j int)
 }
 
@@ -175,7 +174,7 @@ func (t *productTask) place(dims []op.Shape, opts op.MatMulOpts) error {
 	return nil
 }
 
-// lateColumns is the length from which on rows are worth a call each.
+// lateColumns is the row length from which on the epilogue is called for each row.
 const lateColumns = 32
 
 // configure sets the activation of a.
@@ -191,7 +190,7 @@ func (e *epilogue) configure(a *op.Attrs, n int) error {
 	return nil
 }
 
-// run is the epilogue of a piece of row i from column j on.
+// run applies the epilogue to a piece of row i, from column j on.
 func (e *epilogue) run(row []float32, i, j int) {
 	if e.post.p == nil {
 		p := unsafe.SliceData(row)
@@ -219,8 +218,7 @@ func (e *epilogue) hook() func(row []float32, i, j int) {
 	return e.finish
 }
 
-// after applies a late activation to the whole result. A late program is run
-// by the step.
+// after applies a late activation to the whole result. The step runs late programs.
 func (e *epilogue) after(y []float32) {
 	if !e.late || e.act == nil {
 		return
@@ -232,7 +230,7 @@ func (e *epilogue) after(y []float32) {
 	}
 }
 
-// tail gives steps access to the epilogue of their task.
+// tail returns the epilogue of the task.
 func (e *epilogue) tail() *epilogue { return e }
 
 // slice returns n elements at p.
@@ -266,15 +264,15 @@ func (t *productTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 	return ctx.Err()
 }
 
-// longProduct is the multiplications after which a product looks whether it
-// is still wanted: some hundredth of a second.
+// longProduct is the number of multiplications after which a product checks its context: about ten
+// milliseconds.
 var longProduct = 1 << 30
 
-// long runs a long product by bands of rows: it gives each thread only few
-// parts, between which the context would be asked.
+// long runs a long product in bands of rows and checks the context between them. A product has only
+// few parts for each thread, so checks between parts would be too rare.
 func (t *productTask) long(ctx context.Context, g simd.Gemm) error {
-	// Bands repeat the preparation of B, whose cost is small for many rows.
-	const least = 336 // whole tiles of all sizes
+	// Each band prepares B again, so bands need enough rows to make the cost small.
+	const least = 336 // a multiple of the heights of all tiles
 	row := max(1, g.N*g.K)
 	band := max(1, longProduct/row/least) * least
 	pool := t.d.pool.Under(ctx)
@@ -300,11 +298,11 @@ func (t *productTask) long(ctx context.Context, g simd.Gemm) error {
 	return nil
 }
 
-// tinyProduct is the number of multiplications up to which a product is made
-// here: finding the right kernel would take longer.
+// tinyProduct is the number of multiplications up to which tiny computes a product, because
+// choosing a kernel would take longer.
 const tinyProduct = 128
 
-// tiny computes g by the definition.
+// tiny computes g with simple loops.
 func tiny(g *simd.Gemm) {
 	for m := range g.Batch {
 		a, b := g.AAt(m), g.BAt(m)
@@ -334,7 +332,7 @@ func tiny(g *simd.Gemm) {
 	}
 }
 
-// finisher is a core that finishes pieces of rows of its result.
+// finisher is a core with an epilogue for pieces of rows of its result.
 type finisher interface {
 	core
 	tail() *epilogue
@@ -344,15 +342,15 @@ type finisher interface {
 // rows.
 type productStep struct {
 	*opStep
-	over int // the output in whose memory the product is computed, or -1: in the arena
-	temp int // where in the arena the task has its scratch, if it wants some
+	over int // index of the output in whose memory the product is computed, or -1 for the arena
+	temp int // offset in the arena of the scratch memory of the task, if it needs any
 }
 
-// scratcher is a task that works in scratch memory.
+// scratcher is a task that needs scratch memory.
 type scratcher interface {
-	// scratch returns its bytes, after configure.
+	// scratch returns the size of the scratch memory in bytes. It is called after configure.
 	scratch() int
-	// place says where it is.
+	// place sets the address of the scratch memory.
 	place(p unsafe.Pointer)
 }
 
@@ -402,7 +400,7 @@ func (o *opStep) productStep() (step, error) {
 func (s productStep) runner(f *frame) runner {
 	r := &productRunner{s: s, in: make([]unsafe.Pointer, len(s.in)), out: make([]unsafe.Pointer, 1)}
 	r.task = s.newCore().(finisher)
-	_ = r.task.configure(s.op, &s.attrs, s.dims) // it did once
+	_ = r.task.configure(s.op, &s.attrs, s.dims) // it succeeded before
 	r.pre = tasksOf(f, s.in)
 	if r.post = tasksOf(f, s.out)[0]; r.post != nil {
 		r.task.tail().post = source{p: r.post.p, at: r.post.at}

@@ -13,34 +13,34 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A quantTask multiplies rows by the transpose of a quantised matrix. Panels of the matrix, some
-// rows and a part of their length, are decoded to float32 in the caches and multiplied there, so
-// that memory is read once, as blocks. Few rows are multiplied directly by encoded blocks.
+// A quantTask multiplies rows by the transpose of a quantised matrix. A panel is a part of some
+// rows of the matrix. Panels are decoded to float32 in the caches and multiplied there, so that
+// memory is read once, as blocks. Few rows are multiplied directly by encoded blocks.
 type quantTask struct {
 	d       *processor
 	format  blocks.Format
 	m, k, n int
-	row     int // bytes of a row of w
-	rows    int // of a panel
-	depth   int // elements of a panel along k: whole blocks
+	row     int // size of a row of w in bytes
+	rows    int // number of rows in a panel
+	depth   int // number of elements of a panel along k: whole blocks
 	lanes   []quantLane
-	int8    *int8Part // &rounded where rows are rounded to 8 bits, otherwise nil
+	int8    *int8Part // &rounded if rows are rounded to 8 bits, otherwise nil
 	rounded int8Part
 	epilogue
 
-	// Of one run.
+	// Set during a run.
 	ctx        context.Context
 	a, c, bias []float32
-	sums       []float32 // of a, if that has few rows
+	sums       []float32 // sums of groups of a, if a has few rows
 	w          []byte
-	next       atomic.Int64 // the first panel that nobody has taken
+	next       atomic.Int64 // index of the next panel to compute
 }
 
 // A quantLane is the memory of one thread.
 type quantLane struct {
 	t      *quantTask
 	panel  []float32
-	first  int // the column of C with which the panel begins
+	first  int // first column of the panel in C
 	finish func(row []float32, i, j int)
 }
 
@@ -52,11 +52,11 @@ func quantPanel() int { return memory.CPUCaches().L2 / 16 }
 // costs little compared with the products.
 const quantDepth = 1024
 
-// quantFew is the most rows that are multiplied by the blocks themselves: to
-// make these float32 for each takes less than to do it once and come back.
+// quantFew is the maximum number of rows that are multiplied directly by encoded blocks. For so few
+// rows, decoding the blocks for each row is faster than storing decoded panels.
 const quantFew = 3
 
-// Nanoseconds that one thread takes for an element of w: to decode it, and to multiply it.
+// Time in nanoseconds of one thread for an element of w: to decode it, and to multiply it.
 const (
 	quantNS        = 0.1
 	quantProductNS = 0.02
@@ -71,7 +71,7 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 		return err
 	}
 	if t.format == blocks.Invalid {
-		return driver.ErrUnsupported // a one-shot call, which has no quantised operands
+		return driver.ErrUnsupported // one-shot calls have no quantised operands
 	}
 	if err := t.sized(p, op.MatMulQOptsOf(a).Int8); err != nil {
 		return err
@@ -79,9 +79,8 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	return t.epilogue.configure(a, p.N)
 }
 
-// sized makes t the product of so many rows, which are rounded to 8 bits where
-// rounded is set and there is a kernel for it. It allocates
-// where t had fewer lanes before.
+// sized sets the sizes of the product. If rounded is set and there is a kernel for it, rows are
+// rounded to 8 bits. It allocates memory only if t had fewer lanes before.
 func (t *quantTask) sized(p op.Product, rounded bool) (err error) {
 	t.m, t.k, t.n, t.int8 = p.M, p.K, p.N, nil
 	if t.row, err = t.format.Size(p.K); err != nil {
@@ -105,7 +104,7 @@ func (t *quantTask) sized(p op.Product, rounded bool) (err error) {
 	return nil
 }
 
-// work gives t so many lanes.
+// work sets the number of lanes of t.
 func (t *quantTask) work(lanes int) {
 	if cap(t.lanes) < lanes {
 		t.lanes = make([]quantLane, lanes)
@@ -113,10 +112,10 @@ func (t *quantTask) work(lanes int) {
 	t.lanes = t.lanes[:lanes]
 }
 
-// groupSize is the number of elements of a in each sum.
+// groupSize is the number of elements of a in each of the sums.
 const groupSize = 32
 
-// panelUnit is a number of rows that suits the products.
+// panelUnit is the unit of the number of rows in a panel, which suits the kernels of products.
 const panelUnit = 16
 
 func (t *quantTask) few() bool { return t.m <= quantFew && !t.format.Scalar() }
@@ -205,7 +204,7 @@ func (t *quantTask) Part(i int) {
 	}
 }
 
-// dots computes columns from first to end of a C of few rows.
+// dots computes columns first to end of a C with few rows.
 func (t *quantTask) dots(first, end int) {
 	groups := t.k / groupSize
 	for j := first; j < end; j++ {
@@ -225,7 +224,7 @@ func (t *quantTask) dots(first, end int) {
 	}
 }
 
-// rows computes columns from first to end of C.
+// rows computes columns first to end of C.
 func (l *quantLane) rows(first, end int) {
 	t := l.t
 	l.first = first
@@ -248,8 +247,8 @@ func (l *quantLane) rows(first, end int) {
 	}
 }
 
-// columns makes B of g the numbers of the rows of w from first on, from element k0 of each: where
-// they are if they are float32, and a panel of them otherwise.
+// columns sets B of g to the rows of w from first on, from element k0 of each row on: directly if w
+// is float32, otherwise to a decoded panel.
 func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
 	t := l.t
 	if t.format == blocks.F32 {
@@ -269,21 +268,21 @@ func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
 	g.B, g.BRow, g.BCol = l.panel, 1, g.K
 }
 
-// halfKernels make numbers of 16 bits float32.
+// halfKernels has the kernels that convert 16-bit floats to float32.
 var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.Map("cast.f16.f32"), blocks.BF16: simd.Map("cast.bf16.f32")}
 
-// A quantGather takes rows of a quantised table.
+// A quantGather gathers rows of a quantised table.
 type quantGather struct {
 	format     blocks.Format
 	dst        []float32
 	table      []byte
 	ids        []int32
 	rows, cols int
-	row        int // bytes of a row of the table
-	group      int // rows of a part
+	row        int // size of a row of the table in bytes
+	group      int // number of rows in a part
 }
 
-// run computes dst with the threads of d.
+// run computes dst on the threads of d.
 func (t *quantGather) run(d *processor) {
 	t.row = len(t.table) / max(1, t.rows)
 	t.group = len(t.ids)
@@ -293,7 +292,7 @@ func (t *quantGather) run(d *processor) {
 	d.pool.Do((len(t.ids)+t.group-1)/t.group, t)
 }
 
-// Part takes a few rows.
+// Part gathers a few rows.
 func (t *quantGather) Part(i int) {
 	nan := float32(math.NaN())
 	for i, last := i*t.group, min((i+1)*t.group, len(t.ids)); i < last; i++ {

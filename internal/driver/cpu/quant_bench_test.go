@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantProgram is a program of one product of m rows with n·k weights of type
-// d, and its memory.
+// quantProgram returns a program of one product of m rows and n·k weights of type d, and its
+// memory.
 func quantProgram(tb testing.TB, d op.DType, o op.MatMulQOpts, m, k, n int) (*driver.Program, []driver.Binding) {
 	tb.Helper()
 	p := &driver.Program{Ext: 3}
@@ -44,7 +44,7 @@ func quantProgram(tb testing.TB, d op.DType, o op.MatMulQOpts, m, k, n int) (*dr
 		}
 		first := at / f.Elements() * f.Bytes()
 		if at > 0 && at%len(x) == 0 && at >= 1<<16 {
-			// Enough different ones.
+			// Enough different blocks.
 			copy(ext[1].Host[first:], ext[1].Host[:len(x)/f.Elements()*f.Bytes()])
 			continue
 		}
@@ -56,13 +56,13 @@ func quantProgram(tb testing.TB, d op.DType, o op.MatMulQOpts, m, k, n int) (*dr
 	return p, ext
 }
 
-// BenchmarkMatMulQ counts the bytes of the weights, as reading them bounds a product with
-// one row.
+// BenchmarkMatMulQ reports the bytes of the weights per second, because reading the weights limits
+// a product with one row.
 func BenchmarkMatMulQ(b *testing.B) {
 	for _, m := range []int{1, 3, 4, 8, 128, 512} {
 		for _, d := range op.QuantTypes() {
 			if d.Block().Layout().Weighted {
-				continue // the derived decoder is that of the others
+				continue // has the same derived decoder as the other formats
 			}
 			for _, o := range []op.MatMulQOpts{{}, {Int8: true}} {
 				b.Run(fmt.Sprintf("%v/%dx4096x4096/int8=%v", d, m, o.Int8), func(b *testing.B) {

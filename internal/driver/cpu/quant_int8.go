@@ -5,25 +5,24 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// int8Part is a product of rows that are rounded to 8 bits: what quantTask does otherwise with the
-// option Int8. Rows are rounded first, and then each thread takes columns.
+// int8Part is the state of a quantTask whose rows are rounded to 8 bits (option Int8). All rows are
+// rounded first; then each thread computes columns.
 type int8Part struct {
 	product simd.Int8Product
 	rounder int8Rounder
-	columns int // of a part
-	words   int // of the rounded rows
-	lane    int // words of each thread
+	columns int // number of columns in a part
+	words   int // number of words of the rounded rows
+	lane    int // number of words of each thread
 }
 
-// int8RoundNS and int8ProductNS are the nanoseconds that a thread takes to round an element of a, and
-// for a product.
+// int8RoundNS and int8ProductNS are the times in nanoseconds of one thread to round an element of
+// a, and for a product.
 const (
 	int8RoundNS   = 0.15
 	int8ProductNS = 0.01
 )
 
-// int8Columns is the most columns of a part, which few rows or many are multiplied by without a look
-// at the context.
+// int8Columns is the maximum number of columns in a part. The context is not checked within a part.
 const int8Columns = 256
 
 func (t *quantTask) configureInt8(p op.Product) {
@@ -50,7 +49,7 @@ func (r *int8Rounder) Part(i int) {
 	r.t.int8.product.Round(r.t.a, i*r.rows, min((i+1)*r.rows, r.t.m))
 }
 
-// roundInt8 rounds all rows, on several threads if that is worth it.
+// roundInt8 rounds all rows, on several threads if this is faster.
 func (t *quantTask) roundInt8() {
 	r := &t.int8.rounder
 	r.rows = max(1, t.m)
@@ -61,7 +60,7 @@ func (t *quantTask) roundInt8() {
 	t.d.pool.Do((t.m+r.rows-1)/r.rows, r)
 }
 
-// columnsInt8 computes columns from first to end of C.
+// columnsInt8 computes columns first to end of C.
 func (l *quantLane) columnsInt8(first, end int) {
 	t := l.t
 	t.int8.product.Columns(l.panel, t.c, t.w, t.bias, first, end)

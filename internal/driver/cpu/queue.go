@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 )
 
-// A queue runs the submissions that nobody waits for, one after the other, in
-// a goroutine that lives while there are any.
+// A queue runs asynchronous submissions one after the other, in a goroutine that ends when there
+// are none.
 type queue struct {
 	tracker *accessTracker
 
@@ -26,8 +26,8 @@ type job struct {
 	entry *queueEntry
 }
 
-// push queues j and enters its entry, both at once: were the orders of queue
-// and tracker different, a job could wait for one behind it.
+// push queues j and enters its entry in the tracker atomically. If the orders of queue and tracker
+// could differ, a job might wait for a later one.
 func (q *queue) push(j job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

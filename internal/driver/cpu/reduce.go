@@ -10,9 +10,9 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A reduceTask reduces rows of cols elements to one each. Every row is divided into blocks whose
-// results are combined in order, so that results do not depend on the number of threads or on the
-// split.
+// A reduceTask reduces each row of cols elements to one element. Every row is divided into blocks
+// whose results are combined in order, so that results do not depend on the number of threads or on
+// the split.
 type reduceTask struct {
 	d          *processor
 	kind       simd.Reduction
@@ -25,22 +25,22 @@ type reduceTask struct {
 
 	ctx      context.Context
 	stopped  atomic.Bool
-	block    int  // elements of a block
-	group    int  // of rows, or of blocks of one row, in a part
-	row      int  // -1: parts are rows; otherwise parts are blocks of this row
+	block    int  // number of elements in a block
+	group    int  // number of rows, or of blocks of one row, in a part
+	row      int  // -1 if parts are rows; otherwise the row whose blocks are the parts
 	back     bool // from the last block to the first
-	whole    int  // elements of all parts
+	whole    int  // number of elements of all parts
 	partials []simd.Partial
 }
 
-// A block that a program makes should still be in the first cache when it is
-// reduced.
+// madeBlock is the size of a block that a program computes. It should still be in the first-level
+// cache when it is reduced.
 const madeBlock = maxBlock
 
-// sweptBlocks is how many blocks a sweep takes at once.
+// sweptBlocks is the number of blocks in a piece of a sweep.
 const sweptBlocks = 8
 
-// reduceNS guesses what an element takes to reduce: see kernelNS.
+// reduceNS estimates the time to reduce an element: see kernelNS.
 const reduceNS = 0.05
 
 func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
@@ -95,7 +95,7 @@ func (t *reduceTask) run(ctx context.Context) error {
 	t.d.recent.reads(t.y.base)
 	t.back, t.whole = t.d.pool.Turn() && alternates(float64(n)*float64(t.cost.bytes), threads), n
 	if t.rows < 4*threads && t.cols > 2*t.block {
-		// Long rows are split themselves.
+		// Split long rows into blocks.
 		blocks := (t.cols + t.block - 1) / t.block
 		if cap(t.partials) < blocks {
 			t.partials = make([]simd.Partial, blocks)
@@ -180,7 +180,7 @@ func (t *reduceTask) Part(i int) {
 		return
 	}
 	x, y := lanes.Get().(*lane), lanes.Get().(*lane)
-	// Short rows are made several at a time.
+	// Compute several short rows at once.
 	most := t.block
 	if t.row < 0 && t.cols < t.block {
 		most = max(t.x.rows(t.cols), t.y.rows(t.cols)) * t.cols
@@ -242,7 +242,7 @@ func (t *reduceTask) reduceRows(r int, x, y []float32, k int) {
 	}
 }
 
-// madeRows reduces rows that programs make, at most so many elements at once.
+// madeRows reduces rows that programs compute, at most most elements at once.
 func (t *reduceTask) madeRows(x, y *lane, lo, hi, most int) {
 	if t.cols <= most {
 		step := max(1, most/max(1, t.cols))
@@ -269,7 +269,7 @@ func (t *reduceTask) madeRows(x, y *lane, lo, hi, most int) {
 	}
 }
 
-// cancelled reports whether the work is to end early.
+// cancelled reports whether the context has ended.
 func (t *reduceTask) cancelled() bool {
 	if t.stopped.Load() {
 		return true

@@ -13,7 +13,7 @@ import (
 // [driver.Reference].
 type referenceCore struct {
 	r       *portable.Request
-	in, out []int64 // bytes
+	in, out []int64 // sizes in bytes
 }
 
 // configure does nothing: opStep has all data.
@@ -34,8 +34,8 @@ func memories(at []unsafe.Pointer, bytes []int64) [][]byte {
 	return ms
 }
 
-// request returns the operation as a request of the portable library, and the bytes
-// of its operands and of its results.
+// request returns the operation as a request of the portable library, and the sizes of its operands
+// and results in bytes.
 func (o *opStep) request() (r *portable.Request, in, out []int64, err error) {
 	r = &portable.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget, Tuning: o.d.tuned()}
 	for i := range o.in {

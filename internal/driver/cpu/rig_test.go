@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// open returns a device of so many threads for one test.
+// open returns a device with the given number of threads for one test.
 func open(t testing.TB, threads int) *processor {
 	t.Helper()
 	d, err := Open(threads)
@@ -25,9 +25,9 @@ func open(t testing.TB, threads int) *processor {
 	return d.(*processor)
 }
 
-// chosen reports whether to run one of many cases of a kind. It is true without -short, and
-// true for a random one in n with -short, or in 2n under the race detector, or in 3n where
-// programs are emulated. The messages of failures name the case.
+// chosen reports whether to run one of many cases of a kind. Without -short it is always true. With
+// -short it is true for a random one in n cases, in 2n under the race detector, or in 3n under
+// emulation. The messages of failures name the case.
 func chosen(n int) bool {
 	if testutil.Raced {
 		n *= 2
@@ -42,7 +42,7 @@ type rig struct {
 	t    testing.TB
 	rand *rand.Rand
 	p    driver.Program
-	data [][]byte // of external slots: operands, and results before the run
+	data [][]byte // contents of the external slots: operands, and results before the run
 	want []result
 	// casts lets random programs round to halves. A small error of an operand may then
 	// become a large error of the result.
@@ -59,8 +59,7 @@ func newRig(t testing.TB, seed uint64) *rig {
 	return &rig{t: t, rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// slot adds an external slot. Its memory begins behind guard bytes and ends
-// before some.
+// slot adds an external slot. There are guard bytes before and after its memory.
 func (r *rig) slot(t op.DType, s op.Shape, written bool) int {
 	r.t.Helper()
 	n, err := s.Size()
@@ -75,7 +74,7 @@ func (r *rig) slot(t op.DType, s op.Shape, written bool) int {
 
 const guard = 64
 
-// guarded returns bytes that have a guard on either side within their array.
+// guarded returns bytes with guard bytes on both sides in their array.
 func guarded(bytes int) []byte {
 	words := make([]uint64, (bytes+2*guard+7)/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
@@ -146,7 +145,7 @@ func (r *rig) operand(slot int, over op.Shape) driver.Operand {
 	return o
 }
 
-// poison fills the results with bits that no operation gives.
+// poison fills the results with bits that no operation returns.
 func (r *rig) poison() {
 	for _, w := range r.want {
 		mem := r.data[r.p.Slots[w.slot].Ext]
@@ -169,7 +168,7 @@ func (r *rig) call(d *processor) func() error {
 	ctx, s := context.Background(), &r.p.Steps[0]
 	if s.Op == nil {
 		in := &s.Post.Body[0]
-		var x [4][]float32 // operands and, behind them, the result
+		var x [4][]float32 // operands, then the result
 		for i, o := range append(s.Post.In[:len(s.Post.In):len(s.Post.In)], s.Out...) {
 			b := r.data[r.p.Slots[o.Slot].Ext]
 			x[i] = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
@@ -211,7 +210,7 @@ func (r *rig) verify(what string) {
 	}
 }
 
-// run prepares the program and runs it in every way: waited for and not.
+// run prepares the program and runs it synchronously and asynchronously.
 func (r *rig) run(d *processor, what string) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -233,7 +232,7 @@ func (r *rig) run(d *processor, what string) {
 	}
 }
 
-// immediate runs the only operation of a program by [driver.Immediate].
+// immediate runs the only operation of a program with [driver.Immediate].
 func (r *rig) immediate(d *processor, what string) {
 	r.t.Helper()
 	call := r.call(d)
@@ -246,8 +245,8 @@ func (r *rig) immediate(d *processor, what string) {
 	}
 }
 
-// loose compares with a bound for programs of several well-conditioned
-// operations, whose roundings may add up.
+// loose is a comparison for programs of several well-conditioned operations, whose rounding errors
+// may accumulate.
 func loose(got, want, _ float64, d op.DType) error {
 	if got == want || got != got && want != want {
 		return nil

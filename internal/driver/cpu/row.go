@@ -16,12 +16,12 @@ type rowTask struct {
 	rows, cols int
 	x          source
 	dst        unsafe.Pointer // nil if post stores the results
-	post       source         // takes the result as its operand 0
+	post       source         // its operand 0 is the result
 	cost       *cost
 
 	ctx     context.Context
 	stopped atomic.Bool
-	group   int // rows of a part
+	group   int // number of rows in a part
 }
 
 var (
@@ -29,9 +29,8 @@ var (
 	normCost    = cost{seed: 0.25, bytes: 8}
 )
 
-// longRow is the length from which on rows are split among the threads
-// themselves, which makes their programs steps of their own: a row is no
-// longer in the cache when its epilogue comes.
+// longRow is the length from which on a row is split among threads. Then prologue and epilogue are
+// separate passes, because a long row does not stay in the cache until its epilogue.
 const longRow = 1 << 16
 
 func (t *rowTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
@@ -130,7 +129,7 @@ func (t *rowTask) out(r, k int) []float32 {
 func (t *rowTask) Part(i int) {
 	lo, hi := i*t.group, min((i+1)*t.group, t.rows)
 	made := t.x.p != nil || t.post.p != nil
-	// As many rows at a time as fill a block; more if no program runs on them.
+	// Process as many rows at once as fit into a block, or more if no program runs on them.
 	k := max(1, callElements/t.cols)
 	if made {
 		k = max(1, madeBlock/t.cols)
@@ -170,15 +169,15 @@ func (t *rowTask) Part(i int) {
 	}
 }
 
-// rowStep is a row operation between programs that work on each row while it
-// is in the cache.
+// rowStep is a row operation with a prologue and an epilogue, which process each row while it is in
+// the cache.
 type rowStep struct{ *opStep }
 
 type rowRunner struct {
 	s    rowStep
 	task rowTask
 	in   []unsafe.Pointer
-	pre  []*mapTask // the first is the source's, the others run before
+	pre  []*mapTask // the first computes the source, the others run before the operation
 	post *mapTask
 }
 

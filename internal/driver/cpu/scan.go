@@ -13,25 +13,25 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A scanTask scans rows by a fold of package op. Of many rows each has a lane, in tiles
-// that are transposed; a row alone is scanned in blocks, by as many merges of the block
-// with itself, moved, as its length has bits.
+// A scanTask scans rows with a fold of package op. If there are many rows, each row has a lane, in
+// transposed tiles. A single row is scanned in blocks, by log2(n) merges of a block with itself,
+// shifted by powers of two.
 type scanTask struct {
 	d          *processor
 	typ        op.DType
 	f          *ir.Reducer
 	programs   *foldPrograms
 	rows, cols int
-	integers   bool // sums of integers, which wrap: in any order the same
+	integers   bool // sums of integers, which wrap around and do not depend on the order
 
 	x, dst  unsafe.Pointer
-	group   int // rows of a part; 1 for rows in blocks
+	group   int // number of rows in a part; 1 for rows in blocks
 	ctx     context.Context
 	stopped atomic.Bool
 }
 
 const (
-	scanRows  = 64   // of a tile
+	scanRows  = 64   // rows of a tile
 	scanTile  = 64   // columns of a tile
 	scanBlock = 1024 // elements of a block of a row
 )
@@ -104,7 +104,7 @@ func (t *scanTask) Part(i int) {
 	}
 }
 
-// cancelled reports whether the work is to end early.
+// cancelled reports whether the context has ended.
 func (t *scanTask) cancelled() bool {
 	if t.stopped.Load() || t.ctx.Err() != nil {
 		t.stopped.Store(true)
@@ -112,7 +112,7 @@ func (t *scanTask) cancelled() bool {
 	return t.stopped.Load()
 }
 
-// addRow adds up row r of integers.
+// addRow computes the running sums of row r of integers.
 func (t *scanTask) addRow(r int) {
 	const atOnce = 1 << 16
 	sum := uint32(0)
@@ -122,12 +122,12 @@ func (t *scanTask) addRow(r int) {
 	}
 }
 
-// at returns where column j of row r is in an array.
+// at returns the address of column j of row r in an array.
 func (t *scanTask) at(p unsafe.Pointer, r, j int) unsafe.Pointer {
 	return unsafe.Add(p, 4*(r*t.cols+j))
 }
 
-// tiles scans rows lo to hi, a lane each.
+// tiles scans rows lo to hi, with a lane for each row.
 func (t *scanTask) tiles(l *lane, lo, hi int) {
 	g := hi - lo
 	const held = scanRows * scanTile
@@ -169,7 +169,7 @@ func (t *scanTask) row(l *lane, r int) {
 		}
 		l.over(t.programs.lift, at, n)
 		at = at[:0]
-		for i := range k { // the result before the block is added to its first element
+		for i := range k { // merge the result of the previous block into the first element
 			at = append(at, place{base: carry[i]})
 		}
 		for range 2 {
@@ -177,7 +177,7 @@ func (t *scanTask) row(l *lane, r int) {
 				at = append(at, place{base: a})
 			}
 		}
-		// The results go to the other state, and from there to this one.
+		// The program writes to the other copy of the state; copy it back to this one.
 		for i, a := range s.at[s.now^1] {
 			at[2*k+i].base = a
 		}
@@ -193,7 +193,7 @@ func (t *scanTask) row(l *lane, r int) {
 	}
 }
 
-// spread merges each of n states with all before it.
+// spread merges each of n states with all previous states.
 func (t *scanTask) spread(l *lane, s *states, n int) {
 	k := t.f.States()
 	var at [12]place

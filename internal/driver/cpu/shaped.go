@@ -21,7 +21,7 @@ func integers(p unsafe.Pointer, n int) []int32 { return arrayOf[int32](p, n) }
 
 func unsigned(p unsafe.Pointer, n int) []uint32 { return arrayOf[uint32](p, n) }
 
-// size returns the elements of a shape that has been checked.
+// size returns the number of elements of a valid shape.
 func size(s op.Shape) int {
 	n, _ := s.Size()
 	return n
@@ -85,7 +85,7 @@ type sortTask struct {
 	d          *processor
 	rows, cols int
 	descending bool
-	valuesOnly bool // nothing reads the columns
+	valuesOnly bool // the indices are not used
 	typ        op.DType
 }
 
@@ -117,10 +117,10 @@ func (t *sortTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 	return ctx.Err()
 }
 
-// ropeTask turns pairs of elements by angles that grow with the position.
+// ropeTask rotates pairs of elements by angles that are proportional to the position.
 type ropeTask struct {
 	d    *processor
-	rope simd.Rope // but for the positions
+	rope simd.Rope // without the positions
 	n    int
 	x    *op.Layout
 	part operandPart

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// prepareStep returns s prepared for e.
+// prepareStep prepares s for e.
 func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	if err := s.Valid(); err != nil {
 		return nil, err
@@ -55,18 +55,18 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	}
 	return o.plain(func() core {
 		c := o.newCore()
-		_ = c.configure(o.op, &o.attrs, o.dims) // it did once
+		_ = c.configure(o.op, &o.attrs, o.dims) // it succeeded before
 		return c
 	}), nil
 }
 
-// opStep is a step of an operation that is not elementwise. The operation reads arrays of float32, of
-// 32-bit integers, or of blocks if it supports them: see typed. A program, the prologue if there is one,
-// converts any other operand. Likewise a program, the epilogue if there is one, converts results to their
-// form in memory.
+// opStep is a step of an operation that is not elementwise. The operation reads arrays of float32,
+// of 32-bit integers, or of blocks if it supports them: see typed. A program converts other
+// operands; it includes the prologue. Likewise, a program converts results to their type in memory;
+// it includes the epilogue.
 //
-// The general way is to make all these arrays in the arena; operations that
-// can do better do: see fused.
+// A plainStep computes all these arrays in the arena. Operations with a faster way have their own
+// steps: see stepper.
 type opStep struct {
 	d     *processor
 	op    *op.Operation
@@ -75,23 +75,23 @@ type opStep struct {
 	in    []arrayOperand
 	out   []arrayOperand // results of the operation
 	e     *executable
-	bytes int // of an element, where the operation is given them as they are: see mover
+	bytes int // size of an element, if the operation moves elements without conversion: see mover
 
-	scratch int // where in the arena the core of a plainStep has its scratch, if it wants some
+	scratch int // offset in the arena of the scratch memory for the core of a plainStep, if it needs any
 }
 
 // An arrayOperand is an operand or result of an operation.
 type arrayOperand struct {
 	absent bool
-	slot   int      // where it is, if p is nil
-	p      *program // the program that computes it from memory, or a result's memory from it
-	typ    op.DType // F32, I32, U32, Bool or quantised: of the array
+	slot   int      // slot of the array, if p is nil
+	p      *program // the program that computes the operand from memory, or that stores the result to memory
+	typ    op.DType // type of the array: F32, I32, U32, Bool or quantised
 	n      int
-	temp   int        // in the arena, if p is not nil
-	layout *op.Layout // where its elements are, if not row by row: see reader
-	memory int        // elements of the memory that the layout is of
-	half   op.DType   // of 16-bit elements that the operation reads directly
-	unread bool       // a result that nothing reads
+	temp   int        // offset in the arena, if p is not nil
+	layout *op.Layout // layout of the array, or nil if it is contiguous: see reader
+	memory int        // number of elements in memory for the layout
+	half   op.DType   // 16-bit type that the operation reads directly
+	unread bool       // the result is not used
 }
 
 // moves reports whether s moves elements without converting them: see mover.
@@ -100,15 +100,15 @@ func (d *processor) moves(s *driver.Step) bool {
 	return is && s.Pre == nil && s.Post == nil && (s.Op != op.Scatter || op.ScatterReduceOf(&s.Attrs) == op.ScatterSet)
 }
 
-// readsHalves reports whether s reads operand i, of 16 bits, as it is: attention does
-// with keys and values, which may be a large cache, and a product of experts with their
-// weights, most of which it does not read.
+// readsHalves reports whether s reads the 16-bit operand i without conversion. Attention does so
+// for keys and values, which may be a large cache, and the product of experts for weights, because
+// it reads only a few of them.
 func (d *processor) readsHalves(s *driver.Step, i int) bool {
 	large := s.Op == op.Attention && (i == op.AttentionK || i == op.AttentionV) || s.Op == op.MatMulExperts && i == 1
 	return large && s.In[i].Type.Size() == 2 && s.Pre == nil && !d.portable
 }
 
-// prepareOp makes the programs of s.
+// prepareOp builds the programs of s.
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
 	results := s.Op.Results()
@@ -182,7 +182,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		case i >= len(s.Out):
 			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
 		case s.Out[i].Type.Size() != 4 && !moves:
-			// Narrowed in the order of the memory.
+			// Convert in the order of the memory.
 			y := s.Out[i]
 			a.layout, a.memory = y.Layout, y.N
 			y.Broadcast, y.Layout = op.Full, nil
@@ -198,7 +198,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	return o, nil
 }
 
-// identity returns the program over an operation's result that stores it.
+// identity returns the program that stores an operation's result unchanged.
 func identity(t op.DType, s op.Shape, n int) *driver.Fused {
 	return &driver.Fused{In: []driver.Operand{{Slot: -1, Type: t, N: n}}, Out: []int{0}, Shape: s}
 }
@@ -247,8 +247,7 @@ func activated(s *driver.Step, made []op.DType) (*driver.Step, op.Attrs) {
 	return &t, t.Attrs
 }
 
-// activation returns the kernel that applies a built-in operation of one
-// float32, or nil.
+// activation returns the kernel of a built-in operation with one float32 operand, or nil.
 func activation(o *op.Operation) kernel {
 	if o.ID() < 0 {
 		return nil
@@ -256,15 +255,14 @@ func activation(o *op.Operation) kernel {
 	return kernelNamed(o.Name())
 }
 
-// reserve gives operand or result a its place in the arena, for steps that
-// make it there.
+// reserve allocates an operand or result in the arena.
 func (o *opStep) reserve(a *arrayOperand) {
 	if a.p != nil {
 		a.temp = o.e.reserve(a.n * 4)
 	}
 }
 
-// core computes an operation over arrays in memory; absent ones are nil.
+// core computes an operation over arrays in memory. Absent arrays are nil.
 type core interface {
 	// configure sets everything but the memory. Shapes have been checked.
 	configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error
@@ -274,27 +272,26 @@ type core interface {
 // typed is a core that takes operands of more than one type.
 type typed interface {
 	core
-	// operands says which types they have, before configure.
+	// operands sets the types of the operands. It is called before configure.
 	operands(types []op.DType)
 }
 
 // reader is a core that reads operands in layouts.
 type reader interface {
 	core
-	// layouts says where the elements of each operand are, nil for one row by
-	// row, before configure.
+	// layouts sets the layout of each operand, nil for contiguous ones. It is called before
+	// configure.
 	layouts(ls []*op.Layout)
 }
 
-// mover is a core that moves elements of any size, which need not be brought into
-// the form of a register first.
+// mover is a core that moves elements of any size, so they need not be converted to 32 bits.
 type mover interface {
 	core
-	// elements says how many bytes one has, before configure.
+	// elements sets the size of an element in bytes. It is called before configure.
 	elements(size int)
 }
 
-// stepper is a core that is computed by a step of its own kind.
+// stepper is a core with its own kind of step.
 type stepper interface {
 	core
 	// step returns the step, or nil for a [plainStep].
@@ -308,14 +305,14 @@ type chooser interface {
 	choose(o *opStep) core
 }
 
-// fed is a core that reads its only operand block by block from the program that makes it.
+// fed is a core that reads its only operand block by block from the program that computes it.
 type fed interface {
 	core
-	// source says which program that is, and where its streams will be.
+	// source sets this program, and the places of its streams.
 	source(p *program, at []place)
 }
 
-// newCore returns the core of the step, or nil; it is not configured yet.
+// newCore returns a new core for the step, not yet configured, or nil.
 func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
 	for w, ok := c.(chooser); ok; w, ok = c.(chooser) {
@@ -354,19 +351,19 @@ func (o *opStep) newCore() core {
 	return c
 }
 
-// plainStep is the general way: arrays in the arena before and after.
+// plainStep is a step whose operands and results are arrays in the arena or in memory.
 type plainStep struct {
 	*opStep
-	core func() core // for one frame
+	core func() core // returns a new core for a frame
 }
 
-// plainRunner runs it.
+// plainRunner is the runner of a plainStep.
 type plainRunner struct {
 	s         plainStep
 	core      core
 	in, out   []unsafe.Pointer
 	pre, post []*mapTask
-	feed      *mapTask // binds the streams of a core that is fed
+	feed      *mapTask // binds the streams of a fed core
 }
 
 func (o *opStep) plain(c func() core) step {
@@ -391,7 +388,7 @@ func (s plainStep) runner(f *frame) runner {
 	return r
 }
 
-// tasksOf returns a task for each program among as, nil for the others.
+// tasksOf returns a task for each array in as with a program, and nil for the others.
 func tasksOf(f *frame, as []arrayOperand) []*mapTask {
 	ts := make([]*mapTask, len(as))
 	for i := range as {

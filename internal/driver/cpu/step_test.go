@@ -10,20 +10,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A sample is one way to use an operation that is not elementwise.
+// A sample is a use of an operation that is not elementwise.
 type sample struct {
 	op     *op.Operation
 	attrs  op.Attrs
-	shapes []op.Shape // of the operands; nil: absent
-	types  []op.DType // where it is not the floating type of the test
-	at     int        // for integer operands: the values are below this
+	shapes []op.Shape // shapes of the operands; nil if absent
+	types  []op.DType // types of operands that do not have the floating-point type of the test
+	at     int        // upper bound of the values of integer operands
 }
 
 func (u sample) String() string {
 	return fmt.Sprintf("%s %v of %v", u.op.Name(), u.attrs.I, u.shapes)
 }
 
-// samples are the operations over plain and awkward shapes.
+// samples returns uses of all operations with simple and unusual shapes.
 func samples() []sample {
 	var us []sample
 	add := func(u sample) { us = append(us, u) }
@@ -117,7 +117,7 @@ func samples() []sample {
 	return us
 }
 
-// fusion says which programs surround an operation in a test.
+// fusion says which programs are fused with an operation in a test.
 type fusion uint8
 
 const (
@@ -126,8 +126,8 @@ const (
 	epilogued
 )
 
-// place adds a step of u over floating type t, with random programs where the
-// device takes them, and reports whether that is a test of its own.
+// use adds a step of u over floating-point type t, with random programs where the device supports
+// them. It reports whether the step differs from those of other tests.
 func (r *rig) use(d *processor, u sample, t op.DType, with fusion) bool {
 	r.t.Helper()
 	s := driver.Step{Op: u.op, Attrs: u.attrs}
@@ -170,7 +170,7 @@ func (r *rig) use(d *processor, u sample, t op.DType, with fusion) bool {
 	}
 	made, err := u.op.Types(&u.attrs, types)
 	if err != nil {
-		return false // the prologues gave types that differ
+		return false // the prologues have results of different types
 	}
 	want, err := u.op.Reference(&u.attrs, arrays, types)
 	if err != nil {
@@ -298,7 +298,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// decided are the reductions whose result jumps where an element changes by a rounding.
+// decided has the reductions whose result can change completely if an element changes by a rounding error.
 var decided = []*op.Operation{op.ArgMin, op.ArgMax, op.Any, op.All, op.CountNonzero}
 
 func TestFusedOperations(t *testing.T) {
@@ -320,7 +320,7 @@ func TestFusedOperations(t *testing.T) {
 						}
 						r := newRig(t, uint64(k)+seed<<32)
 						if slices.Contains(decided, u.op) && with&prologued != 0 {
-							continue // rounding can change which of two close elements wins, and whether an element is 0
+							continue // rounding can change which of two close elements is greater, and whether an element is 0
 						}
 						if r.use(d, u, typ, with) {
 							r.run(d, fmt.Sprintf("%v %v, %d threads, seed %d: %v", typ, u, threads, seed, r.p.Steps[0].Name()))

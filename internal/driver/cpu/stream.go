@@ -21,24 +21,23 @@ type streaming [2][streamSizes]trial
 // streamSizes is the number of size classes, by powers of two from 64 Ki elements on.
 const streamSizes = 16
 
-// trial compares the two ways for calls of about one size.
+// trial compares cached and non-temporal stores for calls of about one size.
 type trial struct {
 	calls atomic.Uint32
-	ns    [2]atomic.Uint32 // what an element takes, as float32 bits, by way; 0: not known
+	ns    [2]atomic.Uint32 // time of an element as float32 bits, for cached and non-temporal stores; 0 if unknown
 
-	// How many results there were, and how many of them a large call read
-	// soon after; fading.
+	// Number of results, and number of results that a large call read soon after. Old counts decay.
 	made, read atomic.Uint32
 }
 
 const (
-	// The ways take turns for so many calls, two calls each: the first leaves
-	// the caches as the second will find them, and only that counts.
+	// Number of calls in a trial. The two kinds of stores alternate, with two calls each. Only the
+	// second call counts, because the first brings the caches into its steady state.
 	trialCalls = 12
-	// Once in so many calls both are tried again, twice each.
+	// Number of calls after which both kinds are tried again, with two calls each.
 	trialEvery = 1024
-	trialGain  = 0.95 // past the caches must be this much faster
-	trialMade  = 64   // results after which half is forgotten
+	trialGain  = 0.95 // non-temporal stores must take less than this fraction of the time
+	trialMade  = 64   // number of results after which the counts are halved
 )
 
 // streamFrom is the size in bytes from which on results use non-temporal stores before there is a
@@ -49,17 +48,17 @@ var streamFrom = min(16<<20, memory.LastLevelCache()/2)
 // privateCacheBytes is the size of a core's private caches: results that fit never use non-temporal stores.
 var privateCacheBytes = memory.CPUCaches().L2
 
-// passing is one call's part in a trial.
+// passing is a call in a trial.
 type passing struct {
 	t       *trial
-	path    int // 1: past the caches
+	path    int // 1 for non-temporal stores
 	counts  bool
 	started time.Time
 }
 
-// choose returns the kind of stores for a call that computes n elements, moves bytes of memory, and
-// is split among threads or not. Results that fit into the private caches of these cores use cached
-// stores.
+// choose returns the kind of stores for a call that computes n elements, moves the given bytes, and
+// uses the given number of threads. Results that fit into the private caches of the cores use
+// cached stores.
 func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
 	if bytes <= float64(threads)*float64(privateCacheBytes) {
 		return passing{}
@@ -113,8 +112,7 @@ func (t *trial) better(first int) int {
 	return 0
 }
 
-// recent remembers where the last few large results are, to learn which of them
-// are read.
+// recent has the addresses of the last few large results, to find out which of them are read.
 type recent struct {
 	next   atomic.Uint32
 	places [8]struct {
@@ -123,7 +121,7 @@ type recent struct {
 	}
 }
 
-// reads notes that a large call reads the array at p.
+// reads records that a large call reads the array at p.
 func (r *recent) reads(p unsafe.Pointer) {
 	if p == nil {
 		return
@@ -137,7 +135,7 @@ func (r *recent) reads(p unsafe.Pointer) {
 	}
 }
 
-// made notes that the result of a call of t is at p.
+// made records that the result of a call of t is at p.
 func (r *recent) made(p unsafe.Pointer, t *trial) {
 	if t == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// TestStreaming: both ways are tried, the faster one stays, and a way that has
-// become faster is found.
+// TestStreaming checks that both kinds of stores are tried, that the faster one is used, and that a
+// kind that becomes faster later is found.
 func TestStreaming(t *testing.T) {
 	const n = 1 << 24
 	var s streaming
@@ -19,36 +19,35 @@ func TestStreaming(t *testing.T) {
 			p := s.choose(n, 1e12, 1)
 			past += p.path
 			if p.counts {
-				// As if the call had taken so long.
+				// Simulate the duration of the call.
 				p.t.ns[p.path].Store(math.Float32bits(ns[p.path]))
 			}
 		}
 		return past
 	}
 	if past := calls(trialCalls); past != trialCalls/2 {
-		t.Errorf("%d of the first %d calls pass the caches", past, trialCalls)
+		t.Errorf("%d of the first %d calls use non-temporal stores", past, trialCalls)
 	}
 	if past := calls(500); past != 500 {
-		t.Errorf("%d of 500 calls pass the caches although that is faster", past)
+		t.Errorf("%d of 500 calls use non-temporal stores although they are faster", past)
 	}
 	ns[0] = 0.5
 	calls(trialEvery)
 	if past := calls(500); past != 0 {
-		t.Errorf("%d of 500 calls pass the caches although that has become slower", past)
+		t.Errorf("%d of 500 calls use non-temporal stores although they have become slower", past)
 	}
 	ns[0] = 0.72
 	calls(trialEvery)
 	if past := calls(300); past > 2 {
-		t.Errorf("%d of 300 calls pass the caches for a gain of 3%%", past)
+		t.Errorf("%d of 300 calls use non-temporal stores for a gain of 3%%", past)
 	}
-	// Another size, and several threads, are other trials.
+	// Other sizes and other numbers of threads have separate trials.
 	if s.choose(n/16, 1e12, 1).t == s.choose(n, 1e12, 1).t || s.choose(n, 1e12, 2).t == s.choose(n, 1e12, 1).t {
 		t.Error("different calls share a trial")
 	}
 }
 
-// Results that stay close by are never stored past the caches, and nothing is
-// kept of them.
+// Results that fit into private caches never use non-temporal stores, and are not recorded.
 func TestStreamingNear(t *testing.T) {
 	var s streaming
 	near := float64(memory.CPUCaches().L2)
@@ -60,15 +59,15 @@ func TestStreamingNear(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 	}
-	for _, n := range []int{1, math.MaxInt} { // any number has a place
+	for _, n := range []int{1, math.MaxInt} { // every number has a size class
 		if s.choose(n, 1e12, 1).t == nil {
 			t.Errorf("no trial for %d elements", n)
 		}
 	}
 }
 
-// TestStreamingRead: a result that is read stays in the caches, also after it
-// was not for a while.
+// TestStreamingRead checks that results that are read use cached stores, also after a period
+// without reads.
 func TestStreamingRead(t *testing.T) {
 	var s streaming
 	var r recent
@@ -91,14 +90,14 @@ func TestStreamingRead(t *testing.T) {
 	}
 	run(trialCalls, true)
 	if past := run(200, true); past != 0 {
-		t.Errorf("%d of 200 results that are read pass the caches", past)
+		t.Errorf("%d of 200 results that are read use non-temporal stores", past)
 	}
 	run(200, false)
 	if past := run(200, false); past != 200 {
-		t.Errorf("%d of 200 results that nobody reads pass the caches", past)
+		t.Errorf("%d of 200 results that nothing reads use non-temporal stores", past)
 	}
 	run(64, true)
 	if past := run(100, true); past != 0 {
-		t.Errorf("%d of 100 results that are read again pass the caches", past)
+		t.Errorf("%d of 100 results that are read again use non-temporal stores", past)
 	}
 }

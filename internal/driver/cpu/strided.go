@@ -8,21 +8,20 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A strided operand of an elementwise program is read where it lies as long as
-// its elements are neighbours, and else brought into a register of the lane,
-// block by block.
+// An elementwise program reads runs of adjacent elements of a strided operand directly. Otherwise
+// it copies the operand to a register of the lane, block by block.
 
 const (
-	// minRun is the elements from which on a run is read where it lies: a shorter
-	// one would make blocks so short that their time is spent in calls.
+	// minRun is the length from which on a run is read directly. Shorter runs would make blocks so
+	// short that calls dominate the time.
 	minRun = 256
 	// shortestRun replaces minRun in programs of up to shortBody operations, if all their strided
 	// operands consist of runs.
 	shortestRun, shortBody = 48, 2
 )
 
-// neighbours returns how many elements from pos on are neighbours in memory, and
-// where the first is; 0 if it is not in memory.
+// neighbours returns the number of elements from pos on that are adjacent in memory, and the
+// position of the first. n is 0 if the element at pos is not in memory.
 func neighbours(l *op.Layout, pos int) (n, at int) {
 	at, in := l.At(pos)
 	if !in {
@@ -38,16 +37,15 @@ func neighbours(l *op.Layout, pos int) (n, at int) {
 	return f.Hi - pos%f.N, at
 }
 
-// An odometer is at one place of a layout: the digits of all factors but the
-// last.
+// An odometer is a position in a layout: the digits of all factors but the last.
 type odometer struct {
 	l       *op.Layout
 	digits  [op.MaxRank]int
-	off     int // of digit Lo of the last factor
-	outside int // factors with a digit outside of their window
+	off     int // offset of digit Lo of the last factor
+	outside int // number of factors with a digit outside of their window
 }
 
-// start goes to element pos and returns the digit of the last factor.
+// start moves to element pos and returns the digit of the last factor.
 func (o *odometer) start(l *op.Layout, pos int) int {
 	o.l, o.off, o.outside = l, l.Off, 0
 	last := 0
@@ -68,7 +66,7 @@ func (o *odometer) start(l *op.Layout, pos int) int {
 	return last
 }
 
-// next goes to the next run of the last factor.
+// next moves to the next run of the last factor.
 func (o *odometer) next() {
 	for k := int(o.l.Rank) - 2; k >= 0; k-- {
 		f := &o.l.F[k]
@@ -92,8 +90,8 @@ func (o *odometer) next() {
 	}
 }
 
-// runs returns how many runs of the last factor, at most, follow each other at the
-// distance of the factor before it.
+// runs returns the number of successive runs of the last factor, at most most, whose distance is
+// the stride of the previous factor.
 func (o *odometer) runs(most int) int {
 	k := o.l.Rank - 2
 	f := &o.l.F[k]
@@ -114,12 +112,12 @@ func (o *odometer) skip(n int) {
 // and element first is at off.
 type run struct {
 	off, first, end int
-	n               int // elements of a run
-	step, more      int // from run to run; and how many follow at this distance
+	n               int // number of elements in a run
+	step, more      int // distance to the next run, and number of runs that follow at this distance
 	o               odometer
 }
 
-// seek goes to the run with element pos, which is not in the present one.
+// seek moves to the run with element pos, which is not in the current run.
 func (r *run) seek(l *op.Layout, pos int) {
 	if pos == r.end && r.more > 0 {
 		r.off += r.step
@@ -135,15 +133,15 @@ func (r *run) seek(l *op.Layout, pos int) {
 	}
 }
 
-// bring writes elements pos to pos+n of a layout over the memory at base to dst.
-// Elements have four bytes, two or one.
+// bring copies elements pos to pos+n of a layout over the memory at base to dst. Elements have
+// four, two or one bytes.
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 	if n == 0 {
 		return
 	}
 	have := n
 	if f := &l.F[0]; l.Rank > 1 && f.Stride == 0 && !l.Windowed() {
-		have = min(n, l.Size()/f.N) // the others repeat these
+		have = min(n, l.Size()/f.N) // the other elements repeat these
 	}
 	t := permutation{}
 	if size == 4 {
@@ -154,7 +152,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 		if t.unit > 0 {
 			if ahead := (pos + at) % t.unit; ahead > 0 {
 				k = min(k, t.unit-ahead)
-			} else if k >= 2*t.unit { // one column is not worth a transposition
+			} else if k >= 2*t.unit { // a single column is not transposed
 				k -= k % t.unit
 				t.tiles(unsafe.Slice((*uint32)(unsafe.Add(dst, 4*at)), k), (*uint32)(base), l, pos+at)
 				at += k
@@ -213,11 +211,10 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	}
 }
 
-// shortRun is the elements up to which runs are copied in one loop over many of them.
+// shortRun is the length up to which many runs are copied in one loop.
 const shortRun = 16
 
-// runs writes runs of n elements, which are a stride apart, to dst; from one run to the
-// next there is a step.
+// runs copies runs of n elements with the given stride to dst. step is the distance between runs.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 	switch size := int(unsafe.Sizeof(*src)); {
 	case stride == 1 && n > 2 && simd.HasRuns:
@@ -264,12 +261,12 @@ func copyRuns(dst, src unsafe.Pointer, n, step, count int) {
 	}
 }
 
-// element returns the address of element i from base on.
+// element returns the address of element i.
 func element[T any](base *T, i int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(base), i*int(unsafe.Sizeof(*base))))
 }
 
-// copyStrided writes elements that are a stride apart to dst, which is not empty.
+// copyStrided copies elements with the given stride to dst, which must not be empty.
 func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 	switch stride {
 	case 0:
@@ -288,7 +285,7 @@ func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 	}
 }
 
-// repeat writes v to all of dst.
+// repeat sets all elements of dst to v.
 func repeat[T uint8 | uint16 | uint32](dst []T, v T) {
 	if d, ok := any(dst).([]uint32); ok && len(d) >= 8 {
 		w := uint32(v)

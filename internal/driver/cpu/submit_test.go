@@ -17,7 +17,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// axpyProgram is y = a·x + y over device or host memory, in steps steps.
+// axpyProgram returns a program that computes y = a·x + y over device or host memory, steps times.
 func axpyProgram(n, steps int, a float32) *driver.Program {
 	s := op.Shape{n}
 	p := &driver.Program{Ext: 2, Slots: []driver.Slot{
@@ -53,8 +53,8 @@ func alloc(t testing.TB, d *processor, n int) (driver.Memory, []float32) {
 	return m, v
 }
 
-// TestOrder checks that each submission reads the results of the one before, whether or not
-// the caller waited for it, and whichever executable it belongs to.
+// TestOrder checks that each submission reads the results of the previous one, for synchronous and
+// asynchronous submissions, and for different executables.
 func TestOrder(t *testing.T) {
 	for _, threads := range threadCounts {
 		d := open(t, threads)
@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 			want += k
 			if s.Wait {
 				if f != nil {
-					t.Fatal("a fence for a submission that was waited for")
+					t.Fatal("a synchronous submission returned a fence")
 				}
 				if sums[0] != want || sums[n-1] != want {
 					t.Fatalf("%v and %v after %v additions", sums[0], sums[n-1], want)
@@ -101,8 +101,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestManyGoroutines: submissions that write the same memory are serialised,
-// others are not confused, and nothing is lost.
+// TestManyGoroutines checks that submissions that write the same memory are serialised, that they
+// do not affect other memory, and that no result is lost.
 func TestManyGoroutines(t *testing.T) {
 	d := open(t, 2)
 	const n, goroutines, rounds = 500, 100, 20
@@ -136,7 +136,7 @@ func TestManyGoroutines(t *testing.T) {
 					out = driver.Binding{Host: bytesOf(host)}
 				}
 				if at >= 0 && ctx != t.Context() {
-					// A cancelled submission may be half done: it writes to memory that is not compared.
+					// A cancelled submission may be incomplete, so it writes to memory that is not compared.
 					out, at = driver.Binding{Host: bytesOf(host)}, -1
 				}
 				s := &driver.Submission{Ext: []driver.Binding{{Mem: one}, out}, Wait: r.IntN(2) == 0}
@@ -167,8 +167,8 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestCancelled: a long submission ends soon after its context, and touches
-// nothing afterwards.
+// TestCancelled checks that a long submission ends soon after its context, and does not access
+// memory afterwards.
 func TestCancelled(t *testing.T) {
 	for _, threads := range threadCounts {
 		d := open(t, threads)
@@ -180,7 +180,7 @@ func TestCancelled(t *testing.T) {
 			xs[i] = 1
 		}
 		ext := []driver.Binding{{Mem: x}, {Mem: y}}
-		// It is asked at least once in each step.
+		// Each step checks the context at least once.
 		ctx := &ending{Context: t.Context(), done: make(chan struct{})}
 		ctx.left.Store(steps / 4)
 		_, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true})
@@ -195,10 +195,10 @@ func TestCancelled(t *testing.T) {
 		if !slices.Equal(seen, ys) {
 			t.Fatal("written after the return")
 		}
-		// A fence that is not waited for runs on.
+		// A submission continues if nobody waits for its fence.
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		holder := newQueueEntry(ext, []bool{false, true}) // until the test has given up
+		holder := newQueueEntry(ext, []bool{false, true}) // holds the memory until the waiting submission has given up
 		d.tracker.enter(holder)
 		f, err := e.Submit(t.Context(), &driver.Submission{Ext: ext})
 		if err != nil {
@@ -224,7 +224,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// ending is a context that ends when it has been asked a number of times.
+// ending is a context that ends after a number of calls of Err.
 type ending struct {
 	context.Context
 	left atomic.Int64
@@ -281,14 +281,14 @@ func TestCancelledInside(t *testing.T) {
 					}
 				}
 				if left < len(out)/4/10 {
-					t.Errorf("%v, %d threads: after %d looks at the context %d of %d elements were left out", u, threads, 3+asked, left, len(out)/4)
+					t.Errorf("%v, %d threads: after %d checks of the context, %d of %d elements were not computed", u, threads, 3+asked, left, len(out)/4)
 				}
 				time.Sleep(time.Millisecond)
 				if string(seen) != string(out) {
 					t.Fatalf("%v: written after the return", u)
 				}
 			}
-			// With a context that goes on, bands and parts make the whole.
+			// With a live context, bands and parts must compute the whole result.
 			ctx, cancel := context.WithCancel(t.Context())
 			if _, err := e.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); err != nil {
 				t.Fatal(err)
@@ -299,8 +299,8 @@ func TestCancelledInside(t *testing.T) {
 	}
 }
 
-// TestCancelledWhileWaiting: who waits for memory that another writes can
-// give up, and those behind get their turn.
+// TestCancelledWhileWaiting checks that a submission that waits for memory can be cancelled, and
+// that later submissions then get their turn.
 func TestCancelledWhileWaiting(t *testing.T) {
 	d := open(t, 1)
 	const n = 1 << 20
@@ -311,7 +311,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		ones[i] = 1
 	}
 	ext := []driver.Binding{{Mem: one}, {Mem: sum}}
-	// Somebody has the memory for as long as the test wants.
+	// An entry holds the memory until the test releases it.
 	holder := newQueueEntry(ext, []bool{false, true})
 	d.tracker.enter(holder)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -327,8 +327,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	if _, err := brief.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: true}); err != nil {
 		t.Fatal(err)
 	}
-	// The order is that of effects: the fence of the earlier submission may be
-	// done a moment after the later one, which ran in this goroutine, has returned.
+	// Only the order of effects is defined: the fence of the earlier submission may be signalled
+	// after the later one, which ran in this goroutine, has returned.
 	for i, v := range sums {
 		if v != 101 {
 			t.Fatalf("element %d is %v after 100 additions and one: a later submission overtook an earlier one", i, v)
@@ -474,8 +474,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestPanic: a defect in a kernel is an error, on whichever thread it occurs,
-// and the device goes on.
+// TestPanic checks that a panic in a kernel becomes an error, on any thread, and that the device
+// continues to work.
 func TestPanic(t *testing.T) {
 	for _, threads := range threadCounts {
 		d := open(t, threads)
@@ -483,7 +483,7 @@ func TestPanic(t *testing.T) {
 		ex := prepare(t, d, axpyProgram(n, 1, 1))
 		e := ex.(*executable)
 		p := e.steps[0].(mapStep).p
-		p.cost.seed, p.passes = 10, false // worth several threads, and of one kernel
+		p.cost.seed, p.passes = 10, false // long enough for several threads, with one kernel
 		good := p.block[0].fn
 		x, y := make([]float32, n), make([]float32, n)
 		m, v := alloc(t, d, n)

@@ -3,21 +3,21 @@ package cpu
 import "github.com/rayo-go/rayo/internal/memory"
 
 // A sweep processes elements lo to hi in pieces, forwards or backwards. Large calls alternate
-// direction: a call begins where the last one ended, because the caches still hold the end of the
-// same arrays, or of a result that is now an operand. With a fixed direction, arrays that are a
+// direction: a call begins where the previous call ended, because the caches still hold the end of
+// the same arrays, or of a result that is now an operand. With a fixed direction, arrays that are a
 // little larger than a cache would always miss it.
 type sweep struct {
 	lo, hi, step int
 	back         bool
 }
 
-// Pieces on the way back, in elements. Within one elements come in rising
-// order, and each costs a call: they are short where the caches of a core hold
-// everything and the first of them counts.
+// Sizes of pieces of a backward sweep, in elements. Elements of a piece are processed in ascending
+// order, and each piece needs a call. Pieces are short if the caches of a core hold everything,
+// where the order matters most.
 const (
 	backPiece      = 8192
 	shortPiece     = 2048
-	maxShortPieces = 128 // up to so many are short
+	maxShortPieces = 128 // maximum number of short pieces
 )
 
 // sweepOf returns the sweep over elements lo to hi.
@@ -31,7 +31,7 @@ func sweepOf(lo, hi int, back bool) sweep {
 	return sweep{lo, hi, backPiece, back}
 }
 
-// next returns the next piece; false after the last.
+// next returns the next piece. ok is false after the last piece.
 func (s *sweep) next() (lo, hi int, ok bool) {
 	if s.lo >= s.hi {
 		return 0, 0, false
@@ -56,6 +56,6 @@ func alternates(bytes float64, threads int) bool {
 	return bytes <= noticeable*float64(threads)*float64(c.L2) || bytes > float64(c.Last)/2
 }
 
-// noticeable is how many times the caches of the cores arrays may be for a
-// share of theirs to be noticed.
+// noticeable is the largest ratio of the size of the arrays to the size of the private caches for
+// which alternating directions has an effect.
 const noticeable = 16

@@ -17,7 +17,7 @@ func (d *processor) Keep(key string) error { return d.variants.Store(d.info.Iden
 // Target implements [driver.Tunable].
 func (d *processor) Target() portable.Target { return portableTarget }
 
-// Variants implements [driver.Tunable]: an operation with a core of its own has none.
+// Variants implements [driver.Tunable]. An operation with a core of this driver has no variants.
 func (d *processor) Variants(r *portable.Request) ([]string, error) {
 	if d.newCore(r.Op) != nil {
 		return nil, nil

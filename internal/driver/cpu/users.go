@@ -9,17 +9,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// users holds the programs of users' operations over float32, for calls of
-// single operations. They do not depend on the number of elements.
+// users caches the programs of users' operations over float32, for calls of single operations.
+// Programs do not depend on the number of elements.
 type users struct {
 	mu sync.RWMutex
-	// by is for the same operation again, and same for another that computes
-	// the same, as when a program makes its operation anew for each use.
+	// by finds the program of the same operation, and same that of an equal operation, for users
+	// that create their operation anew for each use.
 	by   map[*op.Operation]*program
 	same map[string]*program
 }
 
-// maxUsers bounds the programs that are kept.
+// maxUsers is the maximum number of cached programs.
 const maxUsers = 1024
 
 // program returns the program of o over float32.

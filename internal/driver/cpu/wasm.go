@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// OpenWasm is [Open] for a device whose kernels are those of the module for WebAssembly, run by
-// wazero. Under the tag wazero package simd has no others, so that the CPU device computes with them too.
+// OpenWasm is [Open] for a device that runs the kernels of the WebAssembly module in wazero. With
+// the build tag wazero, package simd has only these kernels, so the CPU device uses them too.
 func OpenWasm(threads int) (driver.Device, error) {
 	if l := simd.Active(); l != simd.SIMD128 {
 		return nil, fmt.Errorf("RAYO_SIMD has chosen the kernels %v: expected %v: %w", l, simd.SIMD128, driver.ErrUnsupported)

@@ -12,21 +12,21 @@ import (
 
 // Choice says which adapter to open.
 type Choice struct {
-	// Index is the place among the adapters: discrete GPUs first, then integrated,
-	// virtual and unknown ones, software last. Best is the first, but not software.
+	// Index is the index among the adapters in the order of preference: discrete GPUs, then
+	// integrated, virtual and unknown ones, then software. Best means the first adapter that is not
+	// software.
 	Index int
-	// Name, if not empty, is a part of the name of the adapter or of its driver,
-	// in any case, or "software": Index then counts those alone.
+	// Name, if not empty, selects the adapters that Index counts: "software", or a part of the name
+	// of the adapter or its driver, in upper or lower case.
 	Name string
-	// Hardware leaves software out.
+	// Hardware excludes software adapters.
 	Hardware bool
 }
 
-// Best is the index of what to take where nobody asks for one in particular.
+// Best is the default of Choice.Index.
 const Best = -1
 
-// Substitute, if not nil, is the host in the place of the build's: tests set it,
-// before they open anything.
+// Substitute, if not nil, replaces the host of the build. Tests set it before they open a device.
 var Substitute gpu.Host
 
 // Open opens an adapter.
@@ -62,13 +62,13 @@ func Open(ctx context.Context, c Choice) (driver.Device, error) {
 	return newDevice(g, h.Name(), place), nil
 }
 
-// listed is an adapter and its place in the host's list.
+// listed is an adapter and its index in the host's list.
 type listed struct {
 	*gpu.Adapter
 	index int
 }
 
-// ordered returns the adapters in the order in which they are preferred.
+// ordered returns the adapters in the order of preference.
 func ordered(all []gpu.Adapter) []listed {
 	var list []listed
 	for i := range all {
@@ -78,7 +78,7 @@ func ordered(all []gpu.Adapter) []listed {
 	return list
 }
 
-// of returns the place of the adapter that is chosen.
+// of returns the index in list of the chosen adapter.
 func (c Choice) of(list []listed) (int, error) {
 	if len(list) == 0 {
 		return 0, fmt.Errorf("no adapter: %w", driver.ErrNoDevice)
@@ -89,7 +89,7 @@ func (c Choice) of(list []listed) (int, error) {
 			continue
 		}
 		if a.Type == gpu.Software && (c.Hardware || c.Name == "" && c.Index < 0) {
-			break // the rest is software too, which is opened when it is named
+			break // the rest is software too, which must be named
 		}
 		if left <= 0 {
 			return i, nil
@@ -109,10 +109,10 @@ func (c Choice) of(list []listed) (int, error) {
 	case c.Index >= 0:
 		return 0, fmt.Errorf("there is no adapter %d; the adapters are %s: %w", c.Index, there, driver.ErrNoDevice)
 	}
-	return 0, fmt.Errorf("software only, which is opened when it is named, as by RAYO_DEVICE=webgpu:software: %s: %w", there, driver.ErrNoDevice)
+	return 0, fmt.Errorf("there are only software adapters, which must be named, for example by RAYO_DEVICE=webgpu:software: %s: %w", there, driver.ErrNoDevice)
 }
 
-// called reports whether part is a part of the adapter's names.
+// called reports whether one of the adapter's names contains part.
 func (a listed) called(part string) bool {
 	part = strings.ToLower(part)
 	return strings.Contains(strings.ToLower(a.Name), part) || strings.Contains(strings.ToLower(a.Driver), part) ||

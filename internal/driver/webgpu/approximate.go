@@ -15,17 +15,17 @@ import (
 )
 
 // WGSL bounds the errors of a device's built-in functions, but the bounds are too wide. A device
-// with more accurate functions, such as NVIDIA's, gets shorter functions ([wgsl.Target].Near): when
+// with more accurate functions, such as NVIDIA's, gets shorter functions ([wgsl.Target].Approximate): when
 // the first kernel uses one, the device tests it with numbers of all exponents, once for each open
 // device.
 
-// approxCase is a function that is measured, of operand 0.
+// approxCase is a function of operand 0 to test.
 type approxCase struct {
 	expr *ir.Node
 	tol  op.Tolerance
 }
 
-// approxCases has each function that is another for a device with Target.Approximate.
+// approxCases has the functions whose code depends on Target.Approximate.
 var approxCases = sync.OnceValue(func() (list []approxCase) {
 	of := func(c ir.Code, args ...*ir.Node) *ir.Node {
 		n, err := ir.New(c, args...)
@@ -54,10 +54,10 @@ var approxCases = sync.OnceValue(func() (list []approxCase) {
 
 const (
 	approxLanes = 64
-	approxEach  = 16 // numbers of an exponent and a sign
+	approxEach  = 16 // numbers for each exponent and sign
 )
 
-// approxOperands returns the operands, a whole number of workgroups of them.
+// approxOperands returns the operands. Their number is a multiple of the workgroup size.
 func approxOperands() []float32 {
 	inf := float32(math.Inf(1))
 	x := []float32{0, float32(math.Copysign(0, -1)), 1, -1, inf, -inf, float32(math.NaN()), math.Float32frombits(0xffc00000),
@@ -75,7 +75,7 @@ func approxOperands() []float32 {
 	return x
 }
 
-// approxKernel computes all cases; the results of each follow those of the one before.
+// approxKernel computes all cases. The results of a case follow those of the previous one.
 var approxKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 	b.LocalSize(approxLanes, 1, 1)
 	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
@@ -89,7 +89,8 @@ var approxKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 	}
 })
 
-// measureApprox returns why the device is not one with Target.Approximate, or nil.
+// measureApprox returns nil if the functions of the device are accurate enough for Target.Approximate,
+// otherwise an error with the reason.
 func (d *device) measureApprox(ctx context.Context) error {
 	t := d.target
 	t.Approximate = true

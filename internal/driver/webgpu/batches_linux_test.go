@@ -12,15 +12,15 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestWebGPUManyBatches: nothing grows over many batches, neither the process nor the
-// library's objects, and a closed device leaves none of these.
+// TestWebGPUManyBatches checks that neither the memory of the process nor the number of the
+// library's objects grows over many batches, and that a closed device leaves no objects.
 func TestWebGPUManyBatches(t *testing.T) {
 	const (
 		goroutines = 16
 		slack      = 8 << 20 // bytes: the fragmentation of allocators varies
 	)
 	many := 100_000
-	fresh := 20 // one batch in so many has a new constant
+	fresh := 20 // one in fresh batches has a new constant
 	if testing.Short() || testutil.Raced {
 		many, fresh = 2_000, 4
 	}
@@ -57,7 +57,7 @@ func TestWebGPUManyBatches(t *testing.T) {
 		}
 		return nil
 	}
-	// some runs n batches. New constants have plans made, and old ones forgotten.
+	// some runs n batches. Batches with new constants create plans and evict old ones.
 	constant := 2
 	some := func(n, fresh int) {
 		t.Helper()
@@ -84,9 +84,9 @@ func TestWebGPUManyBatches(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	// rounds does so for any n. Plans that the cache drops keep their resources until the
-	// garbage collector runs. It runs equally often here, however large the heap is, so that
-	// as many resources wait for it at the end as at the beginning.
+	// rounds calls some for any n. Plans that the cache drops keep their resources until the
+	// garbage collector runs. It runs equally often here, however large the heap is, so that as
+	// many resources wait for it at the end as at the beginning.
 	rounds := func(n, fresh int) {
 		t.Helper()
 		const most = 5000
@@ -95,7 +95,7 @@ func TestWebGPUManyBatches(t *testing.T) {
 			testutil.Collect()
 		}
 	}
-	// Until there is all that is kept for later.
+	// Warm up until all caches are full.
 	rounds(800, 1)
 	rounds(many/10, fresh)
 	objects, stats := c.living(), dev.Stats()
@@ -105,11 +105,11 @@ func TestWebGPUManyBatches(t *testing.T) {
 		batches += int64(many)
 	})
 	after := dev.Stats()
-	// A new plan brings its parameters to the device once.
+	// Each new plan needs one more submission, to upload its parameters.
 	if n, plans := after.Submissions-stats.Submissions, after.Compiled-stats.Compiled; n != batches || after.Submits-stats.Submits > n+plans {
 		t.Errorf("%d batches of %d, %d plans, %d submissions to the library", n, batches, plans, after.Submits-stats.Submits)
 	}
-	// How much of it is kept depends on how many goroutines met.
+	// The size of the caches depends on the number of goroutines that ran at the same time.
 	if l := c.living(); 4*l.buffers > 5*objects.buffers || 4*l.bytes > 5*objects.bytes || 4*l.groups > 5*objects.groups || l.pipelines > objects.pipelines {
 		t.Errorf("%v became %v", objects, l)
 	}
@@ -121,6 +121,6 @@ func TestWebGPUManyBatches(t *testing.T) {
 		t.Error(err)
 	}
 	if l := c.living(); l != (living{}) {
-		t.Errorf("%v are left of a closed device", l)
+		t.Errorf("%v are left after the device was closed", l)
 	}
 }

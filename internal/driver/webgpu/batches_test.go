@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/batch"
 )
 
-// TestWebGPUOneSubmission: twenty operations that do not fuse are one submission to
-// the library, recorded anew or kept as a plan, operands and results included.
+// TestWebGPUOneSubmission checks that twenty operations that do not fuse, with their operands and
+// results, are one submission to the library, both as a new batch and as a plan.
 func TestWebGPUOneSubmission(t *testing.T) {
 	c := takeCensus(t)
 	dev := open(t)
@@ -41,7 +41,7 @@ func TestWebGPUOneSubmission(t *testing.T) {
 		if n := c.dispatches.Load() - dispatches; n < many || after.Steps-before.Steps < many {
 			t.Errorf("%s: %d dispatches in %d steps: they fuse", how, n, after.Steps-before.Steps)
 		}
-		// Softmax again and again ends at equal parts.
+		// Repeated softmax converges to equal elements.
 		for i, v := range y {
 			if v*cols < 0.999 || v*cols > 1.001 {
 				t.Fatalf("%s: element %d is %v", how, i, v)
@@ -50,7 +50,7 @@ func TestWebGPUOneSubmission(t *testing.T) {
 		clear(y)
 	}
 	record()
-	if err := b.Execute(ctx); err != nil { // the first has the kernels tested
+	if err := b.Execute(ctx); err != nil { // the first execution also runs the self-tests of the kernels
 		t.Fatal(err)
 	}
 	for range 2 {

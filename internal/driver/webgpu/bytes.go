@@ -5,16 +5,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Elements of one byte lie four to a word. No kernel of the library reads them: they are
-// unpacked to words before, and packed after. An array whose bytes are no multiple of
-// four is bound with the whole of its last word, as one of half floats is: what shares
-// that word keeps its value.
+// Elements of one byte are packed four to a word. The kernels of the library do not read them: a
+// launch unpacks them to words before the kernel, and another packs the results. If the size of an
+// array is not a multiple of four bytes, its binding includes the whole last word, as for half
+// floats. Other data in this word keep their value.
 
-// wordOf is the type that kernels are given for each type of one byte.
+// wordOf maps each type of one byte to the type that kernels compute with.
 var wordOf = map[op.DType]op.DType{op.U8: op.U32, op.I8: op.I32}
 
-// bytes adds launches of a kernel that has a word of four elements in each lane, as many
-// as the size of bindings asks for.
+// bytes adds launches of a kernel that processes one word of four elements in each lane. There are
+// several launches if the arrays exceed the binding limit.
 func (e *preparer) bytes(k *kernel.Kernel, dst, src arrayRef, n int) error {
 	align := int(max(e.d.limits.StorageAlign, 4))
 	most := int(e.d.limits.Binding / 4)
@@ -32,7 +32,7 @@ func (e *preparer) bytes(k *kernel.Kernel, dst, src arrayRef, n int) error {
 	return nil
 }
 
-// unpackings give the elements of words, as words of their own.
+// unpackings convert the elements of packed words to separate words.
 var unpackings = kernel.NewFamily("unpack_bytes", func(b *kernel.Builder, p *halvesParams, t op.DType) {
 	b.LocalSize(halvesLanes, 1, 1)
 	x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.U32](b, "y")
@@ -53,7 +53,7 @@ var unpackings = kernel.NewFamily("unpack_bytes", func(b *kernel.Builder, p *hal
 	})
 })
 
-// packing writes the low bytes of words.
+// packing packs the low bytes of words.
 var packing = kernel.New("pack_bytes", func(b *kernel.Builder, p *halvesParams) {
 	b.LocalSize(halvesLanes, 1, 1)
 	x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
@@ -72,12 +72,12 @@ var packing = kernel.New("pack_bytes", func(b *kernel.Builder, p *halvesParams) 
 	})
 })
 
-// kept returns the bits of a word behind its first elements, of which there are 1 to 3.
+// kept returns the mask of the bits of a word after its first 1 to 3 elements.
 func kept(elements kernel.U32) kernel.U32 {
 	return kernel.U(0xffffffff).Shl(elements.Shl(kernel.U(3)).And(kernel.U(31)))
 }
 
-// byteCopy copies bytes. What shares a word with the last one keeps its value.
+// byteCopy copies bytes. Other data in the word of the last byte keep their value.
 var byteCopy = kernel.New("copy_bytes", func(b *kernel.Builder, p *halvesParams) {
 	b.LocalSize(halvesLanes, 1, 1)
 	x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")

@@ -23,7 +23,7 @@ type census struct {
 	submits, dispatches               atomic.Int64
 }
 
-// takeCensus puts a census between the driver and the library until the end of the test.
+// takeCensus inserts a census between the driver and the library until the end of the test.
 func takeCensus(t *testing.T) *census {
 	t.Helper()
 	if !testutil.OnGPU() {

@@ -22,14 +22,14 @@ type kernelCache struct {
 	mu     sync.Mutex
 	closed bool
 	byKey  map[codeKey]*code
-	idle   list.List // of *code, the one that was used last in front
+	idle   list.List // of *code, the most recently used first
 }
 
 // codeKey identifies the source of a kernel.
 type codeKey struct {
 	p       *ir.Program
-	lengths uint64 // of these bindings the length is a parameter
-	// trusted programs keep within their buffers and end.
+	lengths uint64 // mask of the bindings whose length is a parameter
+	// trusted programs make no access out of bounds and terminate.
 	trusted bool
 }
 
@@ -37,22 +37,22 @@ type codeKey struct {
 type code struct {
 	key      codeKey
 	pipeline *gpu.Pipeline
-	written  []bool // by binding
-	params   bool   // it has a block of parameters, of
+	written  []bool // indexed by binding
+	params   bool   // the kernel has parameters
 	bytes    int64
-	blocks   []wgsl.Block // the uniform buffers that it is
+	blocks   []wgsl.Block // the uniform buffers of the parameters
 
-	ready chan struct{} // closed when it is compiled, or err says why it is not
+	ready chan struct{} // closed when compilation has ended, with err set if it failed
 	err   error
 	users int           // under kernelCache.mu; it includes the user that compiles it
 	at    *list.Element // in kernelCache.idle, if there are no users
 }
 
-// maxIdle bounds the kernels that nobody uses.
+// maxIdle bounds the number of unused kernels.
 const maxIdle = 1024
 
-// get returns a kernel, compiled, and counts the caller as its user. Compilation cannot be
-// cancelled, and takes minutes for some texts: a caller whose context ends does not wait for it.
+// get returns a compiled kernel and adds the caller to its users. Compilation cannot be cancelled,
+// and takes minutes for some texts: a caller whose context ends does not wait for it.
 func (c *kernelCache) get(ctx context.Context, key codeKey) (*code, error) {
 	c.mu.Lock()
 	k := c.byKey[key]
@@ -85,24 +85,24 @@ func (c *kernelCache) get(ctx context.Context, key codeKey) (*code, error) {
 	case k.err == nil:
 		return k, nil
 	case key.p.Text != nil:
-		return nil, k.err // the caller names the owner of the text
+		return nil, k.err // the caller adds the name of the kernel's owner
 	}
 	return nil, fmt.Errorf("%s: %w", key.p.Name, k.err)
 }
 
-// make compiles k, and is no user of it any more then.
+// make compiles k and then ends its own use of k.
 func (c *kernelCache) make(ctx context.Context, k *code) {
 	err := c.compile(ctx, k)
 	c.mu.Lock()
 	k.err = err
 	close(k.ready)
 	if err != nil && c.byKey[k.key] == k {
-		delete(c.byKey, k.key) // it may be another time: the device was full
+		delete(c.byKey, k.key) // a later attempt may succeed, for example if the device was out of memory
 	}
 	closed := c.closed
 	c.mu.Unlock()
 	if closed {
-		k.pipeline.Free() // which free has not done
+		k.pipeline.Free() // free could not do it during the compilation
 	}
 	c.put(k)
 }
@@ -134,7 +134,7 @@ func (c *kernelCache) compile(ctx context.Context, k *code) error {
 			return fmt.Errorf("%w: %w", driver.ErrLimit, mistake)
 		}
 		if p.Text != nil {
-			return mistake // of a user
+			return mistake // the kernel is the user's
 		}
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
@@ -181,7 +181,7 @@ func (c *kernelCache) free() {
 		select {
 		case <-k.ready:
 			k.pipeline.Free()
-		default: // it is being compiled for nobody: see make
+		default: // it is being compiled without a user: make frees it
 		}
 	}
 	c.closed, c.byKey = true, nil

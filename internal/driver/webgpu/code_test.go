@@ -17,7 +17,7 @@ import (
 const slowText = `@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(64) fn slow() { x[0] = 1.0; }`
 
-// slowly opens a device whose compiler takes as long as it is told to.
+// slowly opens a device whose compiler returns only when the test calls compile.
 func slowly(t *testing.T) (d *device, p *ir.Program, host *fakehost.Host, compile func(error)) {
 	t.Helper()
 	p, err := wgsl.Source{Text: slowText}.Kernel().Program()
@@ -38,8 +38,8 @@ func slowly(t *testing.T) (d *device, p *ir.Program, host *fakehost.Host, compil
 	return newDevice(g, "fake", 0), p, h, func(err error) { results <- err }
 }
 
-// TestCompileEndsWithContext checks that Compile returns when its context ends, however long
-// the driver compiles.
+// TestCompileEndsWithContext checks that Compile returns when its context ends, even if the driver
+// continues to compile.
 func TestCompileEndsWithContext(t *testing.T) {
 	d, p, h, compile := slowly(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -48,7 +48,7 @@ func TestCompileEndsWithContext(t *testing.T) {
 	if err := d.Compile(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%v, after %v", err, time.Since(start))
 	}
-	// Later calls, and several at once, wait for the same compilation.
+	// Later and concurrent calls wait for the same compilation.
 	done := make(chan error, 4)
 	for range cap(done) {
 		go func() { done <- d.Compile(t.Context(), p) }()
@@ -68,14 +68,15 @@ func TestCompileEndsWithContext(t *testing.T) {
 	closed(t, d, h)
 }
 
-// TestCompileFailsForAll: all who wait learn why, and it is tried anew another time.
+// TestCompileFailsForAll checks that all waiting callers get the error of a compilation, and that a
+// later call compiles again.
 func TestCompileFailsForAll(t *testing.T) {
 	d, p, h, compile := slowly(t)
 	done := make(chan error, 4)
 	for range cap(done) {
 		go func() { done <- d.Compile(t.Context(), p) }()
 	}
-	for uses := 0; uses < 1+cap(done); { // all of them and the compiler
+	for uses := 0; uses < 1+cap(done); { // wait until all callers and the compiler use the kernel
 		time.Sleep(time.Millisecond)
 		d.kernels.mu.Lock()
 		for _, k := range d.kernels.byKey {

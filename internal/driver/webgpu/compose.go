@@ -11,11 +11,11 @@ import (
 )
 
 // An operation that cannot be divided into rows is composed of other requests, over arrays of the
-// user and temporary arrays. These are computed like any request, and divided if they are too
-// large.
+// user and temporary arrays. These requests are computed like any other, and divided if they are
+// too large.
 
-// pieces computes an operation, without an epilogue, that has one row or needs an
-// array as a whole that is too large.
+// pieces computes an operation without an epilogue that has a single row, or that needs a whole
+// array which is too large.
 func (w *windows) pieces() error {
 	switch w.r.Op {
 	case op.Gather:
@@ -36,26 +36,26 @@ func (w *windows) pieces() error {
 	return w.tooLarge
 }
 
-// byReference reports whether the reference computes an operation that cannot be cut: one that
-// takes a time in proportion to its operands, as downloading them does. Other operations are
-// refused with their size.
+// byReference reports whether the reference computes an operation that cannot be divided. It does
+// so for operations with linear time, because downloading the operands also takes linear time.
+// Other operations return an error with their size.
 func byReference(o *op.Operation) bool {
 	return o != nil && (o.Class() == op.Reduction || o.Class() == op.Row || o == op.TopK)
 }
 
-// located is an array of a request and where it is.
+// located is an array of a request and its memory.
 type located struct {
 	portable.Array
 	at arrayRef
 }
 
-// operand is an operand of an elementwise program and where it is.
+// operand is an operand of an elementwise program and its memory.
 type operand struct {
 	portable.Operand
 	at arrayRef
 }
 
-// given returns an operand of the request.
+// given returns operand i of the request.
 func (w *windows) given(i int) located { return located{w.r.In[i], w.in[i]} }
 
 // has reports whether the request has an operand.
@@ -73,13 +73,13 @@ func (w *windows) reserve(t op.DType, s op.Shape) (located, error) {
 	return located{portable.Array{Type: t, Shape: s}, w.Reserve(int64(n) * int64(t.Size()))}, nil
 }
 
-// shaped returns the elements of an array in another shape.
+// shaped returns an array with the same elements and another shape.
 func (a located) shaped(s ...int) located {
 	a.Shape, a.Layout = s, nil
 	return a
 }
 
-// rows returns some rows of an array, which its first extent counts.
+// rows returns n rows of an array. The first extent is the number of rows.
 //
 //go:noinline
 func (a located) rows(from, n int) located {
@@ -91,18 +91,18 @@ func (a located) rows(from, n int) located {
 
 func (a located) rowBytes() int64 { return a.at.bytes / int64(max(a.Shape[0], 1)) }
 
-// spread returns an array as an operand. It has been checked.
+// spread returns an array as an operand of broadcast kind s, which the caller has checked.
 func (a located) spread(s op.BroadcastKind) operand {
 	n, _ := a.Shape.Size()
 	return operand{portable.Operand{Type: a.Type, Broadcast: s, N: n}, a.at}
 }
 
-// integer returns a constant as an operand, so that kernels are the same for all of them.
+// integer returns a constant as an operand, so that one kernel serves all constants.
 func (w *windows) integer(v int) operand {
 	return operand{portable.Operand{Type: op.I32, Broadcast: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, uint32(int32(v))))}
 }
 
-// large reports whether an array cannot be bound.
+// large reports whether an array exceeds the binding limit.
 func (w *windows) large(a located) bool { return a.at.bytes > w.d.limits.Binding }
 
 // request computes an operation, and post, if given, from its result followed by more operands.
@@ -155,14 +155,14 @@ func (w *windows) program(out located, e *ir.Node, in ...operand) error {
 func (w *windows) unfused() error {
 	r := w.r
 	if r.Op.Results() > 1 {
-		return errNoKernel // as for any size
+		return errNoKernel // as without division
 	}
 	made, results, err := r.Results()
 	if err != nil {
 		return err
 	}
 	if made[0] == op.F16 && r.Out[0].Type == op.F32 {
-		return errHalfWord // which a half float between them would not do
+		return errHalfWord // an intermediate half float would be rounded
 	}
 	y, err := w.reserve(made[0], results[0])
 	if err != nil {
@@ -178,11 +178,11 @@ func (w *windows) unfused() error {
 	return w.window(&behind, append([]arrayRef{y.at}, w.in[len(r.In):]...), w.out)
 }
 
-// errHalfWord is the error of a request that can be computed over float32 but not over half floats:
-// parts of arrays would begin within a word, or partial results would be rounded.
-var errHalfWord = errors.New("half floats that cannot be cut")
+// errHalfWord is the error of a request that can be divided for float32 but not for half floats:
+// parts of arrays would begin inside a word, or partial results would be rounded.
+var errHalfWord = errors.New("half floats cannot be divided here")
 
-// widened computes a request over half floats as float32, because parts of float32 arrays can be
+// widened converts a request on half floats to float32, because parts of float32 arrays can be
 // copied.
 func (w *windows) widened() error {
 	sub := *w.r
@@ -253,7 +253,7 @@ func (w *windows) widened() error {
 	return nil
 }
 
-// node returns an expression that this package writes: its types fit.
+// node returns an expression. It panics if the types of args are wrong, which would be an error of this package.
 func node(c ir.Code, args ...*ir.Node) *ir.Node {
 	n, err := ir.New(c, args...)
 	if err != nil {
@@ -262,5 +262,5 @@ func node(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-// arg returns operand i of an expression of float32.
+// arg returns float32 operand i of an expression.
 func arg(i int) *ir.Node { return ir.NewArg(i, ir.F32) }

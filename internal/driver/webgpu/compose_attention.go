@@ -4,7 +4,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// attention computes attention by heads of keys, with the queries that share each.
+// attention computes attention separately for each head of keys and its heads of queries.
 func (w *windows) attention() error {
 	r := w.r
 	for i := op.AttentionLengths; i < len(r.In); i++ {

@@ -21,7 +21,7 @@ func (w *windows) gather() error {
 	if each == 0 || (rows-1)/each+1 > maxWindows || rows > math.MaxInt32 {
 		return w.tooLarge
 	}
-	var so [2]located // the result of the parts before
+	var so [2]located // the result after the previous parts
 	for i := range so {
 		var err error
 		if so[i], err = w.reserve(y.Type, y.Shape); err != nil {

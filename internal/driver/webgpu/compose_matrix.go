@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// maxCopies bounds the copies by which columns of a matrix are moved, one a row.
+// maxCopies bounds the number of copies that move columns of a matrix, one for each row.
 const maxCopies = 1 << 16
 
 // columns returns some columns of a matrix as a separate matrix.
@@ -38,7 +38,7 @@ func (a located) cells(row, from, n int) arrayRef {
 	return a.at.part(int64(row*a.Shape[1]+from)*size, int64(n)*size)
 }
 
-// move copies rows.
+// move copies each row with a separate copy.
 func (w *windows) move(rows int, row func(i int) (dst, src arrayRef)) error {
 	if rows > maxCopies {
 		return w.tooLarge
@@ -55,7 +55,8 @@ func (w *windows) move(rows int, row func(i int) (dst, src arrayRef)) error {
 	return nil
 }
 
-// runs calls f for runs of n, each as long as its bytes allow.
+// runs calls f for consecutive runs of n elements, each as long as the binding limit allows. An
+// element has the given numbers of bytes in the arrays.
 func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	each := max(w.span(n, bytes...), 1)
 	if each == n || (n-1)/each+1 > maxWindows {
@@ -63,7 +64,7 @@ func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	}
 	local := w.local
 	for from := 0; from < n; from += each {
-		w.local = local // of the device's memory, the runs use the same
+		w.local = local // all runs use the same temporary buffers
 		if err := f(from, min(n-from, each)); err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	return nil
 }
 
-// transpose transposes one matrix by strips of it along its longer side.
+// transpose transposes one matrix in strips along its longer side.
 func (w *windows) transpose() error {
 	s := w.r.In[0].Shape
 	m, n := s[len(s)-2], s[len(s)-1]
@@ -103,8 +104,8 @@ func (w *windows) transpose() error {
 	}, int64(n)*size)
 }
 
-// matMul computes the product of two matrices by parts of an extent of the first
-// array that is too large, if possible one whose parts are rows of it.
+// matMul computes the product of two matrices in parts. It divides an extent of the first array
+// that is too large, preferably one whose parts are rows of this array.
 func (w *windows) matMul() error {
 	r := w.r
 	o := op.MatMulOptsOf(&r.Attrs)
@@ -133,7 +134,7 @@ func (w *windows) matMul() error {
 			}
 		}
 	}
-	// part returns what an operand has of a run of the extent.
+	// part returns the part of an operand for a run of the extent.
 	part := func(x located, extents string, from, n int) (located, error) {
 		switch along {
 		case extents[0]:
@@ -179,9 +180,8 @@ func (w *windows) matMul() error {
 	return w.tooLarge
 }
 
-// acrossColumns computes a product, and the operands after it in its parameters, by runs of the
-// columns of the result. part returns the operands of a run; the second operand has the given
-// number of bytes for each column.
+// acrossColumns computes a product in runs of the columns of the result. part returns the operands
+// of a run; the second operand has the given number of bytes for each column.
 func (w *windows) acrossColumns(y located, bytes int64, part func(from, n int) ([]located, error)) error {
 	m := y.Shape[0]
 	return w.runs(y.Shape[1], func(from, n int) error {
@@ -210,8 +210,8 @@ func (w *windows) acrossColumns(y located, bytes int64, part func(from, n int) (
 	}, bytes, y.at.bytes/int64(y.Shape[1]))
 }
 
-// summed computes a result as the sum of what part makes of runs of n terms, then
-// adds the bias, which is laid over it so, and applies the activation.
+// summed computes a result as the sum of the results of part for runs of n terms. Then it adds the
+// bias, which has the given broadcast kind, and applies the activation.
 func (w *windows) summed(y located, n int, bias op.BroadcastKind, part func(from, n int, to located, post *ir.Node, with ...operand) error, bytes ...int64) error {
 	var sums [2]located
 	for i := range sums {
@@ -225,7 +225,7 @@ func (w *windows) summed(y located, n int, bias op.BroadcastKind, part func(from
 		var post *ir.Node
 		var with []operand
 		if y.Type != op.F32 {
-			post = arg(0) // half floats are not rounded to
+			post = arg(0) // keeps partial results from being rounded to half floats
 		}
 		if k++; k > 1 {
 			post, with = node(ir.Add, arg(0), arg(1)), []operand{sums[k%2].spread(op.Full)}
@@ -249,7 +249,7 @@ func (w *windows) summed(y located, n int, bias op.BroadcastKind, part func(from
 	return w.program(y, e, in...)
 }
 
-// matVec computes the product of a matrix and a vector as one of matrices.
+// matVec computes the product of a matrix and a vector as a product of matrices.
 func (w *windows) matVec() error {
 	a, x, y := w.given(0), w.given(1), w.result(0)
 	m, k := y.Shape[0], x.Shape[0]
@@ -259,7 +259,7 @@ func (w *windows) matVec() error {
 	return w.request(op.MatMul, op.Attrs{}, []located{a, x.shaped(k, 1)}, []located{y.shaped(m, 1)}, nil)
 }
 
-// matMulQ computes a product with a quantised matrix that is too large by its rows.
+// matMulQ computes a product with a quantised matrix that is too large, in runs of its rows.
 func (w *windows) matMulQ() error {
 	b := w.given(1)
 	m, k := w.r.In[0].Shape.Rows()
@@ -271,8 +271,8 @@ func (w *windows) matMulQ() error {
 	})
 }
 
-// conv2D computes the convolution of one image by its groups, by windows, or by
-// channels, the results of which are added up.
+// conv2D computes the convolution of one image in parts: groups, windows, or channels, whose
+// results are added.
 func (w *windows) conv2D() error {
 	r := w.r
 	c, err := op.Conv2DOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})

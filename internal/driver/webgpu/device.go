@@ -1,6 +1,5 @@
-// Package webgpu runs programs on any GPU, through package internal/webgpu: each
-// step is one or more launches of kernels that package wgsl prints, and a
-// submission is one command buffer.
+// Package webgpu runs programs on any GPU, through package internal/webgpu: each step is one or
+// more launches of kernels printed by package wgsl, and a submission is one command buffer.
 //
 // From the call down: an adapter is chosen (adapter.go) and opened through the host that the build
 // has (host_*.go). A [driver.Program] is prepared as a list of steps (prepare.go): the launches of
@@ -34,8 +33,8 @@ const kernelVersion = "3"
 type device struct {
 	gpu     *gpu.Device
 	info    driver.Info
-	target  wgsl.Target     // what texts are printed for
-	library portable.Target // likewise, for the portable library
+	target  wgsl.Target     // target of the printed shaders
+	library portable.Target // target of the portable library
 	limits  gpu.Limits
 
 	order           driver.FIFOLock
@@ -43,11 +42,11 @@ type device struct {
 	sets            sets
 	variants        driver.Variants
 	approx, narrows measurement
-	arrays          atomic.Uint64 // numbers that were given to arrays
+	arrays          atomic.Uint64 // id of the last array
 	closed          atomic.Bool
 }
 
-// newDevice returns a device of an open GPU, which it closes. index is its place
+// newDevice returns a device for an open GPU. Closing the device closes the GPU. index is its index
 // in the order of adapters.
 func newDevice(g *gpu.Device, host string, index int) *device {
 	a := g.Adapter()
@@ -55,7 +54,7 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 	l := d.target.Limits
 	d.library = portable.Target{Lanes: int(l.Invocations), Shared: int(l.WorkgroupBytes), Buffers: l.Bindings, Groups: int(l.Grid),
 		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0, MapGuarded: true}
-	// Of the others it is not known, or has not been measured.
+	// For other GPUs this is unknown, or has not been measured.
 	d.library.Ordered = a.Vendor == gpu.NVIDIA && a.Type != gpu.Software
 	if n := d.target.SubgroupSize; n[0] == n[1] {
 		d.library.Subgroup = int(n[0])
@@ -71,7 +70,7 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 	return d
 }
 
-// targetOf returns what texts are printed for.
+// targetOf returns the target of the printed shaders.
 func targetOf(a *gpu.Adapter) wgsl.Target {
 	t := a.Target
 	def := &wgsl.DefaultLimits
@@ -86,22 +85,21 @@ func targetOf(a *gpu.Adapter) wgsl.Target {
 	if t.Limits.Bindings == 0 {
 		t.Limits.Bindings = def.Bindings
 	}
-	// Software computes fma by a product and a sum, each rounded: Mesa's and
-	// SwiftShader's do.
+	// Software adapters (Mesa, SwiftShader) compute fma as a rounded product and a rounded sum.
 	t.Unfused = t.Unfused || a.Type == gpu.Software
 	return t
 }
 
 func (d *device) Info() driver.Info { return d.info }
 
-// Limits: arrays larger than a binding are processed in windows, so arrays may be as large as
-// buffers.
+// Limits implements [driver.Device]. Arrays larger than a binding are processed in windows, so
+// arrays may be as large as buffers.
 func (d *device) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: d.limits.Buffer, MaxBindings: d.library.Buffers, MaxRank: op.MaxRank, OffsetAlign: d.limits.StorageAlign, SeparateBindings: true}
 }
 
-// Fuses: kernels apply an elementwise program to their result before they write
-// it.
+// Fuses implements [driver.Device]. Kernels can apply an elementwise program to their result before
+// they write it.
 func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && portable.Has(o)
 }
@@ -128,7 +126,7 @@ func (d *device) Submits() int64 { return int64(d.gpu.Stats().Submits) }
 type array struct {
 	d     *device
 	b     *gpu.Buffer
-	id    uint64 // no other array of the device has it
+	id    uint64 // unique among the arrays of the device
 	bytes int64
 }
 
@@ -139,7 +137,7 @@ func (d *device) Alloc(bytes int64) (driver.Memory, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("%d bytes: %w", bytes, driver.ErrOutOfMemory)
 	}
-	// Whole words: copies move no less.
+	// Round up to whole words, because copies move whole words.
 	b, err := d.gpu.NewBuffer(words(bytes), gpu.Storage)
 	if err != nil {
 		return nil, translateError(err)
@@ -185,7 +183,7 @@ func translateError(err error) error {
 	return err
 }
 
-// alive returns the reason why no more work is done for ctx, or nil.
+// alive returns an error if ctx has ended or the device is lost, otherwise nil.
 func (d *device) alive(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

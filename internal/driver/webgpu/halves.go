@@ -8,15 +8,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Elements of two bytes lie two to a word. Kernels of the library do not read
-// bfloat16, and half floats only where the device has them. All others are widened
-// before and narrowed after.
+// Elements of two bytes are packed two to a word. The kernels of the library do not read bfloat16,
+// and read half floats only if the device supports them. Otherwise a launch widens operands to
+// float32 before the kernel, and another narrows the results.
 //
-// An array of an odd number of half floats is bound with the whole of its last word:
-// all memory is whole words, from a multiple of a word on. What shares that word keeps
-// its value, since a kernel stores elements, and knows how many there are from its
-// parameters. Copies move words, so that those of such an array are made by a kernel
-// where there may be something behind it: see [preparer.copy].
+// The binding of an array with an odd number of half floats includes its whole last word, because
+// bindings begin at words and have whole words. Other data in this word keep their value: kernels
+// store single elements and get their number as a parameter. Copy commands move whole words, so a
+// kernel copies such an array if data may follow it: see [preparer.copy].
 
 // StorageType implements [driver.Arrays].
 func (e *preparer) StorageType(o driver.Operand) op.DType {
@@ -49,9 +48,10 @@ func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
 // launch takes about two microseconds, as long as converting a third of this number word by word.
 const minSeparate = 1 << 19
 
-// convert adds launches of kernels of a family over n elements of src, as many as the
-// size of bindings asks for: over vectors if elements are whole ones, or else over
-// words. Of many elements those are few: what is behind the last place that can be bound.
+// convert adds launches of kernels of a family over n elements of src. There are several launches
+// if the arrays exceed the binding limit. The kernels process vectors if the elements are whole
+// vectors, otherwise words. If there are many elements, only a short tail, after the last offset
+// that can be bound, is processed by words.
 func (e *preparer) convert(of *kernel.Family[halvesSpec], t op.DType, dst, src arrayRef, n int) error {
 	align := int(max(e.d.limits.StorageAlign, 4))
 	most := int(e.d.limits.Binding / 4)
@@ -101,8 +101,8 @@ type halvesParams struct {
 	N uint32 // elements
 }
 
-// halvesSpec is the 16-bit type that is converted, and the number of elements of a lane: 4 for
-// whole vectors, or 2 for a word, of which the last may be half.
+// halvesSpec has the 16-bit type to convert, and the number of elements for each lane: 4 for whole
+// vectors, or 2 for words, the last of which may hold only one element.
 type halvesSpec struct {
 	Type op.DType
 	Each int
@@ -150,8 +150,8 @@ var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParam
 	})
 })
 
-// narrowings convert float32 to elements of a type of two bytes. What shares a
-// word with the last element keeps its value.
+// narrowings convert float32 to elements of a type of two bytes. Other data in the word of the last
+// element keep their value.
 var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
 	b.LocalSize(halvesLanes, 1, 1)
 	n, i := b.U32(&p.N), b.Index()
@@ -175,8 +175,8 @@ var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesPar
 	})
 })
 
-// copyBytes adds a copy of an array that is no whole number of words: of all that can
-// be bound apart as any copy, if it is much, and of what is behind it by the word.
+// copyBytes adds a copy of an array that does not end at a word. If the array is large, it copies
+// the part that can be bound separately like any array, and only the tail by words.
 func (e *preparer) copyBytes(dst, src arrayRef) error {
 	align := max(e.d.limits.StorageAlign, 4)
 	for dst.bytes > 0 {
@@ -194,15 +194,15 @@ func (e *preparer) copyBytes(dst, src arrayRef) error {
 	return nil
 }
 
-// What packs and unpacks half floats is not asked: SwiftShader makes NaN of
-// infinities, and lavapipe loses the upper half.
+// The kernels do not use the built-in functions that pack and unpack half floats: SwiftShader
+// converts infinities to NaN, and lavapipe loses the upper half.
 
 // toHalfFloat returns the bits of a half float, rounded to nearest even.
 func toHalfFloat(v kernel.F32) kernel.U32 {
 	bits := v.AsU32()
 	size := bits.And(kernel.U(0x7fffffff))
 	normal := size.Sub(kernel.U(0x38000000)).Add(kernel.U(0xfff)).Add(size.Shr(kernel.U(13)).And(kernel.U(1))).Shr(kernel.U(13))
-	// The last bit of a sum with 1/2 counts as the smallest half float does.
+	// The last bit of a sum with 1/2 has the value of the smallest half float.
 	subnormal := size.AsF32().Add(kernel.F(0.5)).AsU32().Sub(kernel.U(0x3f000000))
 	h := kernel.Select(size.Lt(kernel.U(0x38800000)), subnormal, normal)
 	h = kernel.Select(size.Ge(kernel.U(0x477ff000)), kernel.U(0x7c00), h)
@@ -221,8 +221,7 @@ func halfFloat(bits kernel.U32) kernel.F32 {
 	return v.Or(sign).AsF32()
 }
 
-// brain returns the upper half of a float32, rounded to nearest even; NaN stays
-// one.
+// brain returns the upper half of a float32, rounded to nearest even. NaN stays NaN.
 func brain(v kernel.F32) kernel.U32 {
 	bits := v.AsU32()
 	upper := bits.Shr(kernel.U(16))

@@ -7,5 +7,5 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 )
 
-// host returns the library that the build has: wgpu-native.
+// host returns the WebGPU library of this build: wgpu-native.
 func host() (gpu.Host, error) { return wgpunative.New() }

@@ -7,5 +7,5 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/jshost"
 )
 
-// host returns the library that the build has: the one of the page.
+// host returns the WebGPU library of this build: that of the browser.
 func host() (gpu.Host, error) { return jshost.New() }

@@ -7,5 +7,5 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/gogpu"
 )
 
-// host returns the library that the build has: the one in Go.
+// host returns the WebGPU library of this build, which is written in Go.
 func host() (gpu.Host, error) { return gogpu.New() }

@@ -8,7 +8,7 @@ import (
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// layouts are the layouts of one executable. Nearly always there is one: a plan is
+// layouts has the layouts of one executable. Nearly always there is only one, because a plan is
 // bound to the same kinds of memory each time.
 type layouts struct {
 	e   *executable
@@ -16,29 +16,29 @@ type layouts struct {
 	all []*layout
 }
 
-// layout is where the arrays of a submission are, as follows from which external
-// slots are bound to host memory.
+// layout says where the arrays of a submission are. It depends on the external slots that are bound
+// to host memory.
 type layout struct {
 	e    *executable
-	host []bool // by external slot
-	at   []spot // likewise, of those: where they are on the device
+	host []bool // for each external slot: whether it is bound to host memory
+	at   []spot // for each of these slots: its position on the device
 	// sizes are the bytes of the buffers of a set: temporary buffers, then buffers for operands
 	// from the host, then for results for the host.
 	sizes []int64
-	// mappable are the kinds of the buffers of a set that one submission at a time has:
-	// see setMode. It is nil if such a set would be like any other.
+	// mappable has the usages of the buffers of an exclusive set: see setMode. It is nil if an
+	// exclusive set would be like a shared one.
 	mappable []gpu.Usage
-	// direct are the copies, by place among the steps, that are transfers between
-	// the host and device memory instead.
+	// direct is the set of the indices of copy steps that are transfers between host and device
+	// memory instead.
 	direct map[int]bool
 	up     []transfer
 	down   []transfer
 
-	mu   sync.Mutex // held while a set is made
-	sets [2]*set    // by setMode; under sets.mu; nil if there is none now
+	mu   sync.Mutex // held while a set is created
+	sets [2]*set    // indexed by setMode, under sets.mu; nil if there is none
 }
 
-// setMode is how a set is used.
+// setMode is the mode in which submissions use a set.
 type setMode int
 
 const (
@@ -49,23 +49,23 @@ const (
 	exclusive
 )
 
-// Memory that the device shares with the host takes the place of copies where
-// these would take longest: for little, and for what kernels read or write once.
+// Memory that the host and the device share replaces copies where it saves the most: for small
+// arrays, and for arrays that kernels read or write only once.
 const (
 	maxMapped     = 64 << 10
 	maxMappedOnce = 8 << 20
 )
 
-// spot is a place in a buffer of a set.
+// spot is a position in a buffer of a set.
 type spot struct {
 	buffer int // -1: none
 	off    int64
 }
 
-// transfer is bytes of host memory on the way to the device, or back.
+// transfer is a transfer of host memory to the device, or back.
 type transfer struct {
-	ext   int    // whose memory it is, unless
-	host  []byte // it is this
+	ext   int    // the external slot with the host memory, unless host is set
+	host  []byte // the host memory, or nil
 	bytes int64
 	// The position on the device: in a set, in its block of parameters, or with mem in another
 	// external slot.
@@ -75,7 +75,7 @@ type transfer struct {
 	memOff int64
 }
 
-// of returns the layout for the bindings.
+// of returns the layout for bindings of these kinds.
 func (ls *layouts) of(host []bool) *layout {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -110,7 +110,7 @@ func newLayout(e *executable, host []bool) *layout {
 		c := e.steps[i].(*copyStep)
 		reserved[c.src.at], reserved[c.dst.at] = true, true
 	}
-	open := make(map[int]int) // the last buffer of operands, -1, and of results, by number
+	open := make(map[int]int) // the last buffer of operands (-1), and of results, by their number
 	for x, is := range host {
 		if !is || e.uses[x] == 0 || reserved[x] {
 			continue
@@ -178,9 +178,8 @@ func newLayout(e *executable, host []bool) *layout {
 	return l
 }
 
-// directly finds the copies that need no way over a buffer of a set: from the host
-// to device memory ahead of everything else, and from device memory to the host
-// behind it.
+// directly finds the copies that need no buffer of a set: copies from the host to device memory
+// before all other steps, and from device memory to the host after them.
 func (l *layout) directly() {
 	e := l.e
 	first := 0
@@ -203,18 +202,18 @@ func (l *layout) directly() {
 	}
 }
 
-// sets keeps the temporary memory of executables. A layout has one set for any
-// number of submissions, as the queue runs them one after the other, and perhaps one
-// for a submission that is waited for.
+// sets keeps the temporary memory of executables. A layout has a set that all submissions share,
+// because the queue runs them one after the other, and may have another set for a submission whose
+// caller waits.
 type sets struct {
 	d *device
 
 	mu    sync.Mutex
-	used  list.List // of *set, the one that was used last in front
+	used  list.List // of *set, the most recently used first
 	bytes int64
 }
 
-// maxKept bounds the memory of sets that nobody uses.
+// maxKept bounds the memory of unused sets, in bytes.
 const maxKept = 256 << 20
 
 // set is the memory of a layout.
@@ -227,13 +226,13 @@ type set struct {
 
 	// Under sets.mu.
 	users      int
-	gone       bool // to be freed by the last user
+	gone       bool // the last user must free it
 	at         *list.Element
-	recordings []*recording // the one that was used last behind
+	recordings []*recording // the most recently used last
 }
 
-// take returns a set of a layout, for a submission; if that is waited for at once,
-// one for it alone, unless another has that.
+// take returns a set of a layout for a submission. If the caller waits for the submission, it
+// returns the exclusive set, unless another submission uses it.
 func (ss *sets) take(l *layout, waits bool) (*set, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -284,7 +283,7 @@ func (ss *sets) take(l *layout, waits bool) (*set, error) {
 	return s, nil
 }
 
-// give ends a use of a set.
+// give ends the use of a set.
 func (ss *sets) give(s *set) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -304,7 +303,7 @@ func (ss *sets) give(s *set) {
 	}
 }
 
-// remove takes a set off the list.
+// remove removes a set from the list.
 func (ss *sets) remove(s *set) {
 	ss.used.Remove(s.at)
 	ss.bytes -= s.bytes
@@ -326,7 +325,7 @@ func (ss *sets) drop(l *layout) {
 	}
 }
 
-// free drops everything.
+// free drops all sets.
 func (ss *sets) free() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -341,7 +340,7 @@ func (ss *sets) free() {
 	ss.bytes = 0
 }
 
-// free frees the memory. The queue keeps memory that is still in use.
+// free frees the memory. The queue keeps memory alive that it still uses.
 func (s *set) free() {
 	for _, r := range s.recordings {
 		r.drop()

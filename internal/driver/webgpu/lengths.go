@@ -10,13 +10,13 @@ import (
 // element, and an odd number of half floats would have one too many. In these cases the length is a
 // parameter.
 
-// asks reports whether p asks for the length of a binding.
+// asks reports whether p uses the length of a binding.
 func asks(p *ir.Program, binding int) bool {
 	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.Len && int(in.Imm) == binding })
 }
 
-// withLengths returns p with additional parameters, after its own, in place of the lengths of the
-// bindings whose bits are set.
+// withLengths returns p with additional parameters after its own parameters. They replace the
+// lengths of the bindings whose bits are set.
 func withLengths(p *ir.Program, bindings uint64) *ir.Program {
 	q := *p
 	q.Code, q.Uniforms = slices.Clone(p.Code), slices.Clone(p.Uniforms)

@@ -13,9 +13,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// measurement is whether a device is as WGSL allows it to be and does not promise: it
-// is measured when the first kernel would have another text for it, once for an open
-// device.
+// measurement says whether a device has a property that WGSL allows but does not guarantee. It is
+// measured once for an open device, when the text of a kernel first depends on it.
 type measurement struct {
 	mu           sync.Mutex
 	known, holds bool
@@ -33,8 +32,8 @@ func (m *measurement) ask(ctx context.Context, measure func(context.Context) err
 	return m.known && m.holds
 }
 
-// textTarget returns what p is printed for. What plays a GPU in software, which takes
-// long to compile, is not asked.
+// textTarget returns the target for which p is printed. It does not measure software adapters,
+// because they take long to compile.
 func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	t := d.target
 	if t.Unfused || p.Text != nil {
@@ -92,12 +91,12 @@ func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x
 	})
 }
 
-// shortens reports whether a target with Approximate gives p another text.
+// shortens reports whether the text of p depends on Target.Approximate.
 func shortens(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.ApproxUnits(in.Code) > 0 })
 }
 
-// rounds reports whether a target with Narrows gives p another text.
+// rounds reports whether the text of p depends on Target.Narrows.
 func rounds(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.RoundF16 })
 }

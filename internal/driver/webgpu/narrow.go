@@ -16,8 +16,8 @@ import (
 // undefined outside their range. GPUs round to nearest even and give infinities: if a test confirms
 // this, the conversion rounds values, instead of about fifteen operations on their bits.
 
-// narrowOperands returns the numbers between two half floats, next to them and half
-// floats themselves, of each exponent, and a whole number of workgroups of them.
+// narrowOperands returns, for each exponent, half floats, the midpoints of two half floats, and
+// their neighbours. Their number is a multiple of the workgroup size.
 func narrowOperands() []float32 {
 	var x []float32
 	put := func(bits uint32) {
@@ -51,8 +51,8 @@ var narrowKernel = kernel.New("narrows", func(b *kernel.Builder, _ *struct{}) {
 	y.Set(i, kernel.As[kernel.F32](b, portable.Inline(b, []*ir.Node{round}, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil)[0]))
 })
 
-// measureNarrows returns why conversions to half floats do not round as they should, or
-// nil.
+// measureNarrows returns nil if conversions to half floats round to nearest even, otherwise an
+// error with the reason.
 func (d *device) measureNarrows(ctx context.Context) error {
 	t := d.target
 	t.Narrows = true

@@ -14,23 +14,22 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// executable is a prepared program. It is immutable except for data that it keeps for later
-// submissions.
+// executable is a prepared program. It is immutable, except for caches for later submissions.
 type executable struct {
 	d     *device
 	slots []driver.Slot
 	steps []step
-	ends  []int // how many of them there are up to each step of the program
-	// hosted are the places of the steps that compute on the host.
+	ends  []int // number of steps up to the end of each step of the program
+	// hosted has the indices of the steps that compute on the host.
 	hosted []int
 
 	driver.Externals
-	uses    []int // by external slot: steps that have it
-	buffers []int // likewise: results with different numbers may lie in one buffer
+	uses    []int // for each external slot: number of steps that use it
+	buffers []int // for each external slot: a number; results with different numbers may be in one buffer
 
-	temps    []int64 // bytes of the temporary buffers: parts of the arena, then the buffers of steps
-	single   bool    // it is one kernel that reads and writes each element once
-	uniforms int64   // bytes of the parameters that come with each submission
+	temps    []int64 // sizes of the temporary buffers: parts of the arena, then buffers of steps
+	single   bool    // the program is one kernel that reads and writes each element once
+	uniforms int64   // size of the parameters that change with each submission
 	fixed    *gpu.Buffer
 	params   *gpu.Buffer
 
@@ -46,10 +45,10 @@ type step interface {
 	record(r *recorder) error
 }
 
-// place is where an array of a step is.
+// place says where an array of a step is.
 type place struct {
 	kind placeKind
-	at   int // external slot, or temporary buffer
+	at   int // index of an external slot or a temporary buffer
 	off  int64
 }
 
@@ -78,11 +77,11 @@ func (a arrayRef) part(off, bytes int64) arrayRef {
 type preparer struct {
 	*executable
 	ctx    context.Context
-	places []place // of the slots
-	data   []byte  // of constants
-	blocks []byte  // of parameters
-	parts  int     // of the arena
-	local  int     // temporary buffers of the present step
+	places []place // places of the slots
+	data   []byte  // constants
+	blocks []byte  // blocks of parameters
+	parts  int     // number of parts of the arena
+	local  int     // number of temporary buffers of the current step
 }
 
 // Prepare implements [driver.Device].
@@ -117,7 +116,7 @@ func (d *device) Prepare(ctx context.Context, p *driver.Program) (x driver.Execu
 	return e.executable, nil
 }
 
-// arena adds the buffers that the arena is cut into.
+// arena divides the arena into buffers and adds them.
 func (e *preparer) arena(p *driver.Program) {
 	from := int64(0)
 	for _, to := range append(append([]int64(nil), p.Cuts...), p.Arena) {
@@ -126,7 +125,7 @@ func (e *preparer) arena(p *driver.Program) {
 	}
 }
 
-// slot returns where a slot is.
+// slot returns the place of a slot.
 func (e *preparer) slot(p *driver.Program, s *driver.Slot) place {
 	switch {
 	case s.Data != nil:
@@ -142,8 +141,8 @@ func (e *preparer) slot(p *driver.Program, s *driver.Slot) place {
 	return place{kind: temporary, at: part, off: off}
 }
 
-// separate numbers the external slots that are written so that no step has two slots with one
-// number if it writes one of them.
+// separate numbers the written external slots. Two slots of a step have different numbers if the
+// step writes one of them.
 func separate(p *driver.Program) []int {
 	not := make([][]int, p.Ext)
 	result := make([]bool, p.Ext)
@@ -178,7 +177,7 @@ func separate(p *driver.Program) []int {
 	return number
 }
 
-// externals returns the external slots that a step uses, and among these the ones that it writes.
+// externals returns the external slots that a step uses, and those that it writes.
 func externals(p *driver.Program, s *driver.Step) (used, written []int) {
 	add := func(to *[]int, os []driver.Operand) {
 		for _, o := range os {
@@ -221,8 +220,8 @@ func up(n, align int64) int64 {
 	return (n + align - 1) / align * align
 }
 
-// upload brings constants and parameters to the device: ahead of all submissions,
-// as the queue keeps the order.
+// upload uploads constants and parameters. The queue keeps the order, so it happens before all
+// submissions.
 func (e *preparer) upload() error {
 	var s gpu.Submission
 	for _, x := range []struct {
@@ -247,8 +246,7 @@ func (e *preparer) upload() error {
 	return translateError(err)
 }
 
-// Reserve implements [driver.Arrays]: in a buffer that no other array of the step
-// is in.
+// Reserve implements [driver.Arrays]. Each array has its own buffer in a step.
 func (e *preparer) Reserve(bytes int64) arrayRef {
 	at := e.parts + e.local
 	e.local++
@@ -269,7 +267,7 @@ func (e *preparer) At(o driver.Operand) arrayRef {
 	return arrayRef{e.places[o.Slot], e.slots[o.Slot].Bytes}
 }
 
-// compile returns a kernel, which is the executable's until it is closed.
+// compile returns a kernel. The executable uses it until it is closed.
 func (e *preparer) compile(key codeKey) (*code, error) {
 	k, err := e.d.kernels.get(e.ctx, key)
 	if err == nil {
@@ -305,25 +303,23 @@ func (e *preparer) step(s *driver.Step) error {
 	return e.operation(s)
 }
 
-// minBytes are what every array has room for: bindings are not empty, and hold
-// one element at least.
+// minBytes is the minimum size of an array, because a binding must hold at least one element.
 const minBytes = 16
 
-// request is a request of the portable library, and where its arrays are.
+// request is a request of the portable library with the memory of its arrays.
 type request = driver.Request[arrayRef]
 
-// request returns one of the portable library.
+// request returns an empty request.
 func (e *preparer) request() *request {
 	return &request{Request: portable.Request{Target: e.d.library, Tuning: e.d.tuned()}}
 }
 
-// fused prepares an elementwise program; where operand 0 is not in a slot, first
-// says where it is.
+// fused prepares an elementwise program. If operand 0 is not in a slot, first is its memory.
 func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand) error {
 	if src, is := driver.Copied(e, f, first, out); is {
 		return e.copy(e.At(out[0]), src)
 	}
-	// Parameters that are operands spare compiling a kernel for each.
+	// Pass constants as operands, so that one kernel serves all of them.
 	exprs, params, err := f.Parametric(min(max(e.d.library.Buffers-len(f.In)-len(out), 0), driver.MaxParams))
 	if err != nil {
 		return err
@@ -352,13 +348,13 @@ func (e *preparer) operation(s *driver.Step) error {
 	return l.Operation(r, s)
 }
 
-// mark returns a function that removes the steps and the memory of steps that are added from now on.
+// mark returns a function that removes all steps that were added after the call to mark, and their memory.
 func (e *preparer) mark() func() {
 	local, steps := e.local, len(e.steps)
 	return func() { e.local, e.steps = local, e.steps[:steps] }
 }
 
-// errNoKernel is the error of a request that the library has no kernel for.
+// errNoKernel is the error for a request without a kernel in the library.
 var errNoKernel = fmt.Errorf("no kernel: %w", driver.ErrUnsupported)
 
 // plan adds the launches that compute a request. in are its operands, followed by the operands of
@@ -388,7 +384,7 @@ func (e *preparer) plan(r *portable.Request, in, out []arrayRef) error {
 // The reference computes the operation then.
 var Miscomputes func(driver string, p *ir.Program, grid [3]uint32, params []byte, arrayBytes []int64, subgroup int) bool
 
-// dispatch adds the launch of a program, with parameters that do not change.
+// dispatch adds the launch of a program with constant parameters.
 func (e *preparer) dispatch(l *dispatch, p *ir.Program, params []byte, trusted bool) error {
 	if Miscomputes != nil && trusted {
 		var bytes []int64
@@ -406,7 +402,7 @@ func (e *preparer) dispatch(l *dispatch, p *ir.Program, params []byte, trusted b
 	return nil
 }
 
-// ready makes the launch of a program ready, which is not added yet.
+// ready prepares the launch of a program without adding it.
 func (e *preparer) ready(l *dispatch, p *ir.Program, params []byte, trusted bool) error {
 	key, lengths, err := bindable(p, l.arrays)
 	if err != nil {
@@ -415,7 +411,7 @@ func (e *preparer) ready(l *dispatch, p *ir.Program, params []byte, trusted bool
 	key.trusted = trusted
 	for _, a := range l.arrays {
 		if a.bytes > e.d.limits.Binding {
-			return fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", a.bytes, e.d.limits.Binding, driver.ErrLimit)
+			return fmt.Errorf("an array has %d bytes, a binding at most %d: %w", a.bytes, e.d.limits.Binding, driver.ErrLimit)
 		}
 	}
 	if l.code, err = e.compile(key); err != nil {
@@ -435,8 +431,8 @@ func (e *preparer) ready(l *dispatch, p *ir.Program, params []byte, trusted bool
 	return nil
 }
 
-// bindable checks that arrays can be bound to a program. Where the length of a
-// binding has to be a parameter, lengths are these parameters.
+// bindable checks that arrays can be bound to a program. lengths has the parameters for bindings
+// whose length must be a parameter.
 func bindable(p *ir.Program, arrays []arrayRef) (key codeKey, lengths []byte, err error) {
 	key.p = p
 	if len(arrays) != len(p.Bindings) {
@@ -458,7 +454,7 @@ func bindable(p *ir.Program, arrays []arrayRef) (key codeKey, lengths []byte, er
 	return key, lengths, nil
 }
 
-// elements returns how many elements a buffer has where so many bytes are bound to it.
+// elements returns the number of elements of a buffer for a binding of the given size.
 func elements(b *ir.Binding, bytes int64) (uint32, error) {
 	each := int64(4)
 	if b.Type == ir.F16 {
@@ -466,7 +462,7 @@ func elements(b *ir.Binding, bytes int64) (uint32, error) {
 	}
 	whole := bytes
 	if b.Type == ir.U32 {
-		whole = words(bytes) // blocks of bytes, which are read by words
+		whole = words(bytes) // quantised blocks, which are read by words
 	}
 	size := each * int64(b.Width)
 	if whole%each != 0 || whole/size >= 1<<32 {
@@ -479,7 +475,7 @@ func elements(b *ir.Binding, bytes int64) (uint32, error) {
 func (e *preparer) launch(s *driver.Step) error {
 	k := s.Kernel
 	if most := uint32(e.d.library.Groups); k.Grid[0] > most || k.Grid[1] > most || k.Grid[2] > most {
-		return fmt.Errorf("a grid of %v workgroups, the most is %d along each axis: %w", k.Grid, most, driver.ErrLimit)
+		return fmt.Errorf("a grid of %v workgroups, expected at most %d along each axis: %w", k.Grid, most, driver.ErrLimit)
 	}
 	l := &dispatch{grid: k.Grid, dynamic: -1, static: -1}
 	for _, slot := range k.Bind {
@@ -512,8 +508,8 @@ func (e *preparer) launch(s *driver.Step) error {
 	return nil
 }
 
-// ownWords has a kernel write an odd number of half floats to memory of their own, from where
-// they are copied back: the device takes what shares the last word for one of them.
+// ownWords makes a kernel write an odd number of half floats to temporary memory, and returns the
+// copies back. Without it, the device would treat the other half of the last word as an element.
 func (e *preparer) ownWords(l *dispatch, p *ir.Program) (back [][2]arrayRef, err error) {
 	for i, a := range l.arrays {
 		if a.kind != external || a.bytes%4 == 0 || i >= len(p.Bindings) || p.Bindings[i].Access == ir.ReadOnly {

@@ -7,28 +7,28 @@ import (
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// recording is the commands of a submission over one set and the device memory
-// that is bound: made once, and submitted as often as the same is bound.
+// recording has the commands of a submission for one set and certain bound device memory. It is
+// encoded once, and submitted again for the same bindings.
 type recording struct {
-	key      []memory // by external slot
+	key      []memory // memory of each external slot
 	commands []gpu.Command
-	ends     []int // how many commands there are up to each step
+	ends     []int // number of commands up to the end of each step
 	groups   []*gpu.Group
 	borrowed []*gpu.Buffer
 
 	// Under sets.mu.
 	users int
-	gone  bool // to be freed by the last user
+	gone  bool // the last user must free it
 }
 
-// memory is what an external slot is bound to: the number of an array, 0 for the
-// host, and the offset.
+// memory identifies the memory of an external slot: the id of an array (0 for host memory) and the
+// offset.
 type memory struct {
 	array uint64
 	off   int64
 }
 
-// maxRecordings bounds the recordings of a set.
+// maxRecordings is the maximum number of recordings of a set.
 const maxRecordings = 4
 
 // record returns the commands for the bindings, new or cached, for one submission.
@@ -74,7 +74,7 @@ func memoryOf(b *driver.Binding) memory {
 	return memory{b.Mem.(*array).id, b.Off}
 }
 
-// is reports whether r is for these bindings.
+// is reports whether r was made for the bindings.
 func (r *recording) is(ext []driver.Binding) bool {
 	for i := range r.key {
 		if r.key[i] != memoryOf(&ext[i]) {
@@ -84,7 +84,7 @@ func (r *recording) is(ext []driver.Binding) bool {
 	return true
 }
 
-// done ends a use of r.
+// done ends the use of r.
 func (ss *sets) done(r *recording) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -93,7 +93,7 @@ func (ss *sets) done(r *recording) {
 	}
 }
 
-// drop ends r, under sets.mu.
+// drop frees r after its last use. It must be called under sets.mu.
 func (r *recording) drop() {
 	if r.gone = true; r.users == 0 {
 		r.free()
@@ -110,7 +110,7 @@ func (r *recording) free() {
 	r.groups, r.borrowed = nil, nil
 }
 
-// forget drops the recordings that an array is bound in.
+// forget drops the recordings that use an array.
 func (ss *sets) forget(array uint64) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -241,7 +241,7 @@ func (l *dispatch) record(r *recorder) error {
 	return nil
 }
 
-// meets reports whether array i has to make way for another one in its buffer.
+// meets reports whether array i must be copied because another array is in the same buffer.
 func (l *dispatch) meets(ranges []gpu.Range, i int) bool {
 	for j := range ranges {
 		if j != i && ranges[j].Buffer == ranges[i].Buffer && l.code.written[j] && (!l.code.written[i] || j < i) {

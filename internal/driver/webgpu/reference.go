@@ -55,7 +55,7 @@ func (e *preparer) orReference(r *request) error {
 // record does nothing, because the step needs no command.
 func (s *hostStep) record(*recorder) error { return nil }
 
-// downloads returns where the operands come from, into memory of their own.
+// downloads returns transfers of the operands to new host memory.
 func (s *hostStep) downloads(r *recorder) []gpu.Transfer {
 	var ts []gpu.Transfer
 	for i, a := range s.In {

@@ -11,8 +11,8 @@ import (
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// Submit implements [driver.Executable]. The work is in the queue when it returns,
-// unless a step computes on the host, or one of an earlier submission still does.
+// Submit implements [driver.Executable]. When it returns, the work is in the queue, unless a step
+// of this or of an earlier submission computes on the host.
 func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	return j, nil
 }
 
-// behind returns how many bytes of an array there are from an offset on.
+// behind returns the number of bytes of an array from an offset on.
 func (d *device) behind(m driver.Memory, off int64) (int64, error) {
 	a, ok := m.(*array)
 	switch {
@@ -54,7 +54,7 @@ func (d *device) behind(m driver.Memory, off int64) (int64, error) {
 	return a.bytes - off, nil
 }
 
-// fence is the fence of a submission that is in the queue.
+// fence is the fence of a queued submission.
 type fence struct {
 	*gpu.Fence
 }
@@ -62,7 +62,7 @@ type fence struct {
 // Wait implements [driver.Fence].
 func (f fence) Wait(ctx context.Context) error { return translateError(f.Fence.Wait(ctx)) }
 
-// work is one submission on its way to the queue.
+// work is a submission that is being prepared.
 type work struct {
 	e    *executable
 	ext  []driver.Binding
@@ -93,7 +93,7 @@ func (e *executable) open(ext []driver.Binding, waits bool) (*work, error) {
 	return w, nil
 }
 
-// close frees the resources of a submission that is in the queue.
+// close frees the resources of a submission after it was queued.
 func (w *work) close() {
 	if w.rec != nil {
 		w.e.d.sets.done(w.rec)
@@ -107,7 +107,7 @@ func (w *work) close() {
 	works.Put(w)
 }
 
-// uploads adds the operands of the host, and downloads its results.
+// uploads adds the transfers of operands from the host, and downloads the transfers of results to it.
 func (w *work) uploads()   { w.sub.Uploads = w.transfers(w.sub.Uploads[:0], w.set.l.up) }
 func (w *work) downloads() { w.sub.Downloads = w.transfers(w.sub.Downloads[:0], w.set.l.down) }
 
@@ -176,7 +176,7 @@ func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.
 		c = e.newClock(s.Times)
 		c.stamp(w, 0, len(e.steps))
 	}
-	complete := s.Complete // s is the caller's again
+	complete := s.Complete // s belongs to the caller after Submit returns
 	g, err := e.d.gpu.Submit(ctx, &w.sub, func(err error) {
 		if err == nil && c != nil {
 			c.read()
@@ -192,8 +192,8 @@ func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.
 	return fence{g}, nil
 }
 
-// inTurn runs a submission when its turn comes, part by part where steps compute
-// on the host, and waits.
+// inTurn waits for the turn of a submission, runs it and waits for its end. If steps compute on the
+// host, it runs the submission in parts.
 func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.FIFOTicket) (err error) {
 	if err := t.Await(ctx); err != nil {
 		return err
@@ -248,14 +248,14 @@ func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.
 	return nil
 }
 
-// clock notes when steps begin and end.
+// clock measures when steps begin and end.
 type clock struct {
 	e       *executable
 	times   *driver.Times
 	began   time.Time
-	base    time.Duration // the start of the present part
-	from    int           // steps of the program that are noted
-	steps   int           // of the present part
+	base    time.Duration // the start of the current part
+	from    int           // number of measured steps of the program
+	steps   int           // number of steps in the current part
 	stamps  []uint64
 	started time.Time
 }
@@ -264,13 +264,13 @@ func (e *executable) newClock(t *driver.Times) *clock {
 	return &clock{e: e, times: t, began: time.Now()}
 }
 
-// stamp has the device note the time at the end of each step of the program that
-// ends with one of the steps from to to.
+// stamp makes the device record the time at the end of each step of the program that ends in the
+// range of steps from..to.
 func (c *clock) stamp(w *work, from, to int) {
 	c.started = time.Now()
 	c.base = c.started.Sub(c.began)
 	ends := w.rec.ends
-	at := 0 // commands that are there already
+	at := 0 // number of commands so far
 	if from > 0 {
 		at = ends[from-1]
 	}
@@ -283,7 +283,7 @@ func (c *clock) stamp(w *work, from, to int) {
 		}
 		list = append(list, w.rec.commands[at:end]...)
 		if at == end {
-			list = append(list, gpu.Command{}) // nothing to wait for
+			list = append(list, gpu.Command{}) // a timestamp needs a command
 		}
 		list[len(list)-1].Stamp = true
 		at = end
@@ -303,7 +303,7 @@ func (c *clock) read() {
 		if i+1 < len(c.stamps) {
 			end = c.base + time.Duration(c.stamps[i+1]-c.stamps[0])
 		} else if i == c.steps-1 && len(c.stamps) == 0 {
-			end = c.base + time.Since(c.started) // the device has no clock
+			end = c.base + time.Since(c.started) // the device has no timestamps
 		}
 		if n := c.from + i; n < len(c.times.Steps) {
 			c.times.Steps[n] = driver.Span{Start: last, End: end}

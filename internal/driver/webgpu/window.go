@@ -12,13 +12,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A kernel is given at most so many bytes of an array (gpu.Limits.Binding). Larger arrays are
-// processed in windows, as several operations over parts of the arrays: elementwise programs over
-// runs of elements, and other operations over rows, or over their leading extents. An operation on
-// a single row, or one that needs a whole array that is too large, is composed of other requests,
-// which may be divided too: see pieces.
+// A binding has a maximum size (gpu.Limits.Binding). Larger arrays are processed in windows, as
+// several operations over parts of the arrays: elementwise programs over runs of elements, and
+// other operations over rows, or over their leading extents. An operation on a single row, or one
+// that needs a whole array that is too large, is composed of other requests, which may be divided
+// too: see pieces.
 
-// maxWindows bounds the windows of a step.
+// maxWindows is the maximum number of windows of a step.
 const maxWindows = 4096
 
 // compute adds the launches that compute a request. in are its operands, followed by the operands
@@ -41,7 +41,7 @@ func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 	}
 	tooLarge := errNoKernel
 	if large > e.d.limits.Binding && !byReference(r.Op) {
-		tooLarge = fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
+		tooLarge = fmt.Errorf("an array has %d bytes, a binding at most %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
 	}
 	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}
 	steps, local := len(e.steps), e.local
@@ -53,7 +53,7 @@ func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 	return err
 }
 
-// elementsOf returns how many elements an elementwise program has, 0 for other requests.
+// elementsOf returns the number of elements of an elementwise program, or 0 for other requests.
 func elementsOf(r *portable.Request) int {
 	if r.Op != nil {
 		return 0
@@ -65,7 +65,7 @@ func elementsOf(r *portable.Request) int {
 	return n
 }
 
-// cutUp chooses how the request is cut.
+// cutUp chooses how to divide the request, and computes it.
 func (w *windows) cutUp() error {
 	r := w.r
 	if r.Op == nil {
@@ -160,8 +160,8 @@ type windows struct {
 	tooLarge error
 }
 
-// fit returns up to m, how many of n elements from element i0 on have operands
-// that can be cut there.
+// fit returns the largest number of elements, at most m, from element i0 on, for which all operands
+// can be cut.
 func fit(ops []portable.Operand, n, i0, m int) int {
 	for range 8 {
 		before := m
@@ -175,7 +175,7 @@ func fit(ops []portable.Operand, n, i0, m int) int {
 			case o.Broadcast == op.Strided && o.Layout.Rank > 0:
 				unit = n / o.Layout.F[0].N
 			}
-			// Up to the end of a period or a run, or whole ones.
+			// Stop at the end of a period or run, or take whole periods or runs.
 			if left := unit - i0%unit; left < unit || unit > m {
 				m = min(m, left)
 			} else {
@@ -189,8 +189,7 @@ func fit(ops []portable.Operand, n, i0, m int) int {
 	return 0
 }
 
-// cut returns the part of an operand that lies over m of n elements from element
-// i0 on.
+// cut returns the part of an operand for m of n elements, from element i0 on.
 func (w *windows) cut(o portable.Operand, a arrayRef, n, i0, m int) (portable.Operand, arrayRef, error) {
 	size := int64(o.Type.Size())
 	take := func(s op.BroadcastKind, from, count int) (portable.Operand, arrayRef, error) {
@@ -227,8 +226,8 @@ func (w *windows) cut(o portable.Operand, a arrayRef, n, i0, m int) (portable.Op
 	return take(op.Full, i0, m)
 }
 
-// aligned returns an operand at a place where it can be bound: a copy, if it is
-// not at one.
+// aligned returns an operand at an offset that can be bound. If the offset of a cannot, it copies
+// a.
 func (w *windows) aligned(a arrayRef) (arrayRef, error) {
 	if a.off%max(w.d.limits.StorageAlign, 4) == 0 {
 		return a, nil
@@ -289,7 +288,7 @@ func (w *windows) elements() error {
 		if m == 0 || count == maxWindows {
 			return w.tooLarge
 		}
-		w.local = local // windows run one after the other
+		w.local = local // all windows use the same temporary buffers
 		sub := *w.r
 		sub.Post = &portable.Epilogue{Exprs: w.r.Post.Exprs}
 		in, out := []arrayRef(nil), []arrayRef(nil)
@@ -313,14 +312,13 @@ func (w *windows) elements() error {
 	return nil
 }
 
-// batchAxes says how many leading extents of each operand and each result count the
-// rows of an operation; whole for an array that every row needs.
+// batchAxes has the number of leading extents of each operand and each result that count the rows
+// of an operation. It is whole for an array that every row needs.
 type batchAxes struct{ in, out []int }
 
 const whole = -1
 
-// batchAxesOf returns the batch axes of a request, or false if it has no rows that can be
-// computed by themselves.
+// batchAxesOf returns the batch axes of a request, or false if it has no independent rows.
 func batchAxesOf(r *portable.Request) (batchAxes, bool) {
 	l := batchAxes{}
 	rank := func(i int) int { return len(r.In[i].Shape) }
@@ -396,8 +394,8 @@ func batchAxesOf(r *portable.Request) (batchAxes, bool) {
 	return l, false
 }
 
-// separable reports whether there are rows to be computed by themselves, with what
-// each needs as a whole: of several products or images one at a time will do, and
+// separable reports whether the operation has several independent rows, and the arrays that each
+// row needs as a whole can be bound: for several products or images, one at a time suffices, and
 // weights are no longer than a row.
 func (w *windows) separable(l batchAxes) bool {
 	total, _ := split(w.r.Out[0].Shape, l.out[0])
@@ -418,8 +416,8 @@ func (w *windows) separable(l batchAxes) bool {
 	return true
 }
 
-// split returns the rows of an array with so many leading extents, and the
-// elements of each.
+// split returns the number of rows of an array, which lead leading extents count, and the elements
+// of a row.
 func split(s op.Shape, lead int) (rows, each int) {
 	rows, each = 1, 1
 	for i, d := range s {
@@ -461,7 +459,7 @@ func (w *windows) rows(l batchAxes) error {
 			}
 		}
 	}
-	// A row that does not fit is cut by itself.
+	// A row that does not fit is a window, which is divided further.
 	most := max(w.span(total, bytes...), 1)
 	local := w.local
 	for row, count := 0, 0; row < total; count++ {
@@ -478,7 +476,7 @@ func (w *windows) rows(l batchAxes) error {
 		w.local = local
 		sub := *r
 		if r.Op == op.Rope {
-			sub.Attrs.I[0] += row // where it starts
+			sub.Attrs.I[0] += row // the first number of the window
 		}
 		var in, out []arrayRef
 		sub.In, sub.Out = nil, nil
@@ -488,7 +486,7 @@ func (w *windows) rows(l batchAxes) error {
 			}
 			if lead == whole {
 				if r.Op == op.MatMul && len(x.Shape) > 2 {
-					x.Shape = x.Shape[len(x.Shape)-2:] // of a batch of one
+					x.Shape = x.Shape[len(x.Shape)-2:] // remove batch extents of 1
 				}
 				return x, a
 			}
@@ -528,9 +526,9 @@ func (w *windows) rows(l batchAxes) error {
 	return nil
 }
 
-// span returns how many of total rows fit a binding, where arrays have so many bytes
-// a row, and if possible as many as the next row can be bound after; 0 if one does
-// not fit.
+// span returns the number of rows, at most total, that fit into a binding; bytes has the size of a
+// row in each array. If possible, the number is such that the next row begins at an offset that can
+// be bound. It returns 0 if a single row does not fit.
 func (w *windows) span(total int, bytes ...int64) int {
 	most, unit := total, 1
 	for _, n := range bytes {
@@ -543,7 +541,7 @@ func (w *windows) span(total int, bytes ...int64) int {
 	if most >= unit {
 		return most - most%unit
 	}
-	return most - most%min(2, max(most, 1)) // halves by the word
+	return most - most%min(2, max(most, 1)) // an even number, so that half floats end at words
 }
 
 func gcd(a, b int64) int64 {

@@ -39,7 +39,7 @@ func connect(t *testing.T) openai.Client {
 	return openai.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("key"), option.WithMaxRetries(0))
 }
 
-// params asks for twelve tokens, whatever the model expects.
+// params requests exactly twelve tokens.
 func params() openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
 		Model:       "tiny",

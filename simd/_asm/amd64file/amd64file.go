@@ -1,4 +1,4 @@
-// Package amd64file writes what avo has built as files of a package.
+// Package amd64file writes the functions of an avo context to the files of a package.
 package amd64file
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// Write compiles the context and writes the assembly as base.s and the Go declarations as base.go to
-// the folder, which has the name of the package, with a first line that names the command.
+// Write compiles the context. It writes the assembly to base.s and the Go declarations to base.go
+// in dir, whose name is the name of the package. The first line of both files names the command.
 func Write(dir, base, command string, c *build.Context) error {
 	f, err := c.Result()
 	if err != nil {

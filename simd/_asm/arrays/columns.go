@@ -5,13 +5,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// columnRows is how many rows a kernel over columns takes in one pass over its results.
+// columnRows is the number of rows that a kernel over columns combines in one pass over its results.
 const columnRows = 4
 
 // A columnFold is a kernel that combines the rows of an array with its results.
 type columnFold struct {
 	name string
-	next func(acc, v reg.VecVirtual) // takes a vector into an accumulator; v may be overwritten
+	next func(acc, v reg.VecVirtual) // combines a vector with an accumulator; v may be overwritten
 }
 
 // columns writes the kernels over columns.
@@ -19,7 +19,7 @@ func (g *gen) columns() {
 	plain := func(f func(ops ...Op)) func(acc, v reg.VecVirtual) {
 		return func(acc, v reg.VecVirtual) { f(v, acc, acc) }
 	}
-	// VMAXPS returns its second source, here the accumulator, if one is NaN; a new NaN is blended in.
+	// VMAXPS returns its second source, here the accumulator, if either source is NaN; a NaN in v is blended in.
 	extreme := func(f func(ops ...Op)) func(acc, v reg.VecVirtual) {
 		return func(acc, v reg.VecVirtual) {
 			nan := g.YMM()
@@ -39,7 +39,7 @@ func (g *gen) columns() {
 			g.VPADDD(v, acc, acc)
 		}
 	}
-	// Elements become 0 or 1; join combines these.
+	// truth converts elements to 0 or 1, which join combines.
 	truth := func(floats bool, join func(ops ...Op)) func(acc, v reg.VecVirtual) {
 		return func(acc, v reg.VecVirtual) {
 			if floats {
@@ -73,8 +73,8 @@ func (g *gen) columns() {
 	g.columnDeviations()
 }
 
-// pass writes a loop over the columns of some rows: block gets the place of a vector, and loads and
-// stores through the functions.
+// pass writes a loop over the columns of some rows. block writes the code for one vector of
+// columns; it must load and store with the functions that it receives, which mask the tail.
 func (g *gen) pass(label string, n, i reg.GPVirtual, mask reg.VecVirtual, block func(load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem))) {
 	full := g.GP64()
 	g.MOVQ(n, full)
@@ -94,7 +94,7 @@ func (g *gen) pass(label string, n, i reg.GPVirtual, mask reg.VecVirtual, block 
 	g.Label(label + "done")
 }
 
-// tailMask returns the mask of the lanes that the columns behind the last whole vector have.
+// tailMask returns the mask of the lanes in the tail, after the last whole vector.
 func (g *gen) tailMask(n reg.GPVirtual) reg.VecVirtual {
 	mask, count, lane := g.YMM(), g.YMM(), g.GP64()
 	g.MOVQ(n, lane)

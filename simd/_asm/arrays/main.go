@@ -52,7 +52,7 @@ func main() {
 
 type gen struct {
 	*build.Context
-	laneNumbers Mem            // 0 to 7, once a kernel wants them
+	laneNumbers Mem            // 0 to 7, after the first kernel that uses them
 	ones        reg.VecVirtual // 1 in each lane, for kernels over columns
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// weave writes the kernel that makes a matrix of up to w columns of its columns; w is 4 or 8. Each row is stored as w
-// elements, and those that it has too many are overwritten by the next row.
+// weave writes the kernel that interleaves up to w columns to the rows of a matrix; w is 4 or 8.
+// Each row is stored as w elements, and the next row overwrites the excess elements.
 func (g *gen) weave(w int) {
 	name := fmt.Sprintf("interleave%dAVX2", w)
 	g.function(name, "func(dst *uint32, src *[8]*uint32, k, blocks int)",
@@ -47,8 +47,9 @@ func (g *gen) weave(w int) {
 	g.ret()
 }
 
-// unweave writes the kernel that stores the columns of a matrix of up to w columns apart. It stores w columns, the last
-// first: callers give the address of the last one for those that do not exist.
+// unweave writes the kernel that deinterleaves the columns of a matrix with up to w columns. It
+// stores w columns, the last one first; for missing columns, callers pass the address of the last
+// column, which is then overwritten.
 func (g *gen) unweave(w int) {
 	name := fmt.Sprintf("deinterleave%dAVX2", w)
 	g.function(name, "func(dst *[8]*uint32, x *uint32, step, blocks int)",
@@ -118,7 +119,7 @@ func (g *gen) turn(v []reg.VecVirtual) []reg.VecVirtual {
 	return append(low, high...)
 }
 
-// addresses loads the first n elements of the array of addresses that a parameter points to.
+// addresses loads the first n elements of an array of addresses; a parameter points to the array.
 func (g *gen) addresses(name string, n int) []reg.GPVirtual {
 	at := g.param(name)
 	var p []reg.GPVirtual
@@ -134,7 +135,7 @@ func (g *gen) param(name string) reg.GPVirtual {
 	return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual)
 }
 
-// runs writes the kernel that copies runs to one place after the other. The last two vectors of a run overlap.
+// runs writes the kernel that copies runs to consecutive positions. The last two vectors of a run overlap.
 func (g *gen) runs() {
 	g.function("copyRunsAVX2", "func(dst, x *uint32, n, step, count int)",
 		"copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.")

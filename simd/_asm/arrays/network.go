@@ -8,14 +8,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A value is what one instruction of a network makes.
+// A value is the result of one instruction of a network.
 type value int
 
-// An instruction makes a value from others. Those of lists before it are in registers or on
-// the stack: see place.
+// An instruction computes a value from other values, which are in registers or on the stack: see
+// place.
 type instruction struct {
 	from []value
-	do   func(dst reg.VecPhysical, from []reg.VecPhysical) // without dst if it stores
+	do   func(dst reg.VecPhysical, from []reg.VecPhysical) // dst is unused if the instruction stores
 	dst  value                                             // -1: it stores
 }
 
@@ -48,7 +48,7 @@ func (l *list) max(a, b value) value {
 	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPMAXUD(from[1], from[0], dst) }, a, b)
 }
 
-// blend takes the lanes of b whose bits are set, and those of a.
+// blend returns the lanes of b whose bits are set in lanes, and the other lanes of a.
 func (l *list) blend(lanes int, a, b value) value {
 	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPBLENDD(U8(lanes), from[1], from[0], dst) }, a, b)
 }
@@ -63,7 +63,7 @@ func (l *list) swap(a value) value {
 	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPERMQ(U8(0x4e), from[0], dst) }, a)
 }
 
-// halves takes a half of a and a half of b: both the low ones or both the high ones.
+// halves returns the low (or the high) halves of a and of b.
 func (l *list) halves(high bool, a, b value) value {
 	order := 0x20
 	if high {
@@ -88,23 +88,23 @@ func (l *list) unpack(double, high bool, a, b value) value {
 	}, a, b)
 }
 
-// emit writes the instructions. A value for which there is no register is kept on the stack: the
-// one whose next use is the furthest.
+// emit writes the instructions. If there are not enough registers, it spills the value with the
+// furthest next use.
 func (l *list) emit() {
-	uses := make([][]int, l.n) // of each value, in order
+	uses := make([][]int, l.n) // uses of each value, in order
 	for i, in := range l.code {
 		for _, v := range in.from {
 			uses[v] = append(uses[v], i)
 		}
 	}
-	var in [16]value // of each register, -1 for none
+	var in [16]value // value of each register, -1 for none
 	for r := range in {
 		in[r] = -1
 	}
 	slots := map[value]Mem{}
 	var free []Mem
 	find := func(v value) int { return slices.Index(in[:], v) }
-	// room returns a register for a value, none of those that are held.
+	// room returns a register for a value. It does not take the registers of values in held.
 	room := func(v value, held []int) int {
 		if r := find(-1); r >= 0 {
 			in[r] = v
@@ -157,9 +157,9 @@ func (l *list) emit() {
 	}
 }
 
-// network writes the kernel that sorts 8*n keys: as n vectors, whose lanes are
-// sorted as columns; then neighbouring columns are merged three times. The order of keys is
-// along the columns.
+// network writes the kernel that sorts 8*n keys in n vectors. It first sorts each column (the same
+// lane of all vectors), and then merges adjacent columns three times. The sorted order runs along
+// the columns.
 func (g *gen) network(n int) {
 	name := fmt.Sprintf("sort%dAVX2", lanes*n)
 	g.function(name, "func(keys *uint32)", fmt.Sprintf("%s sorts %d keys.", name, lanes*n))
@@ -180,7 +180,7 @@ func (g *gen) network(n int) {
 	g.ret()
 }
 
-// order puts the lesser lanes of two vectors into the first.
+// order moves the smaller lanes of two vectors to the first and the greater lanes to the second.
 func (l *list) order(v []value, i, j int) { v[i], v[j] = l.min(v[i], v[j]), l.max(v[i], v[j]) }
 
 // columns sorts the columns by Batcher's odd-even merges.
@@ -194,7 +194,7 @@ func (l *list) columns(v []value) {
 	l.oddEven(v, 0, 1)
 }
 
-// oddEven merges the sorted halves of the elements that are step apart from at on.
+// oddEven merges the two sorted halves of the elements at, at+step, at+2*step and so on.
 func (l *list) oddEven(v []value, at, step int) {
 	if 2*step == len(v) {
 		l.order(v, at, at+step)
@@ -207,10 +207,10 @@ func (l *list) oddEven(v []value, at, step int) {
 	}
 }
 
-// join merges each two neighbours of sequences that take width columns, as bitonic sequences.
+// join merges each two adjacent sequences of width columns with a bitonic merge.
 func (l *list) join(v []value, width int) {
-	// Element i is compared with the one as far from the end, which has the lanes of a group
-	// of 2*width, and the vectors, in the opposite order.
+	// Compare element i of a pair of sequences with element i from the end: both the vectors and
+	// the lanes of a group of 2*width are reversed.
 	for i, j := 0, len(v)-1; i < j; i, j = i+1, j-1 {
 		other := l.across(v[j], 2*width-1)
 		less, more := l.min(v[i], other), l.max(v[i], other)
@@ -232,7 +232,7 @@ func (l *list) join(v []value, width int) {
 	}
 }
 
-// upperLanes returns the lanes whose numbers have the bit d.
+// upperLanes returns the mask of the lanes whose index has bit d set.
 func upperLanes(d int) int {
 	m := 0
 	for i := range lanes {
@@ -258,10 +258,10 @@ func (l *list) across(a value, x int) value {
 	return a
 }
 
-// turn returns the columns one after the other.
+// turn transposes the vectors, so that the columns follow each other.
 func (l *list) turn(v []value) []value {
 	n := len(v) / 4
-	quarters := make([]value, lanes/2*n) // columns i and i+4 of four vectors each
+	quarters := make([]value, lanes/2*n) // columns i and i+4 of each four vectors
 	for k := range n {
 		r := v[4*k:]
 		for high := range 2 {

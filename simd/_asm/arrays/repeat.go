@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// repeat fills runs of at least a vector. The last vector of a run overlaps the one before it.
+// repeat fills runs of at least a vector. The last vector of a run overlaps the previous one.
 func (g *gen) repeat() {
 	g.function("repeatAVX2", "func(dst, x *uint32, n, step, count int)",
 		"repeatAVX2 writes each of count elements of x, which are step apart, n times to dst. n is at least 8.")
@@ -30,7 +30,8 @@ func (g *gen) repeat() {
 	g.ret()
 }
 
-// repeatShort writes a vector of each element: what is too much of it is overwritten by the next.
+// repeatShort writes the kernel for shorter runs: it stores a whole vector for each element, and
+// the next element overwrites the excess.
 func (g *gen) repeatShort() {
 	g.function("repeatShortAVX2", "func(dst, x *uint32, n, step, count int)",
 		"repeatShortAVX2 writes each of count elements of x, which are step apart, n times to dst, and 8-n times more after the last.")

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// each writes a loop over vectors of src, in which body makes v into what goes to dst.
+// each writes a loop over the vectors of src. body converts v in place; the loop stores it to dst.
 func (g *gen) each(body func(v, flip reg.VecVirtual)) {
 	dst, src, n := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 	flip := g.YMM()
@@ -33,7 +33,7 @@ func (g *gen) flip() {
 	g.ret()
 }
 
-// floatKeys makes floats into keys as floatKey does.
+// floatKeys writes the kernel that converts floats to keys, like floatKey.
 func (g *gen) floatKeys() {
 	g.function("sortFloatKeysAVX2", eachSignature+" uint32",
 		"sortFloatKeysAVX2 sets dst to the keys of floats, their bits flip inverted. The result is not 0 if",
@@ -60,7 +60,7 @@ func (g *gen) floatKeys() {
 	g.ret()
 }
 
-// floatBits makes keys into floats as wordKey.bits does.
+// floatBits writes the kernel that converts keys to floats, like wordKey.bits.
 func (g *gen) floatBits() {
 	g.function("sortFloatBitsAVX2", eachSignature,
 		"sortFloatBitsAVX2 sets dst to the bits of the floats whose keys, with the bits of flip inverted, are src.")
@@ -75,9 +75,9 @@ func (g *gen) floatBits() {
 	g.ret()
 }
 
-// partition compresses vector after vector: the keys up to the pivot go to the lower end of
-// the free part of dst, the others to the upper end. The free part is as long as what is left to
-// read, both multiples of a vector, so that a whole vector fits at either end.
+// partition writes the kernel that partitions keys by a pivot, one vector at a time: keys up to the
+// pivot go to the lower end of the free part of dst, the others to the upper end. The free part is
+// as long as the unread keys, a multiple of a vector, so that a whole vector fits at either end.
 func (g *gen) partition() {
 	order := make([]uint64, 1<<lanes)
 	for mask := range order {

@@ -5,11 +5,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// chains is how many accumulators a fold has, so that one step need not wait for the last.
+// chains is the number of accumulators of a fold, which hide the latency of a step.
 const chains = 4
 
-// foldWords writes the kernel that combines n elements: next takes a vector into an accumulator,
-// and join combines two of these.
+// foldWords writes the kernel that folds n elements. next combines a vector with an accumulator,
+// and join combines two accumulators.
 func (g *gen) foldWords(name string, identity uint32, next func(acc, v reg.VecVirtual), join func(ops ...Op)) {
 	g.function(name, "func(x *uint32, n int) uint32", name+" combines n elements. n is a positive multiple of 8.")
 	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
@@ -53,7 +53,7 @@ func (g *gen) foldWords(name string, identity uint32, next func(acc, v reg.VecVi
 	g.ret()
 }
 
-// words writes the folds of integers, and those that count.
+// words writes the folds of integers and the folds that count.
 func (g *gen) words() {
 	for _, k := range []struct {
 		name     string
@@ -69,7 +69,7 @@ func (g *gen) words() {
 	} {
 		g.foldWords(k.name, k.identity, func(acc, v reg.VecVirtual) { k.join(v, acc, acc) }, k.join)
 	}
-	// A comparison makes -1 of a zero, so these return minus the zeros.
+	// A comparison gives -1 for a zero, so these kernels return minus the number of zeros.
 	for _, k := range []struct {
 		name   string
 		floats bool // -0 is 0
@@ -88,7 +88,7 @@ func (g *gen) words() {
 	g.nonzeroBytes()
 }
 
-// indexWord looks for an element.
+// indexWord writes the kernel that searches for an element.
 func (g *gen) indexWord() {
 	g.function("indexWordAVX2", "func(x *uint32, n int, v uint32) int",
 		"indexWordAVX2 returns the first place of v among n elements, a positive multiple of 8, or n.")
@@ -134,7 +134,7 @@ func (g *gen) indexWord() {
 	g.ret()
 }
 
-// nonzeroBytes sums ones that are not masked by a comparison with 0.
+// nonzeroBytes writes the kernel that counts nonzero bytes: it adds ones, masked by a comparison with 0.
 func (g *gen) nonzeroBytes() {
 	g.function("nonzeroBytesAVX2", "func(x *uint8, n int) int",
 		"nonzeroBytesAVX2 returns how many of n elements, a positive multiple of 32, are not 0.")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bytes returns the loop of a conversion from or to elements of one byte. Register 7 gets
-// what the elements are limited to from above, 6 from below.
+// bytes returns the loop of a conversion from or to elements of one byte. Register 7 holds the
+// upper limit of the elements, register 6 the lower limit.
 func (f *x86File) bytes(name string, constant func(bits uint32, r int)) string {
 	const load, store = "VMOVUPS (SI)(AX*4), V0; ", "; VMOVUPS V0, (DI)(AX*4)"
 	from, to, _ := strings.Cut(name, "To")
@@ -26,8 +26,7 @@ func (f *x86File) bytes(name string, constant func(bits uint32, r int)) string {
 	}
 	body := load
 	if from == "F32" {
-		// The maximum with a NaN as its first operand of two would be the other one: NaN
-		// becomes 0 before.
+		// Replace NaN by 0 first: the maximum of NaN and the limit would be the limit.
 		constant(math.Float32bits(lo), 6)
 		constant(math.Float32bits(hi), 7)
 		if f.wide {
@@ -40,8 +39,8 @@ func (f *x86File) bytes(name string, constant func(bits uint32, r int)) string {
 	if f.wide {
 		return body + "VPMOVDB V0, X0; VMOVDQU X0, (DI)(AX*1)"
 	}
-	// Words become bytes by two packings, which saturate: only the low bytes are left for
-	// them. Lanes are packed apart, so that the halves come together first.
+	// Two pack instructions convert words to bytes. They saturate, so only the low bytes may be
+	// set. They pack each 128-bit lane separately, so the halves are combined first.
 	constant(math.MaxUint8, 5)
 	return body + "VPAND V5, V0, V0; VEXTRACTI128 $1, V0, X1; VPACKUSDW X1, X0, X0; VPACKUSWB X0, X0, X0; VMOVQ X0, (DI)(AX*1)"
 }

@@ -24,8 +24,8 @@ func writeGeneric(ks []*kernel) []byte {
 
 var goTypes = map[ir.Type]string{ir.F32: "float32", ir.I32: "int32", ir.U32: "uint32", ir.Bool: "uint32"}
 
-// goBody prints the loop. float32(…) around each product and sum keeps the
-// compilers of some machines from fusing them.
+// goBody prints the loop. float32(…) around each product and sum prevents the compiler from fusing
+// them, which it does on some architectures.
 func goBody(b *bytes.Buffer, root *ir.Node) {
 	list, _ := ir.Flatten(root)
 	root = list[len(list)-1]
@@ -99,8 +99,7 @@ var goInfix = map[ir.Code]string{ir.Add: "+", ir.Sub: "-", ir.Mul: "*", ir.Div: 
 
 var goMath = map[ir.Code]string{ir.Sqrt: "Sqrt", ir.Floor: "Floor", ir.Ceil: "Ceil", ir.Trunc: "Trunc", ir.Round: "RoundToEven"}
 
-// goHalf are the formats of 16 bits by the codes that round to them, as in the names of
-// the conversions of package op.
+// goHalf maps the codes that round to a 16-bit format to its name in the conversions of package op.
 var goHalf = map[ir.Code]string{ir.RoundF16: "F16", ir.RoundBF16: "BF16"}
 
 // goValue returns the Go expression of one code.

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// The conversions between registers and elements of 16 and of 8 bits, on whole
-// vectors: the callers in package simd do the rest.
+// The conversions between registers and elements of 16 and of 8 bits, on whole vectors. The callers
+// in package simd convert the tail.
 
 type halfKernel struct{ name, doc string }
 
-// cast returns the name under which the kernel is looked up.
+// cast returns the name by which callers look up the kernel.
 func (h halfKernel) cast() string {
 	if at := strings.Index(h.name, "To"); at > 0 {
 		return "cast." + strings.ToLower(h.name[:at]+"."+h.name[at+2:])

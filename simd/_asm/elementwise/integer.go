@@ -50,7 +50,7 @@ func (x x86) integer(s *selector, n *ir.Node) *value {
 		if n.Args[1].Code == ir.Const {
 			return s.add(instruction{op: op, src: []*value{arg(0)}, tied: -1, imm: int(n.Args[1].Value)})
 		}
-		return s.plain(op[:len(op)-1]+"VD", second, arg(0), arg(1)) // counts of lanes
+		return s.plain(op[:len(op)-1]+"VD", second, arg(0), arg(1)) // a count for each lane
 	case ir.Eq, ir.Ne, ir.Lt, ir.Le:
 		return x.compareIntegers(s, n)
 	}
@@ -58,8 +58,8 @@ func (x x86) integer(s *selector, n *ir.Node) *value {
 	return nil
 }
 
-// compareIntegers selects a comparison. AVX2 has equality and the signed a > b: unsigned
-// a ≤ b holds where the minimum of both is a, and the others are contraries.
+// compareIntegers selects a comparison. AVX2 has equality and the signed a > b. Unsigned a ≤ b is
+// min(a, b) = a; the other comparisons are negations.
 func (x x86) compareIntegers(s *selector, n *ir.Node) *value {
 	a, b := s.value(n.Args[0]), s.value(n.Args[1])
 	signed := n.Args[0].Type == ir.I32
@@ -90,7 +90,7 @@ func (x x86) compareIntegers(s *selector, n *ir.Node) *value {
 	return notGreater
 }
 
-// flip returns the contrary of a truth value.
+// flip negates a truth value.
 func (x x86) flip(s *selector, m *value) *value {
 	if x.wide {
 		return s.mask("KNOTW", m)
@@ -126,8 +126,8 @@ func (x x86) convert(s *selector, n *ir.Node) *value {
 	return nil
 }
 
-// truncate converts floats to i32. The instruction gives -2^31 for all floats that do not
-// fit: those from 2^31 become 2^31-1, and NaN 0, where the kernel asks for that.
+// truncate converts floats to i32. The instruction returns -2^31 for all floats that do not fit. If
+// the kernel saturates, floats from 2^31 on become 2^31-1, and NaN becomes 0.
 func (x x86) truncate(s *selector, v *value) *value {
 	y := s.plain("VCVTTPS2DQ", nil, v)
 	if !s.saturates {
@@ -168,7 +168,7 @@ func neonInteger(s *selector, n *ir.Node, a []*value) *value {
 	return nil
 }
 
-// neonShifted selects a shift. A shift by a count in each lane goes left, or right where
+// neonShifted selects a shift. NEON shifts by a count in each lane: to the left, or to the right if
 // the count is negative.
 func neonShifted(s *selector, n *ir.Node, a []*value, right string) *value {
 	if n.Args[1].Code == ir.Const {

@@ -11,24 +11,24 @@ import (
 
 // kernel is one function to write: an expression applied to every element.
 type kernel struct {
-	name  string   // under which it is looked up: relu, code.sub.vs, i32.add
-	names []string // all names that compute the same, the first of them name
+	name  string   // name for lookup: relu, code.sub.vs, i32.add
+	names []string // name and its aliases, which compute the same
 	root  *ir.Node // not yet lowered
-	// vector reports whether there is assembly, else only Go.
+	// vector reports whether the kernel has assembly; otherwise it is plain Go only.
 	vector bool
 }
 
-// symbol returns the name as Go writes it: CodeSubVS.
+// symbol returns the name as a Go identifier: CodeSubVS.
 func (k *kernel) symbol() string { return camel(k.name) }
 
-// trig reports whether the kernel holds only up to ir.TrigLimit: whether it is sin, cos
-// or tan, as package math calls them too.
+// trig reports whether the kernel is sin, cos or tan, whose expansions are valid only up to
+// ir.TrigLimit.
 func (k *kernel) trig() bool {
 	return k.root.Code == ir.Sin || k.root.Code == ir.Cos || k.name == op.Tan.Name()
 }
 
-// tailed reports whether AVX-512 has a faster kernel for x that is not far
-// below 0: where nothing but x goes through the normal distribution function.
+// tailed reports whether AVX-512 has a faster kernel for x that is not far below 0. It has one if
+// the argument of a normal distribution function is x itself.
 func (k *kernel) tailed() bool {
 	list, _ := ir.Flatten(k.root)
 	for _, n := range list {
@@ -107,7 +107,7 @@ func (l *list) add(name string, root *ir.Node) {
 	l.kernels = append(l.kernels, k)
 }
 
-// operation enters an operation over operands of type d, if it takes them.
+// operation adds the kernel of an operation on operands of type d, if the operation supports d.
 func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 	n, _ := o.Arity()
 	in := make([]op.DType, n)
@@ -119,7 +119,7 @@ func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 		in[0] = op.Bool
 	}
 	root, err := irhook.Expression(o, &a, in)
-	if err != nil || root.Code == ir.Bitcast { // which is a copy
+	if err != nil || root.Code == ir.Bitcast { // a bitcast is a copy
 		return
 	}
 	l.add(prefix+o.Name(), root)
@@ -157,8 +157,8 @@ func build(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-// lanes returns root with operands that are only moved typed as U32: bits
-// that are no number pass unchanged on every machine.
+// lanes returns root with operands that are only moved retyped as U32, so that every machine passes
+// their bits unchanged, also the bits of NaN.
 func lanes(root *ir.Node) *ir.Node {
 	if root.Code != ir.Select || root.Args[1].Code != ir.Arg || root.Args[2].Code != ir.Arg {
 		return root
@@ -166,12 +166,12 @@ func lanes(root *ir.Node) *ir.Node {
 	return build(ir.Select, root.Args[0], ir.NewArg(root.Args[1].Index, ir.U32), ir.NewArg(root.Args[2].Index, ir.U32))
 }
 
-// longest is the most nodes of an expression over integers for which assembly is written:
-// integer powers have 200, and few callers.
+// longest is the largest number of nodes of an integer expression that gets assembly. Integer
+// powers have 200 nodes and few callers.
 const longest = 150
 
-// vectorial reports whether the back ends have what root needs. What AVX2 lacks is
-// conversions between floats and unsigned integers.
+// vectorial reports whether all back ends have instructions for root. AVX2 lacks conversions
+// between floats and unsigned integers.
 func vectorial(root *ir.Node) bool {
 	list, _ := ir.Flatten(root)
 	if root.Type.Integer() && len(list) > longest {

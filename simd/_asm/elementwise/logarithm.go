@@ -16,10 +16,10 @@ func logPoly() []float64 {
 	return interpolate(func(f float64) float64 { return float64(math.Log1p(f)-f+float64(f*f/2)) / (f * f * f) }, -0.25, 0.5, 8)
 }
 
-// logarithm selects code for log and log2 on AVX-512, where exponent and
-// mantissa of any number, subnormal ones too, are an instruction away. The
-// rest is as in ir.Lower. Zero has the exponent -Inf and infinity +Inf, both
-// with the mantissa 1, so that they need no care but for the sign of -0.
+// logarithm selects code for log and log2 on AVX-512. AVX-512 has instructions for the exponent and
+// the mantissa of a number, including subnormal numbers. The rest is as in ir.Lower. Zero has the
+// exponent -Inf and infinity the exponent +Inf, both with the mantissa 1, so only the sign of -0
+// needs special code.
 func (x x86) logarithm(s *selector, n *ir.Node) *value {
 	fma := func(a, b, c *value) *value {
 		return s.add(instruction{op: "VFMADD", src: []*value{a, b, c}, tied: anyTied, folds: []int{2, 1, 0}})

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Straight-line machine code with virtual registers, and the allocation of
-// real ones. The three instruction sets share it: what differs is how a code
-// is selected and how an instruction is printed.
+// Straight-line machine code with virtual registers, and its register allocator. The three
+// instruction sets share both; they differ in the selection of instructions and in printing.
 
 // class is a kind of register.
 type class uint8
@@ -21,20 +20,20 @@ const (
 // value is the result of an instruction, or a constant or parameter.
 type value struct {
 	class class
-	// fixed values are the same in every iteration of the loop: constants and
-	// parameters. They are kept in a register (pinned) or used from memory.
+	// fixed values are constants and parameters, which are the same in every iteration. They stay
+	// in a register (pinned) or are read from memory.
 	fixed  bool
-	bits   []uint32 // of a constant: one lane for all, or a table of all lanes
+	bits   []uint32 // of a constant: one word for all lanes, or a table with a word for each lane
 	param  int      // number of the parameter, if bits is nil
 	pinned int      // register, or -1
-	// While registers are allocated:
+	// Used by the register allocator:
 	reg  int // or -1
-	slot int // place on the stack, or -1
+	slot int // stack slot, or -1
 	uses []int
 }
 
-// instruction is one machine instruction. Sources come in the order of the
-// formula, not of the assembler.
+// instruction is one machine instruction. Sources are in the order of the formula, not of the
+// assembler.
 type instruction struct {
 	op  string
 	dst *value // nil: a store
@@ -42,8 +41,8 @@ type instruction struct {
 	// tied is the source whose register the result reuses, -1 for none and anyTied for any of the
 	// sources.
 	tied int
-	// folds says which sources may be memory, and commutes that the first two
-	// may be swapped for it.
+	// folds lists the sources that may be in memory. commutes says that the first two sources may
+	// be swapped to fold one.
 	folds    []int
 	commutes bool
 	imm      int
@@ -51,13 +50,13 @@ type instruction struct {
 	copy     int    // copy of the body that a load or store belongs to
 
 	folded int    // the source that is read from memory, or -1
-	regs   [5]int // of the result and the sources, once allocated
+	regs   [5]int // registers of the result and the sources, after allocation
 }
 
 const anyTied = -2
 
-// block is the body of a loop: copies of the same code, interleaved so that
-// one fills the waiting times of another.
+// block is the body of a loop: interleaved copies of the same code, which hide each other's
+// latency.
 type block struct {
 	code   []*instruction
 	fixed  []*value
@@ -101,7 +100,7 @@ func (b *block) fold(memory bool) []*instruction {
 	return out
 }
 
-// loose reports whether v is fixed and in no register.
+// loose reports whether v is fixed and not pinned to a register.
 func loose(v *value) bool { return v.fixed && v.pinned < 0 }
 
 func foldable(in *instruction, i int) bool {
@@ -113,8 +112,8 @@ func foldable(in *instruction, i int) bool {
 	return false
 }
 
-// allocate gives registers to the values of code and returns it with spills,
-// reloads and copies added. Pinned registers are the highest ones.
+// allocate assigns registers to the values of code and returns the code with spills, reloads and
+// copies. Pinned values have the highest registers.
 func (b *block) allocate(code []*instruction, have registers) (out []*instruction) {
 	for _, in := range code {
 		if in.dst != nil {
@@ -144,17 +143,17 @@ func (b *block) allocate(code []*instruction, have registers) (out []*instructio
 	return a.out
 }
 
-// allocator goes through the code of a block. Registers that are taken when none is free are
-// those whose values are used last.
+// allocator assigns registers in one pass over the code of a block. If no register is free, it
+// spills the value with the furthest next use.
 type allocator struct {
 	*block
-	at        int                  // of the instruction
-	owner     [numClasses][]*value // of each register, or nil
-	freeSlots []int                // of the stack
+	at        int                  // index of the current instruction
+	owner     [numClasses][]*value // value in each register, or nil
+	freeSlots []int                // free stack slots
 	out       []*instruction
 }
 
-// next returns where v is used next, from instruction i on.
+// next returns the index of the next use of v, from instruction i on.
 func (v *value) next(i int) int {
 	for _, u := range v.uses {
 		if u >= i {
@@ -169,8 +168,7 @@ func (a *allocator) dies(s *value) bool { return !s.fixed && s.next(a.at+1) == m
 
 func (a *allocator) hold(v *value, r int) { v.reg, a.owner[v.class][r] = r, v }
 
-// take returns a register of a class: a free one, or else that of a value, not one of busy,
-// which it puts on the stack.
+// take returns a register of a class. If none is free, it spills a value that is not in busy.
 func (a *allocator) take(c class, busy []*value) int {
 	victim, far := -1, -1
 	for r, v := range a.owner[c] {
@@ -197,7 +195,7 @@ func (a *allocator) take(c class, busy []*value) int {
 	return victim
 }
 
-// spill stores a value on the stack.
+// spill stores a value to the stack.
 func (a *allocator) spill(v *value) {
 	if k := len(a.freeSlots); k > 0 {
 		v.slot, a.freeSlots = a.freeSlots[k-1], a.freeSlots[:k-1]
@@ -210,7 +208,7 @@ func (a *allocator) spill(v *value) {
 	a.out = append(a.out, in)
 }
 
-// reload has all sources of in be in registers.
+// reload loads spilled sources of in to registers.
 func (a *allocator) reload(in *instruction) {
 	for j, s := range in.src {
 		if s.fixed || j == in.folded || s.reg >= 0 {
@@ -231,8 +229,8 @@ func (a *allocator) reload(in *instruction) {
 	}
 }
 
-// tie chooses the source whose register the result takes, the last one that dies if any may
-// be, and copies it if it is still needed.
+// tie chooses the source whose register the result reuses: for anyTied the last source that dies.
+// It copies the source if it is still needed.
 func (a *allocator) tie(in *instruction) {
 	if in.tied == anyTied {
 		in.tied = -1
@@ -294,8 +292,8 @@ func (a *allocator) result(in *instruction) {
 	}
 }
 
-// fit pins as many constants as there are registers for and allocates. It
-// reports whether no value had to be kept on the stack.
+// fit pins as many constants as registers allow and allocates the other registers. ok reports
+// whether it spilled nothing.
 func (b *block) fit(have registers, memory bool) (code []*instruction, ok bool) {
 	for pins := min(len(b.fixed), have[vector]-2); pins >= 0; pins-- {
 		left := have
@@ -307,7 +305,7 @@ func (b *block) fit(have registers, memory bool) (code []*instruction, ok bool) 
 			}
 		}
 		if pins < b.params() {
-			break // parameters have no other place
+			break // parameters must be pinned
 		}
 		if !roomy(b.fold(memory), left) {
 			continue
@@ -320,7 +318,7 @@ func (b *block) fit(have registers, memory bool) (code []*instruction, ok bool) 
 	return code, code != nil && b.spills == 0
 }
 
-// roomy reports whether each instruction finds registers for its operands.
+// roomy reports whether there are enough registers for the operands of each instruction.
 func roomy(code []*instruction, have registers) bool {
 	for _, in := range code {
 		n := [numClasses]int{}
@@ -341,8 +339,7 @@ func roomy(code []*instruction, have registers) bool {
 	return true
 }
 
-// params returns the number of parameters among the fixed values; they come
-// first.
+// params returns the number of parameters, which are the first fixed values.
 func (b *block) params() (n int) {
 	for _, v := range b.fixed {
 		if v.bits == nil {

@@ -20,27 +20,25 @@ func (neon) native(c ir.Code) bool {
 	return false
 }
 
-// neonThree are the words of instructions with a result and two sources of
-// four lanes.
+// neonThree has the encodings of instructions with a result and two sources of four lanes.
 var neonThree = map[string]uint32{
 	"fadd": 0x4E20D400, "fsub": 0x4EA0D400, "fmul": 0x6E20DC00, "fdiv": 0x6E20FC00, "fmax": 0x4E20F400, "fmin": 0x4EA0F400,
 	"fcmeq": 0x4E20E400, "fcmge": 0x6E20E400, "fcmgt": 0x6EA0E400, "cmtst": 0x4EA08C00,
 	"cmeq": 0x6EA08C00, "cmgt": 0x4EA03400, "cmge": 0x4EA03C00, "cmhi": 0x6EA03400, "cmhs": 0x6EA03C00,
 	"smin": 0x4EA06C00, "smax": 0x4EA06400, "umin": 0x6EA06C00, "umax": 0x6EA06400, "sshl": 0x4EA04400, "ushl": 0x6EA04400,
 	"add": 0x4EA08400, "sub": 0x6EA08400, "mul": 0x4EA09C00, "fmla": 0x4E20CC00, "fmls": 0x4EA0CC00,
-	// On bits, in the notation of 16 bytes.
+	// Bitwise instructions, which have the arrangement 16b.
 	"and": 0x4E201C00, "orr": 0x4EA01C00, "eor": 0x6E201C00, "bsl": 0x6E601C00, "bit": 0x6EA01C00,
 }
 
-// neonTwo are the instructions with one source.
+// neonTwo has the encodings of instructions with one source.
 var neonTwo = map[string]uint32{
 	"fabs": 0x4EA0F800, "fneg": 0x6EA0F800, "fsqrt": 0x6EA1F800, "frintn": 0x4E218800, "frintm": 0x4E219800,
 	"frintp": 0x4EA18800, "frintz": 0x4EA19800, "scvtf": 0x4E21D800, "fcvtzs": 0x4EA1B800, "mvn": 0x6E205800,
 	"ucvtf": 0x6E21D800, "fcvtzu": 0x6EA1B800, "abs": 0x4EA0B800, "neg": 0x6EA0B800,
 }
 
-// neonShift are the shifts by a constant, and the number from which the count is subtracted or to
-// which it is added.
+// neonShift has the encodings of shifts by a constant.
 var neonShift = map[string]uint32{"shl": 0x4F005400, "sshr": 0x4F000400, "ushr": 0x6F000400}
 
 var neonBits = map[string]bool{"and": true, "orr": true, "eor": true, "bsl": true, "bit": true, "mvn": true}
@@ -198,9 +196,9 @@ func (f *neonFile) print(code []*instruction) {
 	}
 }
 
-// function writes the assembly of a kernel: a loop over several vectors, one
-// over single vectors, and for the last one to three elements that loop once
-// more, over copies on the stack.
+// function writes the assembly of a kernel: a loop over several vectors, a loop over single
+// vectors, and for a tail of one to three elements the second loop once more, on copies on the
+// stack.
 func (f *neonFile) function(k *kernel) {
 	have := registers{32, 0}
 	single := selectBody(neon{}, k.root, 1)
@@ -277,7 +275,7 @@ func (f *neonFile) function(k *kernel) {
 	f.print(singleCode)
 	advance(16)
 	fmt.Fprintf(w, "\tSUBS $4, R4, R4\n\tBGE one\n\ntail:\n\tCBNZ R7, out\n\tADDS $4, R4, R4\n\tBLE done\n")
-	// One to three are left: R7 counts them, R6 keeps dst.
+	// One to three elements are left: R7 is their number, R6 keeps dst.
 	fmt.Fprintf(w, "\tMOVD R4, R7\n\tMOVD R0, R6\n")
 	for _, i := range args {
 		buffer := fmt.Sprintf("%c-%d(SP)", "xyz"[i], 48-16*i)

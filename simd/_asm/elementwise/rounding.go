@@ -12,8 +12,7 @@ import (
 // rounds the results of longer ones, at little extra cost.
 var shortCodes = map[ir.Code]bool{ir.Add: true, ir.Sub: true, ir.Mul: true, ir.Div: true, ir.Fma: true, ir.Sqrt: true}
 
-// short reports whether k is one of shortCodes over operands, parameters and constants,
-// or over another one that is.
+// short reports whether k has one or two codes, all of shortCodes.
 func (k *kernel) short() bool {
 	list, _ := ir.Flatten(k.root)
 	codes := 0
@@ -48,12 +47,12 @@ func (l *list) rounded() {
 	}
 }
 
-// quietNaN is a table of VFIXUPIMMPS: where its second operand is NaN, the result is
-// that, made quiet; elsewhere it stays.
+// quietNaN is a table of VFIXUPIMMPS. If the second operand is NaN, the result is this NaN, made
+// quiet; otherwise the destination is unchanged.
 const quietNaN = 0x22
 
-// roundBF16 selects the rounding of the function roundBF16 in fewer instructions: a test finds the
-// last bits that are kept, and VFIXUPIMMPS handles NaN.
+// roundBF16 selects the rounding of the function roundBF16 in fewer instructions: VPTESTMD tests
+// the last bit that is kept, and VFIXUPIMMPS handles NaN.
 func (x x86) roundBF16(s *selector, v *value) *value {
 	odd := s.add(instruction{op: "VPTESTMD", dst: x.truth(), src: []*value{v, s.constant(1 << 16)}, tied: -1, folds: second})
 	r := s.plain("VPADDD", second, v, s.constant(0x7fff))
@@ -62,9 +61,9 @@ func (x x86) roundBF16(s *selector, v *value) *value {
 	return s.plain("VANDPS", second, r, s.constant(0xffff0000))
 }
 
-// roundBF16 returns the code of a rounding to bfloat16 by arithmetic on the bits of x:
-// half a unit less one, and the last bit that stays, carry into what stays. NaN is made
-// quiet instead, as the bits that are cut off may be all there are.
+// roundBF16 returns the code of a rounding to bfloat16 by arithmetic on the bits of x: it adds half
+// a unit minus one, plus the last kept bit, which carries into the kept bits (round half to even).
+// NaN is made quiet instead, because all its set mantissa bits may be cut off.
 func roundBF16(x *ir.Node) *ir.Node {
 	word := func(v uint32) *ir.Node { return ir.NewConst(float64(v), ir.U32) }
 	bits := ir.NewBitcast(x, ir.U32)

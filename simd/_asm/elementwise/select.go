@@ -16,16 +16,16 @@ type selector struct {
 	params map[int]*value
 	copy   int
 	done   map[*ir.Node]*value
-	// saturates: conversions from floats to integers saturate and give 0 for NaN, as the
-	// kernel's own must. Those in the expansions of codes have small operands only.
+	// saturates means that conversions from floats to integers saturate and return 0 for NaN.
+	// Conversions in the expansions of codes do not need it, because their operands are small.
 	saturates bool
 }
 
-// isa has the differences between the instruction sets.
+// isa abstracts an instruction set.
 type isa interface {
-	// native reports the codes that need no expansion.
+	// native reports whether a code needs no expansion.
 	native(ir.Code) bool
-	// emit selects instructions for n and gets its operands from s.
+	// emit selects instructions for n. It gets the operands from s.
 	emit(s *selector, n *ir.Node) *value
 	// load and store move operands and results.
 	load(s *selector, n *ir.Node) *value
@@ -93,7 +93,7 @@ func hasConvert(root *ir.Node) bool {
 	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code == ir.Convert })
 }
 
-// value returns the register of n, selecting its code if that is not done.
+// value returns the value of n. It selects the code of n on the first call.
 func (s *selector) value(n *ir.Node) *value {
 	if v, ok := s.done[n]; ok {
 		return v
@@ -126,7 +126,7 @@ func constBits(n *ir.Node) uint32 {
 	return uint32(int64(n.Value))
 }
 
-// constant returns a fixed value: one word for all lanes, or a table of all.
+// constant returns a constant: one word for all lanes, or a table with a word for each lane.
 func (s *selector) constant(bits ...uint32) *value {
 	key := make([]byte, 0, 4*len(bits))
 	for _, w := range bits {
@@ -157,7 +157,7 @@ func (s *selector) plain(op string, folds []int, src ...*value) *value {
 	return s.add(instruction{op: op, src: src, tied: -1, folds: folds})
 }
 
-// commuting appends an instruction with exchangeable first two operands.
+// commuting appends an instruction whose first two operands commute.
 func (s *selector) commuting(op string, folds []int, src ...*value) *value {
 	return s.add(instruction{op: op, src: src, tied: -1, folds: folds, commutes: true})
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Functions by table, on AVX-512: 32 intervals, each with a polynomial whose coefficients a
-// permutation finds in registers. Of z = origin + slope·t, in [1, 16), the two low bits of the
-// exponent and the three high bits of the mantissa number the interval: the intervals are narrow
-// for small z, and their width doubles three times.
+// Functions by table, on AVX-512. There are 32 intervals, each with a polynomial; a permutation
+// selects its coefficients from registers. The index of the interval is the two low bits of the
+// exponent and the three high bits of the mantissa of z = origin + slope·t, which is in [1, 16). So
+// the intervals are narrow for small z, and their width doubles three times.
 
 type table struct {
 	f             func(float64) float64
@@ -19,18 +19,18 @@ type table struct {
 	odd           bool // f(t)/t is smooth at 0, where the accuracy is relative
 }
 
-// rising returns a table with its narrow intervals at 0.
+// rising returns a table with the narrow intervals at 0.
 func rising(f func(float64) float64, limit float64, degree int, odd bool) table {
 	return table{f, limit, 1, float64(float32(14.9 / limit)), degree, odd}
 }
 
-// falling returns a table with its narrow intervals at the limit.
+// falling returns a table with the narrow intervals at the limit.
 func falling(f func(float64) float64, limit float64, degree int) table {
 	s := float64(float32(14.9 / limit))
 	return table{f, limit, float64(float32(1.01 + s*limit)), -s, degree, false}
 }
 
-// normTail returns the share of a normal distribution beyond t.
+// normTail returns the upper tail probability of the normal distribution at t.
 func normTail(t float64) float64 { return 0.5 * math.Erfc(t/math.Sqrt2) }
 
 // The functions: tanh and erf of |x|, which are 1 from the limit on; the tail
@@ -42,11 +42,11 @@ var (
 	tailTable = rising(func(t float64) float64 { return normTail(t) * math.Exp(t*t/2) }, 14.5, 4, false)
 )
 
-// nearLimit is how far nearTable goes.
+// nearLimit is the limit of nearTable.
 const nearLimit = 5.5
 
-// words returns the middle of each interval and the coefficients there, the
-// constant term first.
+// words returns the midpoint of each interval and the coefficients of its polynomial, the constant
+// term first.
 func (f table) words() (middle []uint32, coefficients [][]uint32) {
 	coefficients = make([][]uint32, f.degree+1)
 	for i := range 32 {
@@ -128,22 +128,21 @@ func (x x86) look(s *selector, f table, t *value) *value {
 	return y
 }
 
-// magnitude selects code for the lesser of |x| and limit; NaN stays.
+// magnitude selects code for min(|x|, limit); NaN stays NaN.
 func (x x86) magnitude(s *selector, v *value, limit float64) *value {
 	a := s.plain("VANDPS", second, v, s.constant(signBit-1))
 	return s.plain("VMINPS", nil, s.float(limit), a)
 }
 
-// odd selects code for an odd function that f tells for positive arguments.
+// odd selects code for an odd function; f is its table for positive arguments.
 func (x x86) odd(s *selector, n *ir.Node, f table) *value {
 	arg := s.value(n.Args[0])
 	y := x.look(s, f, x.magnitude(s, arg, f.limit))
 	return s.add(instruction{op: "VPTERNLOGD", src: []*value{y, arg, s.constant(signBit)}, tied: 0, folds: []int{2}, imm: 0xD8})
 }
 
-// normCDF selects code for the normal distribution function: with q its tail
-// beyond |x|, it is q for negative x and 1-q for positive. See ir.Lower for
-// the exponential.
+// normCDF selects code for the normal distribution function: if q is the tail at |x|, the result is
+// q for negative x and 1-q for positive x. See ir.Lower for the exponential.
 func (x x86) normCDF(s *selector, n *ir.Node) *value {
 	arg := s.value(n.Args[0])
 	var q *value

@@ -6,13 +6,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// x86 writes AVX-512 if wide, else AVX2 with FMA.
+// x86 writes AVX-512 if wide is set, otherwise AVX2 with FMA.
 type x86 struct {
 	wide bool
 	near bool // no operand of a normal distribution function is below -nearLimit
 	// stream kernels use non-temporal stores. The caller must order the stores with a fence.
 	stream bool
-	// ahead: the kernel gets its operand in blocks that have been read before.
+	// ahead kernels process blocks that the caller has already read, and prefetch the next block.
 	ahead bool
 }
 
@@ -31,8 +31,8 @@ func (x x86) lanes() int {
 	return 8
 }
 
-// registers: K0 means no mask, K1 is the mask of the tail. In the tail of
-// AVX2 the mask is the last vector register.
+// registers returns the available registers. K0 means no mask, and K1 is the mask of the tail; on
+// AVX2, the mask of the tail is the last vector register.
 func (x x86) registers(tail bool) registers {
 	switch {
 	case x.wide:
@@ -135,9 +135,8 @@ func (x x86) emit(s *selector, n *ir.Node) *value {
 	return nil
 }
 
-// extreme selects a minimum or maximum that is NaN if either operand is. The
-// instruction returns its second operand where one is NaN: a constant must be
-// the first.
+// extreme selects a minimum or maximum that is NaN if either operand is. The instruction returns
+// its second operand if either is NaN, so a constant must be the first operand.
 func (x x86) extreme(s *selector, n *ir.Node) *value {
 	op, a, b := x86Float[n.Code], n.Args[0], n.Args[1]
 	if fixedNode(b) {
@@ -161,7 +160,7 @@ func (x x86) truth() *value {
 	return &value{class: vector}
 }
 
-// blend returns a where m holds, else b.
+// blend returns a in lanes where m holds, otherwise b.
 func (x x86) blend(s *selector, m, a, b *value) *value {
 	if x.wide {
 		if b.fixed && b.bits != nil && len(b.bits) == 1 && b.bits[0] == 0 {

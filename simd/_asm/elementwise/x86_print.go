@@ -16,7 +16,7 @@ type x86File struct {
 	pool  pool
 }
 
-// pool is the constants of a file, each once.
+// pool collects the distinct constants of a file.
 type pool struct {
 	words []uint32
 	at    map[string]int
@@ -44,9 +44,8 @@ func (p *pool) offset(bits []uint32) int {
 	return o
 }
 
-// copies chooses how many vectors one iteration works on: enough independent
-// work to fill the waiting times of short bodies; long ones overlap by
-// themselves, iteration with iteration.
+// copies returns the number of vectors in an iteration. Short bodies need several vectors to hide
+// the latency; the processor overlaps iterations of long bodies by itself.
 func copies(instructions int) int {
 	switch {
 	case instructions <= 8:
@@ -76,8 +75,8 @@ func (f *x86File) function(k *kernel, variant string) {
 	step := u * f.lanes()
 	fmt.Fprintf(w, "\tXORQ AX, AX\n")
 	if f.stream {
-		// The elements before the first whole vector of dst go through the
-		// masked part: BX of them, and R11 after those.
+		// The masked part processes the head, before the first aligned vector of dst: BX elements.
+		// R11 elements follow.
 		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
 		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
 	}
@@ -97,8 +96,8 @@ func (f *x86File) function(k *kernel, variant string) {
 	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
 }
 
-// widest returns the body of a loop with u copies, or with as many as leave no value on the
-// stack, and its code.
+// widest returns the body of a loop and its code. It has u copies, or fewer if u copies would
+// spill.
 func (f *x86File) widest(k *kernel, u int) (body *block, code []*instruction, copies int) {
 	for {
 		body = selectBody(f.x86, k.root, u)
@@ -110,8 +109,8 @@ func (f *x86File) widest(k *kernel, u int) (body *block, code []*instruction, co
 	}
 }
 
-// allocateTail allocates the registers of the tail, which has the same constants in the same
-// registers as the body, so that they are loaded once. It returns the register of the mask.
+// allocateTail allocates the registers of the tail and returns the register of the mask. The tail
+// has its constants in the same registers as the body, so that they are loaded only once.
 func (f *x86File) allocateTail(body, tail *block) (code []*instruction, maskReg int) {
 	pins := map[string]int{}
 	for _, v := range body.fixed {
@@ -141,7 +140,7 @@ func (f *x86File) allocateTail(body, tail *block) (code []*instruction, maskReg 
 	return tail.allocate(tail.fold(true), have), maskReg
 }
 
-// begin writes the head of a function, which loads its arguments and what is pinned.
+// begin writes the beginning of a function, which loads the arguments and the pinned values.
 func (f *x86File) begin(k *kernel, body *block, name string, frame int) {
 	w := &f.text
 	nosplit := "NOSPLIT"
@@ -198,7 +197,7 @@ func (f *x86File) reg(c class, r int) string {
 	return fmt.Sprintf("Y%d", r)
 }
 
-// half returns the name of the lower half of vector register r.
+// half returns the name of the lower half of vector register r (X or Y).
 func (f *x86File) half(r int) string {
 	if f.wide {
 		return fmt.Sprintf("Y%d", r)
@@ -243,15 +242,16 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 		default:
 			form, ok := x86Forms[in.op]
 			if !ok {
-				form = "b, a, r" // KANDNW too: not first and second
+				form = "b, a, r" // also KANDNW, which computes ^first & second
 			}
 			f.line(in, strings.TrimSuffix(in.op, ".merge"), strings.Split(form, ", ")...)
 		}
 	}
 }
 
-// x86Forms are the operands of instructions in the order of the assembler: the sources a, b
-// and c, the result r, the number i, and the lower halves of a and r, A and R. Others are b, a, r.
+// x86Forms has the operands of instructions in the order of the assembler. a, b and c are the
+// sources, r is the result, i the immediate, and A and R are the lower halves of a and r.
+// Instructions that are not listed have the operands b, a, r.
 var x86Forms = map[string]string{
 	"VSQRTPS": "a, r", "VGETEXPPS": "a, r", "VCVTDQ2PS": "a, r", "VCVTTPS2DQ": "a, r",
 	"VCVTUDQ2PS": "a, r", "VCVTTPS2UDQ": "a, r", "VPABSD": "a, r", "KNOTW": "a, r",
@@ -262,13 +262,13 @@ var x86Forms = map[string]string{
 	"VBLENDMPS": "b, c, a, r", // m, a, b
 	"VBLENDVPS": "a, b, c, r",
 	"VMOVAPS.Z": "b, a, r", // m, a
-	// y, a, m: a - y, or a + y, where m holds, else y
+	// y, a, m: a - y (or a + y) in lanes where m holds, otherwise y
 	"VSUBPS.merge": "a, b, c, r", "VPADDD.merge": "a, b, c, r",
 	"VPTERNLOGD": "i, c, b, r", "VFIXUPIMMPS": "i, c, b, r",
 	"VPERMI2PS": "c, b, r", // index, low, high
 }
 
-// line writes an instruction with operands as x86Forms names them, or as they are.
+// line writes an instruction. It replaces the operand names of x86Forms, and writes other operands unchanged.
 func (f *x86File) line(in *instruction, op string, operands ...string) {
 	suffix := ""
 	source := func(i int) string {
@@ -298,7 +298,7 @@ func (f *x86File) line(in *instruction, op string, operands ...string) {
 	fmt.Fprintf(&f.text, "\t%s%s %s\n", op, suffix, strings.Join(operands, ", "))
 }
 
-// address returns where a load or store finds its vector.
+// address returns the memory operand of a load or store.
 func (f *x86File) address(in *instruction) string {
 	return fmt.Sprintf("%d(%s)(AX*4)", 4*f.lanes()*in.copy, x86Pointers[in.mem])
 }
@@ -306,10 +306,8 @@ func (f *x86File) address(in *instruction) string {
 func (f *x86File) load(in *instruction, maskReg int) {
 	whole := maskReg == loopPart
 	if (f.ahead || f.stream) && whole {
-		// The next block, which may be looked at as a whole before
-		// this code sees it; and kernels that write around the caches
-		// read from memory, across the pages at which processors stop
-		// fetching by themselves.
+		// Prefetch the next block. The caller may read the whole block before this code does.
+		// Stream kernels read from memory across page boundaries, where hardware prefetchers stop.
 		fmt.Fprintf(&f.text, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
 	}
 	switch {
@@ -336,8 +334,9 @@ func (f *x86File) store(in *instruction, maskReg int) {
 	}
 }
 
-// storePart stores the first BX elements of a vector with AVX2, piece by piece, as masked stores take some processors
-// twenty cycles. The mask has been used: its register holds what is left.
+// storePart stores the first BX elements of a vector with AVX2 in pieces, because a masked store
+// takes twenty cycles on some processors. The mask is no longer needed, so its register holds the
+// remaining elements.
 func (f *x86File) storePart(in *instruction, maskReg int) {
 	w, rest := &f.text, f.half(maskReg)
 	fmt.Fprintf(w, "\tCMPQ BX, $%d\n\tJGE  whole\n\tLEAQ %s, R9\n", f.lanes(), f.address(in))
@@ -350,8 +349,8 @@ func (f *x86File) storePart(in *instruction, maskReg int) {
 	fmt.Fprintf(w, "\nstored:\n")
 }
 
-// multiplyAdd writes a*b + c: its order of operands tells where the result is, and which may
-// be memory.
+// multiplyAdd writes a*b + c. The form of the instruction depends on the source that the result
+// overwrites and on the source in memory.
 func (f *x86File) multiplyAdd(in *instruction) {
 	a, b := "a", "b"
 	if in.tied == 2 { // result in c
@@ -440,8 +439,8 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 	return b.Bytes(), gofmt(g.Bytes())
 }
 
-// fence writes the instruction that orders what stream kernels wrote. It is
-// the same on both levels.
+// fence writes the instruction that orders the stores of stream kernels. It is the same on both
+// levels.
 func (f *x86File) fence() {
 	if f.wide {
 		return

@@ -7,11 +7,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// correlateWide is how many vectors the kernel computes side by side.
+// correlateWide is the number of vectors that the kernel computes side by side.
 const correlateWide = 8
 
-// correlate writes the kernel of one row of a convolution with few channels:
-// every weight scales a row of pixels that lies somewhere, and they add up.
+// correlate writes the kernel of one row of a convolution with few channels: it adds rows of
+// pixels, each at its own address and scaled by a weight.
 func (g *gen) correlate() {
 	g.function("convRow"+g.upper(),
 		"func(y, x *float32, offsets *int, weights *float32, start float32, taps, n int)",
@@ -130,8 +130,8 @@ func (g *gen) gather() {
 	g.RET()
 }
 
-// correlatePair writes the kernel of two rows of a convolution, one above the
-// other: most pixels take part in both and are loaded once for them.
+// correlatePair writes the kernel of two rows of a convolution, one above the other: most pixels
+// contribute to both rows and are loaded once.
 func (g *gen) correlatePair() {
 	g.function("convPair"+g.upper(),
 		"func(y, x *float32, ys int, offsets *int, weights *float32, start float32, outer, inner, n int)",
@@ -171,10 +171,10 @@ func (g *gen) correlatePair() {
 	g.RET()
 }
 
-// pairPart is what the parts of correlatePair share.
+// pairPart holds the values that the parts of correlatePair share.
 type pairPart struct {
 	*gen
-	stride                     int // registers from the sums of one row to those of the other
+	stride                     int // distance between the sums of the two rows, in registers
 	y, x, ys                   reg.GPVirtual
 	offsets, weights, taps, at reg.GPVirtual
 	start, pixels              reg.Register
@@ -183,8 +183,8 @@ type pairPart struct {
 
 func (p *pairPart) acc(row, v int) reg.Register { return p.vector(row*p.stride + v) }
 
-// columns computes wide vectors of both rows, from taps that are of the upper row, of both,
-// and of the lower one.
+// columns computes wide vectors of both rows, from the taps of the upper row only, of both rows,
+// and of the lower row only.
 func (p *pairPart) columns(wide int, mask reg.Register) {
 	for v := 0; v < wide; v++ {
 		p.VMOVAPS(p.start, p.acc(0, v))
@@ -210,7 +210,7 @@ func (p *pairPart) columns(wide int, mask reg.Register) {
 	}
 }
 
-// addTaps adds the products of as many taps as the parameter count says to the rows.
+// addTaps adds the products of some taps to the rows. count is the parameter with the number of taps.
 func (p *pairPart) addTaps(count string, rows []int, wide int, mask reg.Register) {
 	loop, done := p.label("taps"), p.label("done")
 	p.Load(p.Param(count), p.taps)

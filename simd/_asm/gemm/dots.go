@@ -7,9 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// dots writes the kernel that multiplies many rows by q others, all contiguous
-// along k, for a q too small for panels. Vectors run along k and every element
-// of the result has an accumulator that is summed up in the end.
+// dots writes the kernel that multiplies many rows by q others, all contiguous along k, for a q too
+// small for panels. Vectors run along k, and every element of the result has an accumulator whose
+// lanes are added at the end.
 func (g *gen) dots(q int) {
 	g.function(fmt.Sprintf("gemmDots%d%s", q, g.upper()),
 		"func(s, p, c *float32, ss, cr, cq, k, rows int)",
@@ -50,11 +50,11 @@ func (g *gen) dotsGroup(rows, q int) {
 	d.store()
 }
 
-// dotsPart is what the parts of dotsGroup share.
+// dotsPart holds the values that the parts of dotsGroup share.
 type dotsPart struct {
 	*gen
 	q    int
-	used int // registers
+	used int // number of registers in use
 	acc  [][]reg.Register
 	sAt  func(i, disp int) Mem
 	p    reg.GPVirtual
@@ -67,7 +67,7 @@ func (d *dotsPart) fresh() reg.Register {
 	return d.vector(d.used - 1)
 }
 
-// multiply adds the products along k, the last ones masked.
+// multiply adds the products along k, with a masked tail.
 func (d *dotsPart) multiply() {
 	s, p, ss, k := d.GP64(), d.GP64(), d.GP64(), d.GP64()
 	d.Load(d.Param("s"), s)

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa has the differences between the two instruction sets.
+// isa abstracts the two instruction sets.
 type isa interface {
 	upper() string             // the ending of the function names
 	lower() string             // the part of the file name
@@ -15,26 +15,25 @@ type isa interface {
 	vector(i int) reg.Register // register i
 	registers() int
 
-	// tailMask makes the mask of the first n lanes, 0 < n <= lanes. Masked
-	// loads give zeros elsewhere and never fault there. Where a mask is a
-	// vector it is put in register number spare.
+	// tailMask makes the mask of the first n lanes, 0 < n <= lanes. Masked loads return zeros in
+	// the other lanes and never fault there. If a mask is a vector, it is in register number spare.
 	tailMask(g *gen, n reg.Register, spare int) reg.Register
 	loadMasked(g *gen, m Mem, mask, v reg.Register)
 	storeMasked(g *gen, v, mask reg.Register, m Mem)
 	zero(g *gen, v reg.Register)
 
-	// braids reports whether there are kernels for a braided A, and broadcasts whether
-	// they multiply by row i of it without loading it first.
+	// braids reports whether there are kernels for a braided A. broadcasts reports whether they
+	// multiply by row i of A with a broadcast memory operand.
 	braids() bool
 	broadcasts(i int) bool
 
 	rowsShape(mr int) (k, wide int) // of rowsChunk: rows of B, vectors of columns
 	pairWide() int                  // vectors of each row that correlatePair computes
-	dotsMost() int                  // most q of dots
-	dotsRows(q int) int             // rows that dots takes at once
+	dotsMost() int                  // largest q of dots
+	dotsRows(q int) int             // rows that dots multiplies at once
 
-	// shuffle transposes the square matrix in the first registers and returns
-	// where its rows are then.
+	// shuffle transposes the square matrix in the first registers and returns the registers of the
+	// transposed rows.
 	shuffle(g *gen) []reg.Register
 }
 
@@ -120,8 +119,8 @@ func (v avx512) shuffle(g *gen) []reg.Register {
 			g.VSHUFF32X4(U8(odd), r(i+pass.pair), r(i), v.vector(pass.to+i+pass.pair))
 		}
 	}
-	// Lanes that went to the odd registers of the first pass are the odd ones
-	// of the columns, of the second pass the upper ones.
+	// The first pass moves odd columns to odd registers, the second pass moves upper columns to
+	// upper registers.
 	var out []reg.Register
 	for c := 0; c < 16; c++ {
 		l, q := c/4, c%4
@@ -155,8 +154,8 @@ func (v avx2) shuffle(g *gen) []reg.Register {
 	return out
 }
 
-// unpack transposes the 4×4 blocks within 128-bit lanes of the registers from
-// here on, by way of as many others from there on.
+// unpack transposes the 4×4 blocks in the 128-bit lanes of the registers from here on. It uses the
+// same number of registers from there on as temporaries.
 func (g *gen) unpack(here, there int) {
 	n := g.lanes()
 	a := func(i int) reg.Register { return g.vector(here + i) }

@@ -62,13 +62,13 @@ func check(err error) {
 	}
 }
 
-// gen is a build context that knows the instruction set it writes for.
+// gen is a build context for an instruction set.
 type gen struct {
 	*build.Context
 	isa
 	labels int
 
-	share, owed, ahead operand.Mem // of the hints of tiles
+	share, owed, ahead operand.Mem // used by hints
 }
 
 // function begins a function whose pointer arguments do not escape.

@@ -9,16 +9,16 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// The NEON kernels. avo knows no arm64, and Go's assembler lacks the
-// multiplication by one lane of a vector, which is written as a word.
+// The NEON kernels. avo does not support arm64, and Go's assembler lacks the multiplication by one
+// lane of a vector, so the generator writes this instruction as a word.
 
 const (
 	neonRows    = 7                       // 21 accumulators, 7 vectors of A, 3 of B: 31 of 32 registers
 	neonVectors = 3                       // of a tile
-	neonLanes   = 4                       // of a vector, and steps of k in one pass
+	neonLanes   = 4                       // lanes of a vector, and steps of k in one pass
 	neonCols    = neonVectors * neonLanes // of a tile
-	neonWide    = 4                       // vectors that the rows kernel computes side by side
-	neonDots    = 4                       // rows that the dots kernel takes at once
+	neonWide    = 4                       // vectors that fewRows computes side by side
+	neonDots    = 4                       // rows that dots multiplies at once
 	neonA       = 21                      // first register of A
 	neonB       = 28                      // first register of B
 )
@@ -48,7 +48,7 @@ func (g *neon) fmla(vd, vn, vm int) { g.op("VFMLA V%d.S4, V%d.S4, V%d.S4", vm, v
 
 func (g *neon) zero(v int) { g.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v) }
 
-// ones fills a register with 1: a product with it adds.
+// ones fills a register with 1. A multiply-add with it is an addition.
 func (g *neon) ones(v int) {
 	g.op("MOVD $0x3f800000, R16")
 	g.op("VDUP R16, V%d.S4", v)
@@ -176,8 +176,8 @@ func (g *neon) multiplyTile(mr int) {
 	g.printf("%s:", store)
 }
 
-// storeTile stores the sums of a whole panel, or adds them to C, and goes on to the next panel.
-// It returns the label of what is to store the last one.
+// storeTile stores the sums of a whole panel, or adds them to C, and goes on to the next panel. It
+// returns the label of the code that stores the last panel.
 func (g *neon) storeTile(mr int, panel string) (part string) {
 	part, plain := g.label("part"), g.label("plain")
 	g.op("MOVD R21, R12")
@@ -206,7 +206,7 @@ func (g *neon) storeTile(mr int, panel string) (part string) {
 	return part
 }
 
-// storePart stores what the last panel has by way of the stack, element after element.
+// storePart stores the last, partial panel through the stack, element by element.
 func (g *neon) storePart(mr int, part string) {
 	g.printf("%s:", part)
 	for i := range mr {
@@ -260,7 +260,7 @@ func (g *neon) fewRows() {
 				g.op("ADD R9, R%d, R%d", 1+p, 2+p)
 			}
 		}
-		g.op("ADD R9, R%d, R1", 1+kk) // the row after the chunk
+		g.op("ADD R9, R%d, R1", 1+kk) // one row after the chunk
 		g.op("MOVD c+16(FP), R12")
 		g.op("MOVD n+56(FP), R10")
 		for _, wide := range []int{neonWide, 1} {
@@ -302,7 +302,7 @@ func (g *neon) fewRows() {
 	g.op("RET")
 }
 
-// faddp writes the sums of neighbours in vn, then of those in vm, to vd.
+// faddp writes the sums of adjacent lanes of vn, and then of vm, to vd.
 func (g *neon) faddp(vd, vn, vm int) {
 	g.op("WORD $0x%08X // faddp v%d.4s, v%d.4s, v%d.4s", 0x6E20D400|vm<<16|vn<<5|vd, vd, vn, vm)
 }
@@ -334,7 +334,7 @@ func (g *neon) dots() {
 			g.zero(2*r + 1)
 		}
 		g.op("ADD R9, R%d, R0", 1+rows)
-		// Two accumulators a row, as one would wait for itself.
+		// Two accumulators for each row hide the latency of the multiply-add.
 		loop, half, rest, last, sum := g.label("loop"), g.label("half"), g.label("rest"), g.label("last"), g.label("sum")
 		g.op("SUBS $%d, R11", 2*neonLanes)
 		g.op("BLT %s", half)

@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// rowsAtOnce is how many rows of B are read side by side: streams that the
-// processor recognises and reads ahead.
+// rowsAtOnce is the number of rows of B that are read side by side, as streams that the hardware
+// prefetcher recognises.
 const rowsAtOnce = 4
 
 // copyPanels writes the kernel that copies rows of B to panels as wide as a tile. It copies row by

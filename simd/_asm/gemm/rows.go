@@ -44,8 +44,8 @@ func (g *gen) rowAddresses(first, stride reg.GPVirtual, n int) (at func(i, disp 
 	return at, advance
 }
 
-// rowBases returns the rows, as few as possible and 0 first, from which all n
-// are 0, 1, 2, 4 or 8 rows away.
+// rowBases returns the smallest set of rows, 0 first, such that each of the n rows is 0, 1, 2, 4 or
+// 8 rows after one of them.
 func rowBases(n int) []int {
 	var best []int
 	for set := uint(1); set < 1<<n; set += 2 {
@@ -64,7 +64,7 @@ func rowBases(n int) []int {
 	return best
 }
 
-// mostRows is the most rows that fewRows is written for.
+// mostRows is the largest mr of fewRows.
 const mostRows = 4
 
 // fewRows writes the kernel that adds the product of mr rows to C, for an mr too small for tiles:
@@ -96,7 +96,7 @@ func (g *gen) fewRows(mr int) {
 	g.RET()
 }
 
-// rowsChunk writes the walk along kk rows of B.
+// rowsChunk writes the loop along kk rows of B.
 func (g *gen) rowsChunk(mr, kk, wide int) {
 	c := &rowsPart{gen: g, mr: mr, kk: kk}
 	a, as := g.GP64(), g.GP64()
@@ -116,11 +116,11 @@ func (g *gen) rowsChunk(mr, kk, wide int) {
 	c.columns(wide)
 }
 
-// rowsPart is what the parts of rowsChunk share.
+// rowsPart holds the values that the parts of rowsChunk share.
 type rowsPart struct {
 	*gen
 	mr, kk   int
-	used     int // registers
+	used     int // number of registers in use
 	av       [][]reg.Register
 	bAt, cAt func(i, disp int) Mem
 }
@@ -130,7 +130,8 @@ func (c *rowsPart) fresh() reg.Register {
 	return c.vector(c.used - 1)
 }
 
-// columns goes along the columns, wide vectors of them at a time, then one, and then a part of one.
+// columns writes loops along the columns: over wide vectors at a time, then over single vectors,
+// then a masked tail.
 func (c *rowsPart) columns(wide int) {
 	b, bs, to, cs, n := c.GP64(), c.GP64(), c.GP64(), c.GP64(), c.GP64()
 	c.Load(c.Param("b"), b)

@@ -11,7 +11,7 @@ import (
 // accumulators, two vectors of B and one of A fill the register file.
 const vectors = 2
 
-// unroll is how many steps of k one pass of the loop takes.
+// unroll is the number of steps of k in one pass of the loop.
 const unroll = 4
 
 // line is the size of a cache line in bytes.
@@ -22,17 +22,16 @@ const line = 64
 // because rows that are a power of two apart evict each other from the first-level cache.
 const ahead = 8
 
-// earlyRows is how many steps of k before its use a row of B is asked for that
-// comes from outside the caches: a multiple of 8.
+// earlyRows is the prefetch distance, in steps of k, of rows of B that are not in the caches: a
+// multiple of 8.
 const earlyRows = 24
 
-// tile writes the kernel for mr rows: it walks over panels of B that are two
-// vectors wide and leaves the last, narrower one to masked bodies.
+// tile writes the kernel for mr rows. It loops over panels of B that are two vectors wide; masked
+// bodies process the last, narrower panel.
 //
-// The elements of A are broadcast to a register of their own rather than in
-// each multiplication: as operands they would be loads as many as
-// multiplications, and the load ports are as few as the multipliers. For the
-// mean of both see tileBraid.
+// The elements of A are broadcast to a register, and not by a memory operand of each
+// multiplication: then every multiplication would be a load too, and processors have no more load
+// ports than multipliers. tileBraid combines both ways.
 func (g *gen) tile(mr int) {
 	g.function(fmt.Sprintf("gemmTile%d%s", mr, g.upper()),
 		"func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)",
@@ -44,7 +43,7 @@ func (g *gen) tile(mr int) {
 type tileKind struct {
 	packing  bool // copies B to panels
 	streamed bool // writes C past the caches
-	braided  bool // the elements of a column of A lie side by side
+	braided  bool // the elements of a column of A are adjacent
 }
 
 // tilePack writes the kernel of the tallest tile that also packs B: it stores the loaded rows
@@ -116,8 +115,8 @@ func (g *gen) panels(mr int, kind tileKind) {
 	g.RET()
 }
 
-// slot is the memory of a parameter: it is the kernel's own while it runs, and
-// what changes once a panel lives there and leaves the registers to pointers.
+// slot returns the memory of a parameter. The kernel may overwrite it, and keeps values there that
+// change once for each panel, to leave the registers to pointers.
 func (g *gen) slot(param string) Mem {
 	b, err := g.Param(param).Resolve()
 	check(err)
@@ -130,7 +129,7 @@ func (g *gen) advance(param, by string) {
 	g.ADDQ(step, g.slot(param))
 }
 
-// nextBias moves bias on unless it is nil.
+// nextBias advances bias unless it is nil.
 func (g *gen) nextBias(bytes int) {
 	skip := g.label("nobias")
 	g.CMPQ(g.slot("bias"), I8(0))
@@ -150,26 +149,26 @@ func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
 	p.store()
 }
 
-// tilePanel is what the parts of panel share.
+// tilePanel holds the values that the parts of panel share.
 type tilePanel struct {
 	*gen
 	mr, vecs int
 	mask     reg.Register
 	kind     tileKind
 
-	at            func(i, kk int) Mem // row i of A, kk steps on
-	advance       func(steps int)     // along A
+	at            func(i, kk int) Mem // the element of row i of A at step kk
+	advance       func(steps int)     // advances the pointers along A
 	acc           [][]reg.Register
 	b, bs, c, cs  reg.GPVirtual
-	packed, early reg.GPVirtual // if B is packed: where to, and a row to be read later
+	packed, early reg.GPVirtual // if the kernel packs B: the destination, and a row to prefetch
 	bv            []reg.Register
 	av            reg.Register
-	write         string // label of where the product is stored
+	write         string // label of the code that stores the product
 }
 
 func (p *tilePanel) vecBytes() int { return 4 * p.lanes() }
 
-// masked reports whether vector v of a row is a part of one.
+// masked reports whether vector v of a row is a masked tail.
 func (p *tilePanel) masked(v int) bool { return p.mask != nil && v == p.vecs-1 }
 
 func (p *tilePanel) load(m Mem, v int, to reg.Register) {
@@ -180,7 +179,7 @@ func (p *tilePanel) load(m Mem, v int, to reg.Register) {
 	}
 }
 
-// pointA finds the rows of A.
+// pointA computes the addresses of the rows of A.
 func (p *tilePanel) pointA() {
 	a := p.GP64()
 	p.Load(p.Param("a"), a)
@@ -270,7 +269,7 @@ func (p *tilePanel) multiply() {
 	}
 }
 
-// pointB finds B, and returns the number of terms.
+// pointB computes the address of B and returns the number of terms.
 func (p *tilePanel) pointB() (k reg.GPVirtual) {
 	p.b, p.bs, p.c, p.cs, k = p.GP64(), p.GP64(), p.GP64(), p.GP64(), p.GP64()
 	p.Load(p.Param("b"), p.b)
@@ -278,7 +277,7 @@ func (p *tilePanel) pointB() (k reg.GPVirtual) {
 	return k
 }
 
-// pointPacked finds the memory for the packed B, and the row that is to be read earlyRows later.
+// pointPacked computes the address of the packed B, and of the row that is read earlyRows steps later.
 func (p *tilePanel) pointPacked() {
 	p.packed, p.early = p.GP64(), p.GP64()
 	p.Load(p.Param("packed"), p.packed)
@@ -288,7 +287,7 @@ func (p *tilePanel) pointPacked() {
 	}
 }
 
-// unrolled writes step kk of a pass of the loop, and asks for a row of B to come.
+// unrolled writes step kk of a pass of the loop, and prefetches a row of B.
 func (p *tilePanel) unrolled(kk int) {
 	row := Mem{Base: p.b}
 	if kk%2 == 1 {
@@ -312,7 +311,7 @@ func (p *tilePanel) unrolled(kk int) {
 	}
 }
 
-// step adds the products of a row of B and of what is kk steps on in A.
+// step adds the products of a row of B and the column of A at step kk.
 func (p *tilePanel) step(kk int, row Mem) {
 	for v := range p.bv {
 		m := row
@@ -336,7 +335,7 @@ func (p *tilePanel) step(kk int, row Mem) {
 	}
 }
 
-// addC adds what C holds if the parameter add says so.
+// addC adds the old contents of C if the parameter add is set.
 func (p *tilePanel) addC() {
 	p.write = p.label("write")
 	p.Load(p.Param("c"), p.c)
@@ -436,8 +435,8 @@ func (g *gen) hints(mr, width int, b reg.GPVirtual, ofC bool) func() {
 	}
 }
 
-// shares finds out how many pieces of each row of the next tile, as wide as a panel,
-// a panel asks for: as many as make the tile whole after the last panel.
+// shares computes the number of pieces (of the width of a panel) of each row of the next tile that
+// a panel prefetches, so that the whole tile is prefetched after the last panel.
 func (g *gen) shares() {
 	g.share, g.owed, g.ahead = g.AllocLocal(8), g.AllocLocal(8), g.AllocLocal(8)
 	n := g.GP64()

@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose writes the kernel that transposes up to as many rows as a vector has lanes, block after
-// block of as many columns. Missing rows are neither read nor stored.
+// transpose writes the kernel that transposes up to one vector's number of rows, in square blocks
+// of columns. It neither reads nor stores missing rows.
 func (g *gen) transpose() {
 	g.function("gemmTranspose"+g.upper(),
 		"func(dst, src *float32, ds, ss, rows, cols int)",
@@ -85,7 +85,7 @@ func (g *gen) transpose() {
 		}
 	}
 	g.CMPQ(rows, I32(lanes))
-	g.JGE(LabelRef(full)) // some processors take ten times as long for a store under a mask
+	g.JGE(LabelRef(full)) // masked stores take ten times as long on some processors
 	mask = g.tailMask(g, rows, 0)
 	store(func(v reg.Register, m Mem) { g.storeMasked(g, v, mask, m) })
 	g.JMP(LabelRef(stored))

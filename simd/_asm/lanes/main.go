@@ -1,5 +1,5 @@
-// Command lanes writes the AVX2 assembly of package linalg. Its kernels compute on eight matrices at a time: element
-// (i, j) of all eight is one vector, so that nothing goes across lanes.
+// Command lanes writes the AVX2 assembly of package linalg. Its kernels compute on eight matrices
+// at a time: element (i, j) of all eight is one vector, so no operation crosses lanes.
 //
 // Run it through go generate in folder simd/linalg.
 package main
@@ -68,7 +68,7 @@ func (g *gen) splat(bits uint32) reg.VecVirtual {
 	return v
 }
 
-// by writes a kernel that combines vectors with one other.
+// by writes a kernel that combines each vector with the same other vector.
 func (g *gen) by(name string, combine func(ops ...Op)) {
 	name = "lanes" + name + "AVX2"
 	g.function(name, "func(x, f *float32, stride, n int)",
@@ -86,7 +86,7 @@ func (g *gen) by(name string, combine func(ops ...Op)) {
 	g.ret()
 }
 
-// pivot writes the search for the greatest magnitudes.
+// pivot writes the kernel that finds the greatest magnitudes.
 func (g *gen) pivot() {
 	g.function("lanesPivotAVX2", "func(at *int32, most, x *float32, stride, n int)",
 		"lanesPivotAVX2 sets most to the greatest magnitudes that are not NaN of n vectors of x, stride bytes apart, and",

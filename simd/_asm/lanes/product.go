@@ -10,19 +10,19 @@ import (
 // A product is the state of the kernel that multiplies matrices of vectors.
 type product struct {
 	*gen
-	a, b, c    reg.GPVirtual // at the tile
-	ar, ar3    reg.GPVirtual // distances of rows of a, and of three
+	a, b, c    reg.GPVirtual // addresses of the tile
+	ar, ar3    reg.GPVirtual // strides of one row and of three rows of a
 	ac, br, bc reg.GPVirtual
-	rows       reg.GPVirtual // left
+	rows       reg.GPVirtual // remaining rows
 	cols       reg.GPVirtual
 	pa, pb, k  reg.GPVirtual
 	acc, bs    []reg.VecVirtual
 	tmp        reg.VecVirtual
-	spread     bool // a has numbers
+	spread     bool // a has numbers, which are broadcast, instead of vectors
 }
 
-// product writes the kernel: pairs of columns, then one column; in each, tiles of rows. With spread, a has numbers in place of
-// vectors.
+// product writes the kernel: a loop over pairs of columns, then the last column; in each, a loop
+// over tiles of rows. With spread, a has numbers instead of vectors.
 func (g *gen) product(name string, spread bool) {
 	of := "vectors"
 	if spread {
@@ -45,7 +45,7 @@ func (g *gen) product(name string, spread bool) {
 	g.ret()
 }
 
-// columns writes the loop over groups of columns, with tiles of these numbers of rows.
+// columns writes the loop over groups of width columns. tiles lists the heights of the tiles.
 func (p *product) columns(width int, tiles ...int) {
 	next := fmt.Sprintf("columns%d", width)
 	p.Label(next)
@@ -88,7 +88,7 @@ func (p *product) tile(label string, height, width int) {
 	p.MOVQ(p.a, p.pa)
 	p.MOVQ(p.b, p.pb)
 	p.Load(p.Param("k"), p.k)
-	low := reg.GPVirtual(p.a) // rows 4 to 7, where there are as many
+	low := reg.GPVirtual(p.a) // rows 4 to 7, if the tile has them
 	if height == 8 {
 		p.LEAQ(Mem{Base: p.pa, Index: p.ar, Scale: 4}, low)
 	}
@@ -129,10 +129,10 @@ func (p *product) tile(label string, height, width int) {
 	p.ADDQ(U8(height), p.rows)
 }
 
-// finish stores a tile and goes to the next rows.
+// finish stores a tile and advances to the next rows.
 func (p *product) finish(label string, height, width int) {
 	set, cr, cc := p.k.As32(), p.pa, p.pb
-	if height == 8 { // a is at a row further down and a column further right
+	if height == 8 { // a points to a later row and a later column
 		p.Load(p.Param("k"), p.k)
 		p.IMULQ(p.ac, p.k)
 		p.SUBQ(p.k, p.a)
@@ -157,7 +157,7 @@ func (p *product) finish(label string, height, width int) {
 	p.each(height, width, cr, cc, p.c, func(m Mem, v reg.VecVirtual) { p.VMOVUPS(v, m) })
 }
 
-// each calls visit for the elements of a tile of c, and moves at behind its rows.
+// each calls visit for the elements of a tile of c, and advances at past the rows of the tile.
 func (p *product) each(height, width int, cr, cc, at reg.GPVirtual, visit func(m Mem, v reg.VecVirtual)) {
 	for i := range height {
 		visit(Mem{Base: at}, p.acc[i*width])

@@ -65,7 +65,7 @@ func (g *gen) ql() {
 	g.LEAQ(Mem{Base: turns, Index: i, Scale: 2}, pair)
 	g.VMOVUPS(f, at(pair, 0))
 	g.VMOVUPS(t, at(pair, 1))
-	// With the new s and c: of lanes that take no part, the results are dropped.
+	// From here on with the new s and c. The results of inactive lanes are dropped.
 	g.VMOVUPS(element(d, 1), next)
 	g.VSUBPS(shift, next, f) // g
 	g.VMOVUPS(element(d, 0), r)
@@ -96,7 +96,7 @@ func (g *gen) turn() {
 	x, turns, stride, cols := g.param("x"), g.param("turns"), g.param("stride"), g.param("cols")
 	rows, pair, row := g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("rows"), rows)
-	// From the last row and its rotation.
+	// Begin with the last row and its rotation.
 	g.MOVQ(rows, pair)
 	g.IMULQ(stride, rows)
 	g.ADDQ(rows, x)

@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose writes the kernel that takes matrices to lanes, and back.
+// transpose writes the kernel that interleaves eight matrices to lanes, and back, by transposing
+// squares of 8×8 elements.
 func (g *gen) transpose() {
 	g.function("lanesTransposeAVX2", "func(dst, src *float32, dstRow, srcRow, dstStep, srcStep, n int)",
 		"lanesTransposeAVX2 transposes n squares of 8×8 elements. Rows and squares are the given numbers of bytes apart. n is positive.")

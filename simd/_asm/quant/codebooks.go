@@ -9,13 +9,15 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// What reads codes of codebooks, signs, and levels that do not stand in bytes of their own.
+// Code that reads the codes of codebooks, signs, and levels that do not have separate bytes.
 
-// shiftOffset is what makes levels in eighths, of -1 to 1 and a shift, positive.
+// shiftOffset is added to levels in eighths to make them positive. Such levels are -1, 0 or 1 plus
+// a shift of an eighth.
 const shiftOffset = 9
 
-// reserve takes so many equal parts of the stack, for products of so many rows and what
-// [coder.prepare] writes, and returns the bytes of a part. It loads the address of the codebook.
+// reserve allocates equal parts of the stack and returns the size of a part in bytes. A part holds
+// the scales of rows products and the output of [coder.prepare]. It also loads the address of the
+// codebook.
 func (c *coder) reserve(parts, rows int) int {
 	l := &c.l.Level
 	sizes := []int{4 * 16 * rows, 0, 0, 0}
@@ -46,7 +48,7 @@ func (c *coder) reserve(parts, rows int) int {
 	return total
 }
 
-// local returns a place of the part of the stack in use.
+// local returns the memory at offset at in the current part of the stack.
 func (c *coder) local(m Mem, at int) Mem {
 	m = m.Offset(at)
 	if c.index != nil {
@@ -55,10 +57,10 @@ func (c *coder) local(m Mem, at int) Mem {
 	return m
 }
 
-// packedSigns reports whether seven bits have the signs of eight elements.
+// packedSigns reports whether the format stores the signs of eight elements in seven bits.
 func (c *coder) packedSigns() bool { return c.l.Level.Signs != nil && c.l.Level.Signs[0].Bits == 7 }
 
-// byteCodes reports whether codes are whole bytes, which need not be taken apart.
+// byteCodes reports whether codes are whole bytes, which need no unpacking.
 func (c *coder) byteCodes() bool {
 	n := c.l.Level.Number
 	return len(n) == 1 && n[0].Bits == 8
@@ -73,8 +75,8 @@ func (c *coder) code(i int, to reg.GPVirtual) {
 	}
 }
 
-// prepare writes the codes of a block to the stack, as 16 bits each, its packed signs, as eight
-// bits for eight elements, and twice what is added to levels in eighths, as 16 bits.
+// prepare writes to the stack the codes of a block (16 bits each), its packed signs (eight bits for
+// eight elements), and two copies of each shift of levels in eighths (16 bits).
 func (c *coder) prepare() {
 	l := &c.l.Level
 	if l.Grid == nil {
@@ -112,7 +114,7 @@ func (c *coder) prepare() {
 	}
 }
 
-// words returns sixteen integers as 16 bits each; of eight those.
+// words returns sixteen integers of 16 bits, or eight if there are no more.
 func (c *coder) words(n block.Number, first int) reg.VecVirtual {
 	var v reg.VecVirtual
 	for i := range n {
@@ -126,7 +128,8 @@ func (c *coder) words(n block.Number, first int) reg.VecVirtual {
 	return v
 }
 
-// fieldWords returns items of a field: two bytes of each are shuffled together, and multiplications move the bits.
+// fieldWords returns items of a field as words. A shuffle collects the two bytes of each item, and
+// a multiplication shifts its bits.
 func (c *coder) fieldWords(f *block.Field, first int) reg.VecVirtual {
 	const window = 16
 	var index, factors [32]byte
@@ -181,7 +184,7 @@ func (c *coder) fieldWords(f *block.Field, first int) reg.VecVirtual {
 	return v
 }
 
-// gridLevels returns the rows of the codebook that the codes of run r name.
+// gridLevels returns the rows of the codebook for the codes of run r.
 func (c *coder) gridLevels(r int) reg.VecVirtual {
 	l := &c.l.Level
 	at := c.GP64()
@@ -228,7 +231,8 @@ func (c *coder) gridLevels(r int) reg.VecVirtual {
 	return v
 }
 
-// gridName returns the variable that has the levels of a codebook, or eight times these and 8.
+// gridName returns the variable with the levels of a codebook. For levels in eighths it has 8 times
+// the level plus 8.
 func gridName(g *block.Grid) string {
 	for _, f := range block.Formats() {
 		if f.Layout().Level.Grid == g {
@@ -238,7 +242,7 @@ func gridName(g *block.Grid) string {
 	panic("a codebook of no format")
 }
 
-// sign returns the signs of run r, bytes of 1 and -1: nil if the levels have them.
+// sign returns the signs of run r as bytes of 1 and -1. It returns nil if the levels are signed.
 func (c *coder) sign(r int) reg.VecVirtual {
 	if c.l.Level.Signs == nil {
 		return nil
@@ -260,8 +264,8 @@ func (c *coder) sign(r int) reg.VecVirtual {
 	return v
 }
 
-// ternary returns the digits to base 3 of run r: bytes times powers of 3, of which a third of 256 is
-// one.
+// ternary returns the digits in base 3 of run r. It multiplies bytes by powers of 3 modulo 256; the
+// digit is the number of thirds of 256 in the product.
 func (c *coder) ternary(r int) reg.VecVirtual {
 	const window = 16
 	var from, even, odd, index [32]byte
@@ -316,7 +320,7 @@ func (c *coder) ternary(r int) reg.VecVirtual {
 	return digits
 }
 
-// twoBits fills v with 32 items of two bits, one behind another from a byte of the block at at.
+// twoBits fills v with 32 consecutive items of two bits, from byte at of the block on.
 func (c *coder) twoBits(v reg.VecVirtual, at, from int) {
 	base := min(from, at+c.l.Bytes-16)
 	var index, masks, levels [32]byte
@@ -336,7 +340,7 @@ func (c *coder) twoBits(v reg.VecVirtual, at, from int) {
 	c.VPSHUFB(v, table, v)
 }
 
-// eights fills v with items that stand in the same bits of eight bytes each.
+// eights fills v with items. Each group of eight items is in the same bits of eight bytes.
 func (c *coder) eights(v reg.VecVirtual, at int, bits [run]int, shift int) {
 	base := min(bits[0]/8, at+c.l.Bytes-16)
 	var index [32]byte
@@ -355,7 +359,7 @@ func (c *coder) eights(v reg.VecVirtual, at int, bits [run]int, shift int) {
 	c.VPSRLVQ(c.dwords(shifts), v, v)
 }
 
-// spreadHalf returns a scale whose bits stand in the upper four of four words.
+// spreadHalf returns a scale whose bits are the upper four bits of four words.
 func (c *coder) spreadHalf(f *block.Float) reg.VecVirtual {
 	r, mask, x, y := c.GP64(), c.GP64(), c.XMM(), c.YMM()
 	for i, part := range f.Number {
@@ -372,8 +376,9 @@ func (c *coder) spreadHalf(f *block.Float) reg.VecVirtual {
 	return y
 }
 
-// scales8 returns scales of eight bits, four for each block of two runs: as float32 their bits
-// have another exponent, and a product makes that right, of subnormal numbers too.
+// scales8 returns scales of eight bits, four for each block of two runs. It shifts the bits to
+// those of a float32 with another exponent; a multiplication corrects the exponent, also of
+// subnormal numbers.
 func (c *coder) scales8(f *block.Float) []reg.VecVirtual {
 	if f.Number.Items() != 4 || c.each() != 2 {
 		panic(fmt.Sprintf("%v: no code for its scales", c.f))

@@ -11,21 +11,22 @@ import (
 
 // Products of one row of integers and many rows of blocks. The sums of the groups of a super are
 // reduced to one vector of integers, or to two, before they are scaled: this takes fewer
-// instructions than to scale eight partial sums of each group, and the factors stay in registers.
+// instructions than scaling eight partial sums of each group, and the factors stay in registers.
 
-// columnOperands are the pointers of such a product. Operands of the row of integers are
-// addressed by one index: it counts the bytes of the scales.
+// columnOperands are the pointers of such a product. One index, in bytes of the scales, addresses
+// all operands of the row of integers.
 type columnOperands struct {
 	x, scales, sums, quads, index reg.GPVirtual
-	sizes                         reg.GPVirtual // magnitudes of x
+	sizes                         reg.GPVirtual // absolute values of x
 	acc, below                    reg.VecVirtual
 }
 
-// A loadKey names a vector of bytes of a super: sixteen from each of two places on, the second ones shifted to
-// the right.
+// A loadKey identifies a vector of bytes of a super: sixteen bytes at low, and sixteen bytes at
+// high, shifted to the right.
 type loadKey struct{ low, high, shift int }
 
-// shared returns a vector of bytes, which is loaded once if c remembers them. It must not be changed.
+// shared returns a vector of bytes. If c.loaded is not nil, it loads each vector only once. Callers
+// must not change the vector.
 func (c *coder) shared(k loadKey) reg.VecVirtual {
 	if v, ok := c.loaded[k]; ok {
 		return v
@@ -53,7 +54,7 @@ func (c *coder) shared(k loadKey) reg.VecVirtual {
 	return v
 }
 
-// part returns masked bits of bytes, shifted to the right, or to the left by a negative number.
+// part returns bits of bytes: shifted to the right (to the left if shift is negative), then masked.
 func (c *coder) part(v reg.VecVirtual, shift int, mask Op) reg.VecVirtual {
 	w := c.YMM()
 	switch {
@@ -112,8 +113,8 @@ func (c *coder) pairedField(f *block.Field, n int) reg.VecVirtual {
 	panic(fmt.Sprintf("%v: no code for a field of levels in pairs", c.f))
 }
 
-// isPaired reports whether the vectors of a product of a format are paired: the two halves of a group then
-// lie in the same half of two vectors, whose products are added up before they are widened.
+// isPaired reports whether the vectors of a format are paired. Then the two halves of a group are
+// in the same half of two vectors, whose products are added before they are widened.
 func isPaired(f block.Format) bool {
 	switch f {
 	case block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q4_K, block.Q5_K, block.IQ4_NL, block.IQ4_XS, block.MXFP4, block.TQ2_0, block.Q1_0:
@@ -122,8 +123,8 @@ func isPaired(f block.Format) bool {
 	return false
 }
 
-// hasColumns reports whether there is such a product of a format. Formats with a codebook write their codes to the
-// stack ahead of time, as [coder.ahead] does.
+// hasColumns reports whether a format has this kernel. Formats with a codebook do not, because they
+// write their codes to the stack ahead of time: see [coder.ahead].
 func hasColumns(f block.Format) bool { return f.Layout().Level.Grid == nil }
 
 // columnConstants returns the number of registers that hold constants.
@@ -197,7 +198,7 @@ func (g *gen) int8Columns(f block.Format) {
 	g.RET()
 }
 
-// columnOffset returns the difference between the bytes that are multiplied and the levels.
+// columnOffset returns the difference between the multiplied bytes and the levels.
 func (c *coder) columnOffset() int {
 	if c.signed() {
 		return 0
@@ -205,14 +206,15 @@ func (c *coder) columnOffset() int {
 	return c.offset()
 }
 
-// absolute reports whether signs of x are moved to the levels, whose magnitudes are at most 127, so that magnitudes
-// of x are multiplied: these are computed once.
+// absolute reports whether the kernel moves the signs of x to the levels and multiplies by absolute
+// values of x, which are computed only once. It can do so if the absolute values of levels are at
+// most 127.
 func (c *coder) absolute() bool {
 	least, _ := c.f.LevelRange()
 	return c.l.Level.Table != nil && c.signed() && least >= -127
 }
 
-// at returns the memory of an operand that has so many bytes for each of the scales.
+// at returns the memory of an operand with times bytes for each byte of the scales.
 func (o *columnOperands) at(base reg.GPVirtual, times uint8, disp int) Mem {
 	return Mem{Base: base, Index: o.index, Scale: times, Disp: disp}
 }
@@ -237,13 +239,13 @@ func (c *coder) columnSuper(o *columnOperands) {
 	c.loaded = nil
 }
 
-// greatest returns the greatest magnitudes of levels, and of the bytes that are multiplied.
+// greatest returns the greatest absolute values of the levels and of the multiplied bytes.
 func (c *coder) greatest() (level, code int) {
 	least, most := c.f.LevelRange()
 	return max(-least, most), max(-least, most, c.columnOffset()+most)
 }
 
-// fits reports whether a sum of so many products with such a byte has 16 bits.
+// fits reports whether the sum of the given number of products with bytes up to code fits into 16 bits.
 func fits(products, code int) bool { return products*127*code < 1<<15 }
 
 // pairedTotals returns the sums of eight groups.
@@ -268,9 +270,10 @@ func (c *coder) pairedTotals(o *columnOperands) reg.VecVirtual {
 	return c.addNeighbours(v[0], v[2], c.ones(fits(16, code)), nil)
 }
 
-// groupTotals returns two vectors: lanes 0 to 3 of the first have the sums of the first sixteen elements
-// of runs 0 to 3, lanes 4 to 7 the sums of the others, and the second has those of runs 4 to 7. With
-// small integer scales they are multiplied by these.
+// groupTotals returns two vectors of sums, multiplied by the small integer scales if there are any.
+// Lanes 0 to 3 of the first vector have the sums of the first sixteen elements of runs 0 to 3, and
+// lanes 4 to 7 the sums of their last sixteen elements. The second vector has the same for runs 4
+// to 7.
 func (c *coder) groupTotals(o *columnOperands) [2]reg.VecVirtual {
 	level, code := c.greatest()
 	early := c.group != run && o.quads != nil // corrections before the scales
@@ -309,8 +312,9 @@ func (c *coder) ones(small bool) Op {
 	return nil
 }
 
-// addNeighbours adds up neighbouring lanes of a and of b, and puts those of a before those of b, in
-// each half. Small sums fit into 16 bits: factors multiplies these, and correction is added to them before.
+// addNeighbours adds adjacent lanes of a and of b; in each half, the sums of a precede those of b.
+// If factors is not nil, sums must fit into 16 bits; it adds correction to them and multiplies them
+// by factors.
 func (c *coder) addNeighbours(a, b reg.VecVirtual, factors, correction Op) reg.VecVirtual {
 	if factors != nil {
 		c.VPACKSSDW(b, a, a)
@@ -330,7 +334,7 @@ func (c *coder) addNeighbours(a, b reg.VecVirtual, factors, correction Op) reg.V
 	return a
 }
 
-// products16 returns the sums of two products each of a vector.
+// products16 returns the sums of each two products of vector n, as 16 bits.
 func (c *coder) products16(o *columnOperands, n int) reg.VecVirtual {
 	x := o.at(o.x, 8, run*n)
 	raw, sign := c.columnRaw(n), c.sign(n)
@@ -356,8 +360,9 @@ func (c *coder) products16(o *columnOperands, n int) reg.VecVirtual {
 	return t
 }
 
-// scaleWords returns what gives the small scales of sixteen groups as factors of [coder.addNeighbours],
-// signed ones times scaleUnit; nil if there are none.
+// scaleWords returns a function that returns the small scales of sixteen groups as factors of
+// [coder.addNeighbours]; signed scales are multiplied by scaleUnit. It returns nil if the format
+// has no small scales.
 func (c *coder) scaleWords() func(i int) Op {
 	bytes, ok := smallScales[c.f]
 	if !ok {
@@ -381,9 +386,9 @@ func (c *coder) scaleWords() func(i int) Op {
 	}
 }
 
-// small8 reports whether small scales are signed: these are moved to the upper half of words, which keeps
-// their sign and multiplies them by scaleUnit, 256. Sixteen products of up to 127 and 32, times 128 and
-// that, are below 2 to the 31st.
+// small8 reports whether small scales are signed. Signed scales are moved to the upper half of
+// words, which keeps their sign and multiplies them by scaleUnit (256). This does not overflow:
+// 16·127·32·128·256 is below 2^31.
 func (c *coder) small8() bool { return c.l.Sub.Signed || c.l.Sub.Add < 0 }
 
 // smallScales are the functions that return the small scales of sixteen groups as bytes, in both halves.
@@ -393,7 +398,7 @@ var smallScales = map[block.Format]func(*coder) reg.VecVirtual{
 		return c.part(c.shared(loadKey{0, 0, 0}), 0, c.constant(spreadByte(15)))
 	},
 	block.Q3_K: func(c *coder) reg.VecVirtual {
-		// Low halves of eight bytes, upper halves of these, and two bits each of four bytes.
+		// Combine the low halves of eight bytes, their upper halves, and two bits of each of four bytes.
 		low, high, y := c.YMM(), c.YMM(), c.YMM()
 		c.VPBROADCASTQ(Mem{Base: c.src, Disp: 96}, low)
 		c.VPSRLW(U8(4), low, high)
@@ -409,9 +414,9 @@ var smallScales = map[block.Format]func(*coder) reg.VecVirtual{
 	},
 }
 
-// sixBits returns the small scales and the small factors of biases of Q4_K and Q5_K: the first four of each are
-// the low six bits of eight bytes, whose upper two bits belong to the others, and these have their low four bits in four
-// bytes behind.
+// sixBits returns the small scales and the small factors of biases of Q4_K and Q5_K. The first four
+// of each are the low six bits of eight bytes. The last four of each have their upper two bits in
+// the upper bits of these bytes, and their low four bits in the next four bytes.
 func (c *coder) sixBits() (scales, biases reg.VecVirtual) {
 	x, low, upper, rest := c.shared(loadKey{4, 4, 0}), c.YMM(), c.YMM(), c.YMM()
 	c.VPAND(c.constant(spreadByte(0x3f)), x, low)
@@ -421,12 +426,12 @@ func (c *coder) sixBits() (scales, biases reg.VecVirtual) {
 	c.VPSRLVD(c.dwords([8]int{0, 4, 0, 4, 0, 4, 0, 4}), rest, rest)
 	c.VPAND(c.constant(spreadByte(0x0f)), rest, rest)
 	c.VPOR(rest, upper, upper)
-	c.VPUNPCKLDQ(upper, low, low) // scales, and then biases, in both halves
+	c.VPUNPCKLDQ(upper, low, low) // scales, then biases, in both halves
 	scales, biases = c.wideBytes(low, 0), c.wideBytes(low, 8)
 	return scales, biases
 }
 
-// wideBytes returns eight bytes as floats: from one on, of both equal halves of v.
+// wideBytes returns eight bytes, from first on, as floats. Both halves of v are equal.
 func (c *coder) wideBytes(v reg.VecVirtual, first int) reg.VecVirtual {
 	var index [32]byte
 	for k := range index {
@@ -441,7 +446,7 @@ func (c *coder) wideBytes(v reg.VecVirtual, first int) reg.VecVirtual {
 	return w
 }
 
-// twoScales returns the scale and the factor of the biases of a block that has them beside each other.
+// twoScales returns the scale and the factor of the biases of a block that stores them next to each other.
 func (c *coder) twoScales() (scale, bias reg.VecVirtual) {
 	s, b := c.l.Scale.Number[0].At/8, c.l.Bias.Number[0].At/8
 	if c.short() || b != s+2 || c.l.Scale.Encoding != block.Binary16 || c.l.Bias.Encoding != block.Binary16 {
@@ -509,7 +514,8 @@ func (c *coder) columnGroups16(o *columnOperands, v [2]reg.VecVirtual) {
 	}
 }
 
-// columnQ2 ends columnGroups16 for Q2_K, whose small factors of biases are the upper halves of those of scales.
+// columnQ2 completes columnGroups16 for Q2_K, whose small factors of biases are the upper halves of
+// the bytes of the small scales.
 func (c *coder) columnQ2(o *columnOperands, v reg.VecVirtual) {
 	x := c.part(c.shared(loadKey{0, 0, 0}), 4, c.constant(spreadByte(15)))
 	a, b := c.wideBytes(x, 0), c.wideBytes(x, 8)
@@ -520,16 +526,17 @@ func (c *coder) columnQ2(o *columnOperands, v reg.VecVirtual) {
 	c.VFNMADD231PS(m, a, o.below)
 }
 
-// columnBiases adds what is added to products.
+// columnBiases adds the biases.
 func (c *coder) columnBiases(o *columnOperands) {
 	if !c.f.Biased() || c.l.SubBias.Number != nil {
-		return // or they are added
+		return // the biases are added elsewhere
 	}
 	c.VFMADD231PS(o.at(o.sums, 1, 0), c.floats(&c.l.Bias), o.below)
 }
 
-// columnRaw is raw, but of TQ1_0 it multiplies what the run before was made of: a digit to base 3 is the
-// next one of the byte times 3. Bytes less 128, which are compared as signed ones, stay that in a product with 3.
+// columnRaw is raw, except for TQ1_0. There it computes the bytes of a run from those of the
+// previous run: multiplying a byte by 3 gives the next digit in base 3. The bytes have 128
+// subtracted, so that signed comparisons work; a multiplication by 3 keeps this offset modulo 256.
 func (c *coder) columnRaw(n int) reg.VecVirtual {
 	if c.f != block.TQ1_0 {
 		return c.raw(n)
@@ -580,8 +587,9 @@ func (c *coder) columnRaw(n int) reg.VecVirtual {
 // latency of one line.
 const prefetchAhead = 4096
 
-// prefetch loads the lines prefetchAhead bytes behind the beginning of a super into the cache. The hardware prefetcher alone
-// leaves a third to half of the bandwidth unused on a Xeon, and it stops at the end of a page.
+// prefetch prefetches the lines that are prefetchAhead bytes after the beginning of a super. The
+// hardware prefetcher alone leaves a third to half of the bandwidth unused on a Xeon, and it stops
+// at the end of a page.
 func (c *coder) prefetch() {
 	for at := 0; at < 8/c.each()*c.l.Bytes; at += 64 {
 		c.PREFETCHT0(Mem{Base: c.src, Disp: at + prefetchAhead})

@@ -11,36 +11,36 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// gen is a build context for vectors of so many lanes.
+// gen is a build context for vectors of a given number of lanes.
 type gen struct {
 	*build.Context
 	name  string
 	lanes int
 	vnni  bool // products of integers by VPDPBUSD
 
-	// Constants of products of integers, by their bytes, and what writes them.
+	// constants maps the bytes of constants of integer products to their symbols.
 	constants map[[32]byte]string
 	uses      map[[32]byte]int
-	held      map[[32]byte]reg.VecVirtual // those in registers
+	held      map[[32]byte]reg.VecVirtual // constants in registers
 	later     []func()
 
 	src     reg.GPVirtual // the block
 	scratch Mem           // on the stack
-	ahead   int           // bytes that [gen.loop] fetches ahead of time; 0 for none
+	ahead   int           // prefetch distance of [gen.loop] in bytes; 0 for no prefetch
 
-	// emit receives the numbers of a group: the numbers of terms times scale minus min, which is
-	// nil for formats without minimums.
+	// emit receives the numbers of a group, which are terms times scale minus min. min is nil for
+	// formats without minimums.
 	emit func(scale, min reg.Register, terms ...term)
-	// minima receives the minimums of the eight groups of a block and returns the function that
-	// gives emit one of them; nil if emit takes none.
+	// minima receives the minimums of the eight groups of a block and returns a function that
+	// returns the min argument of emit for group i. It is nil if emit takes no min.
 	minima func(v reg.VecVirtual) func(i int) reg.Register
-	// offset receives the summand of all numbers of a short block and returns what emit adds in
-	// place of a minimum; nil if emit adds nothing.
+	// offset receives the offset of a short block, which is added to all its numbers, and returns
+	// the register that emit adds instead of subtracting a minimum. It is nil if emit adds nothing.
 	offset func(v reg.VecVirtual) reg.Register
 }
 
-// A term is a vector of whole numbers, as floats, and their place in the
-// block. It may be changed.
+// A term is a vector of integers, as floats, and their position in the block. emit may overwrite
+// it.
 type term struct {
 	v  reg.VecVirtual
 	at int
@@ -69,7 +69,7 @@ func (g *gen) or(a, b, dst reg.VecVirtual) {
 	}
 }
 
-// all returns a vector of one number.
+// all returns a vector with n in all lanes.
 func (g *gen) all(n uint32) reg.VecVirtual {
 	r, x, v := g.GP32(), g.XMM(), g.vec()
 	g.MOVL(U32(n), r)
@@ -78,7 +78,7 @@ func (g *gen) all(n uint32) reg.VecVirtual {
 	return v
 }
 
-// bytes loads as many bytes of the block as there are lanes as integers.
+// bytes loads one byte of the block for each lane, as integers.
 func (g *gen) bytes(at int) reg.VecVirtual {
 	v := g.vec()
 	g.VPMOVZXBD(Mem{Base: g.src, Disp: at}, v)
@@ -100,7 +100,7 @@ func (g *gen) half(at int) reg.VecVirtual {
 	return v
 }
 
-// move shifts to the left, or for a negative n to the right, into a new vector.
+// move returns v shifted to the left, or to the right if n is negative.
 func (g *gen) move(v reg.VecVirtual, n int) reg.VecVirtual {
 	switch {
 	case n > 0:
@@ -115,7 +115,7 @@ func (g *gen) move(v reg.VecVirtual, n int) reg.VecVirtual {
 	return v
 }
 
-// masked returns a part of the bits of v, in a new vector.
+// masked returns v & mask.
 func (g *gen) masked(v, mask reg.VecVirtual) reg.VecVirtual {
 	w := g.vec()
 	g.and(v, mask, w)
@@ -163,8 +163,8 @@ func (g *gen) levels(bits int, zero uint32) func(q reg.VecVirtual) reg.VecVirtua
 	}
 }
 
-// nibble returns the low bits of integers below 256 as they go into levels of
-// four bits, or the high ones.
+// nibble returns the low (or high) four bits of integers below 256, as input of a levels function
+// of four bits.
 func (g *gen) nibble(q, mask reg.VecVirtual, high bool) reg.VecVirtual {
 	switch {
 	case high:
@@ -175,15 +175,15 @@ func (g *gen) nibble(q, mask reg.VecVirtual, high bool) reg.VecVirtual {
 	return g.masked(q, mask)
 }
 
-// fifth returns integers with the low or high four bits of q as low bits, and a bit of bits as
-// fifth bit.
+// fifth returns integers whose low four bits are the low (or high) four bits of q, and whose fifth
+// bit is from bits.
 func (g *gen) fifth(q, bits, low, bit reg.VecVirtual, high bool) reg.VecVirtual {
 	if high {
 		q = g.move(q, -4)
 	}
 	v := g.vec()
 	if g.lanes == 16 {
-		const pick = 0xca // where the destination has ones the first, else the second
+		const pick = 0xca // destination ? first : second, bitwise
 		g.VMOVDQA32(low, v)
 		g.VPTERNLOGD(U8(pick), bits, q, v)
 		return v
@@ -205,7 +205,7 @@ func (g *gen) counts() {
 	}
 }
 
-// setup makes what all blocks use; the function that it returns writes one.
+// setup writes the constants of a format, and returns a function that writes the code for a block.
 func (g *gen) setup(f block.Format) func() {
 	switch f {
 	case block.Q4_0:
@@ -228,10 +228,10 @@ func (g *gen) setup(f block.Format) func() {
 	panic(fmt.Sprintf("no code for %v", f))
 }
 
-// offsets reports whether numbers of a format have an offset, behind the scale.
+// offsets reports whether blocks of a format have an offset, which follows the scale.
 func offsets(f block.Format) bool { return f == block.Q4_1 || f == block.Q5_1 }
 
-// head loads the scale, and the offset if at is behind one.
+// head loads the scale and, if at > 2, the offset that follows it.
 func (g *gen) head(at int) (scale reg.VecVirtual, offset reg.Register) {
 	scale = g.half(0)
 	if at > 2 {
@@ -240,7 +240,7 @@ func (g *gen) head(at int) (scale reg.VecVirtual, offset reg.Register) {
 	return scale, offset
 }
 
-// q4 has the levels at a byte; the level zero decodes to 0.
+// q4 is setup for formats with four-bit levels from byte at on. Level zero decodes to 0.
 func (g *gen) q4(at int, zero uint32) func() {
 	low, float := g.all(15), g.levels(4, zero)
 	return func() {
@@ -254,14 +254,14 @@ func (g *gen) q4(at int, zero uint32) func() {
 	}
 }
 
-// q5 has the fifth bits at a byte, and then the levels.
+// q5 is setup for formats with the fifth bits from byte at on, followed by the levels.
 func (g *gen) q5(at int, zero uint32) func() {
 	low, bit, float := g.all(15), g.all(16), g.levels(5, zero)
 	return func() {
 		d, m := g.head(at)
 		bits := g.vec()
 		g.VPBROADCASTD(Mem{Base: g.src, Disp: at}, bits)
-		// Bit j and bit 16+j as bit 4 of lane j.
+		// Move bit j, and bit 16+j, to bit 4 of lane j.
 		first, second := g.move(bits, 4), g.move(bits, -12)
 		var terms []term
 		for j := 0; j < 16; j += g.lanes {
@@ -304,16 +304,15 @@ func (g *gen) q8() {
 	g.emit(d, nil, terms...)
 }
 
-// groups decodes the scales and minimums of the eight groups, which are packed as described at
-// groups in package block, and returns a function that broadcasts scales from the stack, and the
-// minimums.
+// groups decodes the scales and minimums of the eight groups; groups in package block describes the
+// packing. It returns functions that return a scale, broadcast from the stack, and a minimum.
 func (g *gen) groups() (scale func(i int) reg.VecVirtual, min func(i int) reg.Register) {
 	word := func(at int) reg.GPVirtual {
 		r := g.GP32()
 		g.MOVL(Mem{Base: g.src, Disp: at}, r)
 		return r
 	}
-	low := word(12) // the low halves of the last four of each
+	low := word(12) // low halves of the last four scales and minimums
 	for i, at := range []int{4, 8} {
 		w := word(at)
 		upper, rest := g.GP32(), g.GP32()
@@ -387,7 +386,7 @@ func (g *gen) q5K() func() {
 		scale, min := g.groups()
 		var bits []reg.VecVirtual
 		if g.lanes == 16 {
-			bits = g.run32(16) // for the whole block: there are registers enough
+			bits = g.run32(16) // for the whole block, because there are enough registers
 		}
 		for i := range 4 {
 			q := g.run32(48 + 32*i)
@@ -409,15 +408,14 @@ func (g *gen) q5K() func() {
 	}
 }
 
-// q6K puts numbers together as bytes, many at once, and makes them floats by
-// way of the stack.
+// q6K assembles numbers as bytes, many at once, and converts them to floats through the stack.
 func (g *gen) q6K() func() {
 	const scales = 64 // bytes on the stack before the numbers
 	g.scratch = g.AllocLocal(scales + 128)
 	low, upper, zero := g.all(0x0f0f0f0f), g.all(0x30303030), g.all(0x20202020)
 	var counts reg.VecVirtual
 	if g.lanes == 16 {
-		// The upper half of a vector has its bits two places higher.
+		// In the upper half of a vector the bits are two positions higher.
 		counts = g.vec()
 		y := g.YMM()
 		x, r := g.XMM(), g.GP32()

@@ -18,27 +18,28 @@ import (
 // run is the number of elements of one vector of bytes.
 const run = 32
 
-// A coder writes the code that reads the blocks of a format. It works on n runs at once: one block of
-// 256 elements, or several short blocks with n runs together.
+// A coder writes the code that reads the blocks of a format. It processes a super at once: one
+// block of 256 elements, or several short blocks.
 type coder struct {
 	*gen
 	f     block.Format
 	l     *block.Layout
 	runs  int
-	group int // elements of a scale, 32 or 16
+	group int // elements with the same scale, 32 or 16
 
-	// On the stack: the scales of up to four rows, and of a block with a codebook what
-	// [coder.prepare] writes. index, if it is not nil, is added to all these places.
+	// On the stack: the scales of up to four rows, and for blocks with a codebook the output of
+	// [coder.prepare]. index, if not nil, is added to the addresses of all four.
 	products, codes, signs, shifts Mem
 	index                          reg.GPVirtual
 	table                          reg.GPVirtual // the codebook
 
-	order  []int                      // of the items that [coder.items] returns; nil for that in the block
+	order  []int                      // of the items that [coder.items] returns; nil for the order in the block
 	loaded map[loadKey]reg.VecVirtual // vectors of bytes that several runs share; nil if they are loaded again
 
-	// paired says that vector 2i+h of the bytes has elements 16h to 16h+15 of run i, and then those of run i+4.
+	// paired means that vector 2i+h of the bytes has elements 16h to 16h+15 of run i, followed by
+	// those of run i+4.
 	paired bool
-	last   reg.VecVirtual // of [coder.columnRaw]
+	last   reg.VecVirtual // used by [coder.columnRaw]
 }
 
 // integers are the formats that have kernels for products of integers.
@@ -63,12 +64,12 @@ func (c *coder) each() int { return c.l.Elements / run }
 // short reports whether a super has several blocks.
 func (c *coder) short() bool { return c.l.Elements < 8*run }
 
-// place returns the byte at which the block of a run begins, and its first element in that.
+// place returns the first byte of the block of run r, and the index of the run's first element in this block.
 func (c *coder) place(r int) (at, element int) {
 	return r / c.each() * c.l.Bytes, r % c.each() * run
 }
 
-// bit returns the place of item i of a field.
+// bit returns the position of item i of a field, in bits.
 func bit(f *block.Field, i int) int {
 	i -= f.First
 	at := f.At
@@ -77,12 +78,12 @@ func bit(f *block.Field, i int) int {
 		i /= s.Count
 	}
 	if i != 0 || f.Ternary {
-		panic("an item that the field lacks")
+		panic("an item outside of the field")
 	}
 	return at
 }
 
-// constant returns 32 bytes: a register that [gen.hold] has filled, or read-only memory.
+// constant returns the operand of a constant: a register that [gen.hold] has loaded, or read-only memory.
 func (g *gen) constant(b [32]byte) Op {
 	g.uses[b]++
 	if v, ok := g.held[b]; ok {
@@ -103,8 +104,8 @@ func (g *gen) constant(b [32]byte) Op {
 	return NewDataAddr(Symbol{Name: name, Static: true}, 0)
 }
 
-// hold fills registers with the n constants that body uses the most: to load them again and again
-// would take longer than the products.
+// hold loads the n constants that body uses the most to registers. Loading them for every use would
+// take longer than the products.
 func (g *gen) hold(n int, body func(*gen)) {
 	draft := newGen(g.name, g.vnni)
 	draft.Function("draft")
@@ -149,7 +150,7 @@ func (g *gen) dwords(v [8]int) Op {
 	return g.constant(b)
 }
 
-// raw returns the codes of run r as bytes, or, of a format with a table, its levels.
+// raw returns the codes of run r as bytes or, for a format with a table, the levels.
 func (c *coder) raw(r int) reg.VecVirtual {
 	switch {
 	case c.l.Level.Grid != nil:
@@ -193,7 +194,7 @@ func (c *coder) tableOffset() int8 {
 	return -least
 }
 
-// offset returns the difference between the bytes of raw and the levels.
+// offset returns the difference between the bytes that raw returns and the levels.
 func (c *coder) offset() int {
 	switch l := &c.l.Level; {
 	case l.Table != nil:
@@ -204,7 +205,7 @@ func (c *coder) offset() int {
 	return -c.l.Level.Offset
 }
 
-// signed reports whether the bytes of raw are in two's complement.
+// signed reports whether the bytes that raw returns are in two's complement.
 func (c *coder) signed() bool {
 	return c.l.Level.Signed || c.l.Level.Signs != nil || c.l.Level.Table != nil && c.tableOffset() == 0
 }
@@ -263,8 +264,8 @@ func (c *coder) field(f *block.Field, r int) reg.VecVirtual {
 	return v
 }
 
-// scales returns the scales of the groups of the super-block, eight in a vector, and biases returns
-// the summands; for a single run only the first lane is used.
+// scales returns the scales of the groups of the super, eight in a vector, and biases returns the
+// biases. For a single run only the first lane is used.
 func (c *coder) scales() []reg.VecVirtual { return c.factors(&c.l.Scale, &c.l.Sub) }
 
 func (c *coder) biases() []reg.VecVirtual {
@@ -274,7 +275,7 @@ func (c *coder) biases() []reg.VecVirtual {
 	return c.factors(&c.l.Bias, &c.l.SubBias)
 }
 
-// factors returns products of scales and their small factors.
+// factors returns the products of scales and small factors.
 func (c *coder) factors(f *block.Float, sub *block.Integer) []reg.VecVirtual {
 	if f.Encoding == block.UE4M3 {
 		return c.scales8(f)
@@ -316,7 +317,7 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 			c.VPINSRB(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
 		}
 		c.VPMOVZXBD(x, y)
-		// Exponent v-1, but for the least two, which are subnormal.
+		// The exponent is v-1, except for v = 0 and 1, which are subnormal.
 		v := c.YMM()
 		c.VMOVDQA(y, v)
 		c.VPADDD(c.alike(-1), v, y)
@@ -334,7 +335,7 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 	return y
 }
 
-// halves returns the binary16 of each run, those of short blocks.
+// halves returns the binary16 of each run of short blocks. byteOf returns its offset.
 func (c *coder) halves(byteOf func(r int) int) reg.VecVirtual {
 	x, second := c.XMM(), c.XMM()
 	switch {
@@ -385,7 +386,7 @@ func (c *coder) small(n *block.Integer, first int) reg.VecVirtual {
 		c.VCVTDQ2PS(v, v)
 		for i, x := range []float32{n.Mul, n.Add} {
 			if c.l.Level.Shift != nil {
-				x /= 8 // the levels are eight times as large
+				x /= 8 // the levels are multiplied by 8
 			}
 			constant := c.alike(int(math.Float32bits(x)))
 			if i == 0 {
@@ -413,7 +414,8 @@ func (c *coder) small(n *block.Integer, first int) reg.VecVirtual {
 	return v
 }
 
-// apartItems fills v with eight items that stand alone in the uppermost bits of 32, and reports whether they do.
+// apartItems fills v with eight items, if each is in the uppermost bits of its own 32-bit word. It
+// reports whether they are.
 func (c *coder) apartItems(v reg.VecVirtual, f *block.Field, first int) bool {
 	at := bit(f, first) + f.Bits - 32
 	if at < 32 || at%8 != 0 || c.order != nil || f.Shift != 0 {
@@ -430,7 +432,7 @@ func (c *coder) apartItems(v reg.VecVirtual, f *block.Field, first int) bool {
 	case 32:
 		c.VMOVDQU(from, v)
 	case 64:
-		c.VMOVDQU(from.Offset(-4), v) // the block has four bytes before
+		c.VMOVDQU(from.Offset(-4), v) // there are four bytes of the block before it
 		c.VSHUFPS(U8(0xdd), from.Offset(28), v, v)
 		c.VPERMQ(U8(0xd8), v, v)
 	default:
@@ -462,7 +464,7 @@ func (c *coder) items(f *block.Field, first int) reg.VecVirtual {
 		}
 		least, most = min(least, at[i]), max(most, at[i])
 	}
-	base := min(least, c.l.Bytes-window) // nothing is read behind the block
+	base := min(least, c.l.Bytes-window) // does not read after the block
 	v := c.YMM()
 	if c.apartItems(v, f, first) {
 		return v

@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// dequantize writes the function that makes whole blocks float32. With stream it stores around the caches,
-// to a dst that is aligned to vectors.
+// dequantize writes the function that converts whole blocks to float32. With stream it uses
+// non-temporal stores; dst must be aligned to vectors.
 func (g *gen) dequantize(f block.Format, stream bool) {
 	name, store := "dequantize"+f.String()+g.name, func(v reg.VecVirtual, m Mem) { g.VMOVUPS(v, m) }
 	if stream {
@@ -16,7 +16,7 @@ func (g *gen) dequantize(f block.Format, stream bool) {
 	}
 	g.function(name, "func(dst *float32, src *byte, blocks int)", name+" is a dequantizeFunc of "+f.String()+".")
 	dst := g.Load(g.Param("dst"), g.GP64()).(reg.GPVirtual)
-	// Products and differences are rounded one by one, as package block does it.
+	// Products and differences are rounded separately, as in package block.
 	g.emit = func(scale, min reg.Register, terms ...term) {
 		for _, t := range terms {
 			g.VMULPS(scale, t.v, t.v)
@@ -44,15 +44,15 @@ func (g *gen) dequantize(f block.Format, stream bool) {
 	g.RET()
 }
 
-// streamAhead is how many bytes before they are used blocks are fetched where numbers are stored around the caches.
+// streamAhead is the prefetch distance, in bytes, of kernels with non-temporal stores.
 const streamAhead = 2048
 
-// accumulators of a product: an addition takes four cycles.
+// accumulators is the number of accumulators of a product, because an addition has a latency of four cycles.
 const accumulators = 4
 
-// dot writes the function that multiplies whole blocks by as many numbers. The
-// products of a group are added up before they are scaled; its minimum is
-// multiplied by the sum of its numbers, which the caller knows.
+// dot writes the function that returns the dot product of whole blocks and numbers. It adds the
+// products of a group before it scales them. It multiplies the minimum of a group by the sum of the
+// group's numbers, which the caller passes.
 func (g *gen) dot(f block.Format) {
 	name := "dot" + f.String() + g.name
 	g.function(name, "func(x, sums *float32, src *byte, blocks int) float32", name+" is a dotBlocksFunc of "+f.String()+".")
@@ -76,7 +76,7 @@ func (g *gen) dot(f block.Format) {
 		g.VFMADD231PS(scale, sum, acc[next%accumulators])
 		next++
 	}
-	var below reg.VecVirtual // the products of minima, subtracted, or of offsets
+	var below reg.VecVirtual // the sum of the products of minima, which is subtracted, or of offsets
 	var sums reg.GPVirtual
 	g.minima = func(v reg.VecVirtual) func(int) reg.Register {
 		g.VFNMADD231PS(Mem{Base: sums}, v, below)
@@ -120,14 +120,14 @@ func (g *gen) dot(f block.Format) {
 	g.RET()
 }
 
-// spread puts a vector on the stack behind the scales, from where its lanes
-// are broadcast.
+// spread stores a vector on the stack after the scales, and returns a function that broadcasts lane
+// i.
 func (g *gen) spread(v reg.VecVirtual) func(i int) reg.Register {
 	g.VMOVUPS(v, g.scratch.Offset(32))
 	return func(i int) reg.Register { return g.scale(8 + i) }
 }
 
-// loop loops over the blocks, at least one, and advances numbers by their elements.
+// loop writes the loop over at least one block. Each iteration advances numbers by the elements of a block.
 func (g *gen) loop(f block.Format, numbers reg.GPVirtual) {
 	g.src = g.Load(g.Param("src"), g.GP64()).(reg.GPVirtual)
 	left := g.Load(g.Param("blocks"), g.GP64())

@@ -1,6 +1,6 @@
-// Command quant writes the assembly of package simd for quantised blocks, for
-// AVX-512 and for AVX2: each format made float32, and multiplied by a vector. Products
-// of integers it writes for AVX2, VNNI, NEON and SDOT.
+// Command quant writes the assembly of package simd for quantised blocks, for AVX-512 and for AVX2:
+// conversions of each format to float32, and products with a vector. It writes products of integers
+// for AVX2, VNNI, NEON and SDOT.
 //
 // Run it through go generate in folder simd.
 package main
@@ -94,7 +94,7 @@ func main() {
 	writeNEON(os.Args[1])
 }
 
-// newGen returns what writes products of integers.
+// newGen returns a gen for products of integers.
 func newGen(name string, vnni bool) *gen {
 	return &gen{Context: build.NewContext(), name: name, lanes: 8, vnni: vnni, constants: map[[32]byte]string{}, uses: map[[32]byte]int{}}
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// neon writes functions for arm64, which avo does not know. Go's assembler lacks many of the
-// instructions: these are written as words.
+// neon writes functions for arm64, which avo does not support. Go's assembler lacks many of the
+// instructions; they are written as words.
 type neon struct {
 	asm, stubs bytes.Buffer
-	offsets    map[string]int // of the parameters of the function
-	used       [32]bool       // vector registers
-	ints       int            // general registers given out
+	offsets    map[string]int // offsets of the parameters of the function
+	used       [32]bool       // vector registers in use
+	ints       int            // number of general registers in use
 	labels     int
 
 	pool [][16]byte       // constants of the file
-	held map[[16]byte]vec // those in registers
+	held map[[16]byte]vec // constants in registers
 	uses map[[16]byte]int
 
-	dotProduct bool // SDOT, which Armv8.2 may have and Armv8.4 has, in place of SMULL
+	dotProduct bool // use SDOT (optional in Armv8.2, required in Armv8.4) instead of SMULL
 }
 
 // vec is a vector register.
 type vec int
 
-// general registers that functions may use, in the order in which they are given out.
+// generals are the general registers that functions may use, in the order of allocation.
 var generals = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24}
 
 // constantsBase holds the address of the constants.
@@ -45,7 +45,7 @@ func (g *neon) label(name string) string {
 	return fmt.Sprintf("%s%d", name, g.labels)
 }
 
-// v takes a vector register, which free gives back.
+// v allocates a vector register; free releases it.
 func (g *neon) v() vec {
 	i := slices.Index(g.used[:], false)
 	if i < 0 {
@@ -66,13 +66,13 @@ func (g *neon) vs(n int) []vec {
 func (g *neon) free(all ...vec) {
 	for _, v := range all {
 		if !g.used[v] {
-			panic("a vector register is given back twice")
+			panic("a vector register is released twice")
 		}
 		g.used[v] = false
 	}
 }
 
-// gp takes a general register for the rest of the function.
+// gp allocates a general register for the rest of the function.
 func (g *neon) gp() string {
 	g.ints++
 	return fmt.Sprintf("R%d", generals[g.ints-1])
@@ -98,14 +98,14 @@ func (g *neon) function(name, doc string, params ...string) {
 	g.op("MOVD $int8Constants<>(SB), %s", constantsBase)
 }
 
-// load returns a parameter of 8 bytes in a register of its own.
+// load loads a parameter of 8 bytes to a new register.
 func (g *neon) load(param string) string {
 	r := g.gp()
 	g.op("MOVD %s+%d(FP), %s", param, g.offsets[param], r)
 	return r
 }
 
-// fresh returns a register with what r holds plus another.
+// fresh returns a new register with the sum of two registers.
 func (g *neon) fresh(r, plus string) string {
 	s := g.gp()
 	g.op("ADD %s, %s, %s", plus, r, s)
@@ -170,10 +170,10 @@ func (g *neon) read(d vec, base string, at int) { g.op("FMOVQ %d(%s), F%d", at, 
 // write stores 16 bytes.
 func (g *neon) write(v vec, base string, at int) { g.op("FMOVQ F%d, %d(%s)", v, at, base) }
 
-// readFloat loads one float, and zeros into the other lanes.
+// readFloat loads one float to lane 0 and sets the other lanes to 0.
 func (g *neon) readFloat(d vec, base string, at int) { g.op("FMOVS %d(%s), F%d", at, base, d) }
 
-// list returns consecutive registers as the assembler takes them.
+// list returns the assembler's notation of a list of consecutive registers.
 func list(all []vec) string {
 	var s []string
 	for i, v := range all {
@@ -185,8 +185,8 @@ func list(all []vec) string {
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
-// constant returns a register with 16 bytes: one that is held, or one of its own, which drop gives
-// back.
+// constant returns a register with a constant of 16 bytes: a held register, or a new one, which
+// drop releases.
 func (g *neon) constant(b [16]byte) vec {
 	g.uses[b]++
 	if v, ok := g.held[b]; ok {
@@ -202,7 +202,7 @@ func (g *neon) constant(b [16]byte) vec {
 	return v
 }
 
-// drop gives a constant back, unless it is held.
+// drop releases the register of a constant, unless it is held.
 func (g *neon) drop(v vec) {
 	for _, h := range g.held {
 		if h == v {
@@ -212,7 +212,7 @@ func (g *neon) drop(v vec) {
 	g.free(v)
 }
 
-// hold keeps the n constants that body uses the most in registers: those that it uses twice at least.
+// hold loads the n constants that body uses the most to registers. It ignores constants that are used only once.
 func (g *neon) hold(n int, body func(*neon)) {
 	draft := &neon{offsets: g.offsets, used: g.used, ints: g.ints, uses: map[[16]byte]int{}, dotProduct: g.dotProduct}
 	body(draft)
@@ -290,7 +290,7 @@ func writeNEON(dir string) {
 	check(genfile.Write(dir+"/int8_neon_arm64.go", stubs))
 }
 
-// family names the instructions that multiply.
+// family returns the suffix of function names for the instructions that multiply.
 func (g *neon) family() string {
 	if g.dotProduct {
 		return "SDOT"

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// A neonCoder does with NEON what a coder does: it reads the blocks of a format, a super of so many
-// runs at a time.
+// A neonCoder is a coder for NEON: it writes the code that reads the blocks of a format, one super
+// at a time.
 type neonCoder struct {
 	*neon
 	f     block.Format
@@ -15,7 +15,7 @@ type neonCoder struct {
 	src   string // the block
 	spare string // a general register
 	runs  int
-	group int // elements of a scale, 32 or 16
+	group int // elements with the same scale, 32 or 16
 }
 
 // neonIntegers are the formats that have kernels for products of integers.
@@ -28,7 +28,7 @@ func (g *neon) coder(f block.Format, src, spare string, runs int) *neonCoder {
 	return &neonCoder{neon: g, f: f, l: f.Layout(), src: src, spare: spare, runs: runs, group: min(run, f.Group())}
 }
 
-// superRuns returns the runs of a super: those of a block, or four short blocks.
+// superRuns returns the number of runs in a super, which is one block or four short blocks.
 func superRuns(f block.Format) int {
 	if f.Elements() == run {
 		return 4
@@ -107,7 +107,7 @@ func (c *neonCoder) field(f *block.Field, r, half int) vec {
 	return v
 }
 
-// scales returns the scales of the groups of the super, four in a vector, and biases what is added.
+// scales returns the scales of the groups of the super, four in a vector, and biases returns the biases.
 func (c *neonCoder) scales() []vec { return c.factors(&c.l.Scale, &c.l.Sub) }
 
 func (c *neonCoder) biases() []vec {
@@ -132,7 +132,7 @@ func (c *neonCoder) factors(f *block.Float, sub *block.Integer) []vec {
 	return all
 }
 
-// floats returns the scale of each short block, or that of the one block in all lanes.
+// floats returns the scale of each short block, or the scale of the single block in all lanes.
 func (c *neonCoder) floats(f *block.Float) vec {
 	if len(f.Number) != 1 || f.Number.Items() != 1 {
 		panic(fmt.Sprintf("%v: no code for its scales", c.f))
@@ -169,7 +169,8 @@ func (c *neonCoder) floats(f *block.Float) vec {
 	return v
 }
 
-// powers makes powers of two of their E8M0: exponent e-1, but for the least two, which are subnormal.
+// powers converts E8M0 numbers e to powers of two. The exponent is e-1, except for e = 0 and 1,
+// which are subnormal.
 func (c *neonCoder) powers(v, e vec) {
 	less, none := c.constant(allWords(-1)), c.constant(allWords(0))
 	c.addS(v, e, less)
@@ -239,7 +240,7 @@ func (c *neonCoder) items(f *block.Field, first int) vec {
 		}
 		least, most = min(least, at[i]), max(most, at[i])
 	}
-	base := min(least, c.l.Bytes-window) // nothing is read behind the block
+	base := min(least, c.l.Bytes-window) // does not read after the block
 	if base < 0 || most >= base+window {
 		panic(fmt.Sprintf("%v: its small scales are far apart", c.f))
 	}
@@ -269,7 +270,7 @@ func (c *neonCoder) items(f *block.Field, first int) vec {
 	return v
 }
 
-// levels8 writes the function that takes blocks apart: levels, and the factors of 16.
+// levels8 writes the function that decodes blocks to levels and one factor for each 16 levels.
 func (g *neon) levels8(f block.Format) {
 	name := fmt.Sprintf("int8Levels%vNEON", f)
 	g.function(name, fmt.Sprintf("is an int8LevelsFunc of %v.", f), "levels *int8", "scales *float32", "biases *float32", "src *byte", "blocks int")
@@ -298,7 +299,7 @@ func (g *neon) levels8(f block.Format) {
 	g.op("RET")
 }
 
-// putFactors writes the factors of a block, one for 16 elements, and moves the pointer on.
+// putFactors stores the factors of a block, one for each 16 elements, and advances the pointer.
 func (c *neonCoder) putFactors(all []vec, to string) {
 	each := 16
 	for _, v := range all {

@@ -6,14 +6,14 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// neonOperands are what a product of rows with one row of blocks works on, by row.
+// neonOperands holds the operands of a product of rows of integers and one row of blocks, indexed by row.
 type neonOperands struct {
 	x, scales, sums []string
 	acc             []vec
-	partial         [][]vec // sums of products that are not added up yet
+	partial         [][]vec // partial sums of products
 }
 
-// int8Dot writes the function that multiplies so many rows of integers by one of blocks.
+// int8Dot writes the function that multiplies rows of integers by one row of blocks.
 func (g *neon) int8Dot(f block.Format, rows int) {
 	name := fmt.Sprintf("int8Dot%d%v%s", rows, f, g.family())
 	g.function(name, fmt.Sprintf("is an int8DotFunc of %v for %d rows.", f, rows),
@@ -68,7 +68,8 @@ func (g *neon) int8Dot(f block.Format, rows int) {
 	g.op("RET")
 }
 
-// rows loads a pointer and makes those of the other rows, a register of bytes apart.
+// rows loads a pointer to a row and computes those of the other rows. The register step holds the
+// row stride in bytes.
 func (g *neon) rows(param string, rows int, step string) []string {
 	all := []string{g.load(param)}
 	for r := 1; r < rows; r++ {
@@ -107,7 +108,7 @@ func (c *neonCoder) int8Super(o *neonOperands) {
 	c.advance(o)
 }
 
-// someFloats loads four floats, or one if the super is one short block.
+// someFloats loads four floats, or one if the super is a single short block.
 func (c *neonCoder) someFloats(v vec, base string, at int) {
 	if c.runs == 1 {
 		c.readFloat(v, base, at)
@@ -116,8 +117,8 @@ func (c *neonCoder) someFloats(v vec, base string, at int) {
 	}
 }
 
-// runSums multiplies a run. Sums of four groups become one vector, a lane each, by additions of
-// neighbouring lanes: partial has those of one group, and those of two.
+// runSums multiplies a run. Pairwise additions reduce the sums of four groups to one vector, with a
+// lane for each group; partial holds the intermediate vectors of one group and of two groups.
 func (c *neonCoder) runSums(o *neonOperands, r int, low, high vec, x string, n int) {
 	t := c.v()
 	c.products(t, low, x, run*n, true)
@@ -146,7 +147,7 @@ func (c *neonCoder) runSums(o *neonOperands, r int, low, high vec, x string, n i
 	}
 }
 
-// products adds the products of sixteen levels and integers to t, or begins it.
+// products adds the products of sixteen levels and integers to t. If first, it overwrites t.
 func (c *neonCoder) products(t, levels vec, x string, at int, first bool) {
 	v := c.v()
 	c.read(v, x, at)
@@ -168,7 +169,7 @@ func (c *neonCoder) products(t, levels vec, x string, at int, first bool) {
 	c.free(p, v)
 }
 
-// multiply16 writes sums of two products each as 16 bits: at most 2·127·128, which is 32512.
+// multiply16 writes the sums of each two products as 16 bits. They are at most 2·127·128 = 32512.
 func (g *neon) multiply16(p, a, b vec) {
 	g.word3(0x0E20C000, "smull.8h", p, a, b)
 	g.word3(0x4E208000, "smlal2.8h", p, a, b)
@@ -184,7 +185,7 @@ func (c *neonCoder) addScaled(o *neonOperands, r, i int, scale vec) {
 		c.readFloat(d, o.scales[r], 0)
 	case c.group == run:
 		c.read(d, o.scales[r], 16*i)
-	default: // each for two groups
+	default: // each scale is for two groups
 		c.op("FMOVD %d(%s), F%d", 8*i, o.scales[r], d)
 		c.op("VZIP1 V%d.S4, V%d.S4, V%d.S4", d, d, d)
 	}
@@ -193,7 +194,7 @@ func (c *neonCoder) addScaled(o *neonOperands, r, i int, scale vec) {
 	c.free(sum, d)
 }
 
-// advance moves the pointers behind the super.
+// advance advances the pointers past the super.
 func (c *neonCoder) advance(o *neonOperands) {
 	n := c.runs * run
 	for r := range o.x {

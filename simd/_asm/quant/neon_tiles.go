@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// tileRows returns the most rows of a tile: what registers suffice for.
+// tileRows returns the largest number of rows of a tile that fits into the registers.
 func (g *neon) tileRows() int {
 	if g.dotProduct {
 		return 3
@@ -17,10 +17,10 @@ type neonTile struct {
 	rows, group int
 	x           []string
 	w           string
-	acc, sum    [][]vec // by row, of four columns each
+	acc, sum    [][]vec // indexed by row and four columns
 }
 
-// int8Tile writes the tile for so many rows, with scales of so many elements.
+// int8Tile writes the tile with the given number of rows, and scales for groups of group elements.
 func (g *neon) int8Tile(group, rows int) {
 	name := fmt.Sprintf("int8Tile%dRows%d%s", rows, group, g.family())
 	g.function(name, fmt.Sprintf("is an int8TileFunc for %d rows.", rows), "c *float32", "cRow int", "x *int8", "scales *float32", "sums *float32",
@@ -112,8 +112,8 @@ func (t *neonTile) multiply(at int, first bool) {
 	t.free(x...)
 }
 
-// multiplyWide does it without SDOT: sums of four products, those of two steps of four elements, as 16 bits,
-// then neighbours.
+// multiplyWide is multiply without SDOT. It adds four products (of two steps of four elements) as
+// 16 bits, and then adjacent sums.
 func (t *neonTile) multiplyWide(x []vec, first bool) {
 	low, high, p, steps := t.v(), t.v(), t.v(), t.vs(2)
 	for j := range 4 {
@@ -184,8 +184,8 @@ func (t *neonTile) addBiases(wb string, sums []string, part int) {
 	t.free(d)
 }
 
-// int8Pack writes the function that puts four elements of four rows beside each other: 64 bytes for
-// sixteen elements of four rows.
+// int8Pack writes the function that interleaves four rows, four elements at a time. Sixteen
+// elements of four rows are 64 bytes.
 func (g *neon) int8Pack() {
 	g.function("int8PackNEON", "is an int8PackFunc, in the order that the tiles of this level read.", "dst *byte", "levels *int8", "stride int", "zero uint32", "groups int")
 	dst, stride, left, spare, row := g.load("dst"), g.load("stride"), g.load("groups"), g.gp(), g.gp()
@@ -212,8 +212,8 @@ func (g *neon) int8Pack() {
 	g.op("RET")
 }
 
-// int8Round writes the function that rounds floats to integers and a scale for each 32, and adds these
-// up four and four, times a number.
+// int8Round writes the function that quantises floats to integers with a scale for each 32. It also
+// adds each four integers and multiplies the sums by a number.
 func (g *neon) int8Round() {
 	g.function("int8RoundNEON", "is an int8RoundFunc.", "q *int8", "scales *float32", "quads *int32", "times int32", "x *float32", "groups int")
 	q, scales, quads, x, left, m := g.load("q"), g.load("scales"), g.load("quads"), g.load("x"), g.load("groups"), g.gp()
@@ -235,7 +235,7 @@ func (g *neon) int8Round() {
 			continue
 		}
 		g.and(t, w, size)
-		g.smaxS(most, most, t) // as floats do, and NaN is above infinity
+		g.smaxS(most, most, t) // nonnegative floats have the order of their bits, and NaN is above infinity
 	}
 	g.word2(0x4EB0A800, "smaxv.s", most, most)
 	g.op("FMOVS F%d, %s", most, m)

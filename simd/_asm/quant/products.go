@@ -9,11 +9,11 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// multiplyAdd writes what adds up products of bytes four and four: those of raw and of the integers at
-// x. With VNNI that is one instruction, which adds to what correct loads; with AVX2 the products of
-// neighbours are added up as 16 bits first. No sum of two is beyond these: x is at most
-// 127, and unsigned codes are below 64 and signed ones are made positive, at most 128, by
-// moving their signs to x; 2·127·128 is 32512.
+// multiplyAdd writes the code that adds each four products of the bytes in raw and the integers at
+// x. With VNNI this is one instruction, which adds to the corrections. With AVX2, adjacent products
+// are first added as 16 bits. This does not overflow: x is at most 127, unsigned codes are below
+// 64, and signed codes are made positive (at most 128) by moving their signs to x; 2·127·128 is
+// 32512.
 func (c *coder) multiplyAdd(raw, size, sign reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
 	t := c.YMM()
 	if c.vnni {
@@ -43,8 +43,8 @@ func words(n int) (b [32]byte) {
 	return b
 }
 
-// int8Offset returns the difference between the unsigned bytes that are multiplied and the levels:
-// the corrections subtract its products.
+// int8Offset returns the difference between the multiplied unsigned bytes and the levels. The
+// corrections subtract the products of this offset.
 func (c *coder) int8Offset() int {
 	switch {
 	case c.signed() && c.vnni:
@@ -55,18 +55,19 @@ func (c *coder) int8Offset() int {
 	return c.offset()
 }
 
-// operands are the pointers of a product of rows with one row of blocks.
+// operands holds the pointers of a product of rows of integers and one row of blocks.
 type operands struct {
 	rows                   int
 	x, scales, sums, quads reg.GPVirtual
-	stride, stride3        reg.GPVirtual // of a row of x, and of quads
-	eighth, eighth3        reg.GPVirtual // of a row of scales
+	stride, stride3        reg.GPVirtual // row stride of x and quads
+	eighth, eighth3        reg.GPVirtual // row stride of scales
 	acc, below             []reg.VecVirtual
 	next                   int
 }
 
-// of returns the memory of a row behind a pointer. Rows of x are as many bytes apart as a row
-// has elements, those of scales an eighth of that, those of sums an eighth or a quarter.
+// of returns the memory of a row, relative to a pointer. The row stride of x in bytes is the number
+// of elements of a row; the stride of scales is an eighth of it, the stride of sums an eighth or a
+// quarter.
 func (o *operands) of(base reg.GPVirtual, row, disp int, one, three reg.GPVirtual, times uint8) Mem {
 	m := Mem{Base: base, Disp: disp}
 	switch row {
@@ -78,7 +79,7 @@ func (o *operands) of(base reg.GPVirtual, row, disp int, one, three reg.GPVirtua
 	return m
 }
 
-// int8Dot writes the function that multiplies so many rows of integers by one of blocks.
+// int8Dot writes the function that multiplies rows of integers by one row of blocks.
 func (g *gen) int8Dot(f block.Format, rows int) {
 	name := fmt.Sprintf("int8Dot%d%v%s", rows, f, g.name)
 	g.function(name, "func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)",
@@ -157,7 +158,7 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	g.RET()
 }
 
-// spareRegisters are shared by accumulators and constants: the others hold the data of a run.
+// spareRegisters is the number of registers for accumulators and constants. The others hold the data of a run.
 const spareRegisters = 10
 
 func (o *operands) strides(g *gen, load func(string) reg.GPVirtual) {
@@ -203,9 +204,9 @@ func (c *coder) int8Super(o *operands) {
 	c.advance(o)
 }
 
-// ahead writes the loop over supers for one row. What a super needs besides its levels is made
-// while the one before it is multiplied: that takes long, and what waits for it would fill the queues of the
-// processor.
+// ahead writes the loop over supers for one row. It computes the factors and codes of a super while
+// it multiplies the previous one. Computing them takes long, and the instructions that wait for
+// them would otherwise fill the processor's queues.
 func (c *coder) ahead(o *operands, left reg.GPVirtual, size int) {
 	this, next, src, scales := c.GP64(), c.GP64(), c.GP64(), c.GP64()
 	c.XORQ(this, this)
@@ -218,7 +219,7 @@ func (c *coder) ahead(o *operands, left reg.GPVirtual, size int) {
 	c.LEAQ(Mem{Base: o.scales, Disp: 4 * 8}, scales)
 	if c.short() {
 		c.CMPQ(left, U8(blocks))
-		c.CMOVQLT(c.src, src) // there is no other: what is made is not used
+		c.CMOVQLT(c.src, src) // there is no next super: compute unused values from the current one
 		c.CMOVQLT(o.scales, scales)
 	} else {
 		c.CMPQ(left, U8(1))
@@ -239,7 +240,7 @@ func (c *coder) ahead(o *operands, left reg.GPVirtual, size int) {
 	c.XORQ(I32(int32(size)), next)
 }
 
-// addBiases adds what is added to products.
+// addBiases adds the biases.
 func (c *coder) addBiases(o *operands) {
 	sumTimes := uint8(run / c.group)
 	for i, b := range c.biases() {
@@ -256,8 +257,8 @@ func (c *coder) addBiases(o *operands) {
 	}
 }
 
-// factorsOf writes to the stack what a super needs besides its levels: products of scales, 16 of each row, and
-// codes.
+// factorsOf writes the factors and codes of a super to the stack: 16 products of scales for each
+// row, and the output of prepare.
 func (c *coder) factorsOf(o *operands) {
 	c.prepare()
 	scales := c.scales()
@@ -296,7 +297,7 @@ func (c *coder) int8Runs(o *operands) {
 	}
 }
 
-// perRun returns so many floats, and zeros in the other lanes.
+// perRun returns n floats, and zeros in the other lanes.
 func (c *coder) perRun(m Mem, n int) Op {
 	x := c.XMM()
 	switch n {
@@ -351,7 +352,7 @@ func (c *coder) int8Run(o *operands, n int) {
 	}
 }
 
-// advance moves the pointers behind the super.
+// advance advances the pointers past the super.
 func (c *coder) advance(o *operands) {
 	n := c.runs * run
 	for _, p := range []struct {
@@ -367,7 +368,7 @@ func (c *coder) advance(o *operands) {
 	}
 }
 
-// levels8 writes the function that decodes blocks: to levels, and one factor for 16 of them.
+// levels8 writes the function that decodes blocks to levels and one factor for each 16 levels.
 func (g *gen) levels8(f block.Format) {
 	name := fmt.Sprintf("int8Levels%v%s", f, g.name)
 	g.function(name, "func(levels *int8, scales, biases *float32, src *byte, blocks int)", name+" is an int8LevelsFunc of "+f.String()+".")
@@ -390,7 +391,7 @@ func (g *gen) levels8(f block.Format) {
 
 type unpacked struct{ levels, scales, biases reg.GPVirtual }
 
-// apart writes the levels and factors of a super-block.
+// apart writes the levels and factors of a super.
 func (c *coder) apart(o *unpacked) {
 	put := func(v []reg.VecVirtual, to reg.GPVirtual) {
 		for i, s := range v {
@@ -440,8 +441,8 @@ func (c *coder) apart(o *unpacked) {
 	c.ADDQ(I32(int32(c.l.Bytes)), c.src)
 }
 
-// int8Round writes the function that rounds floats to integers and a scale for each 32, and adds these
-// up four and four, times a number.
+// int8Round writes the function that quantises floats to integers with a scale for each 32. It also
+// adds each four integers and multiplies the sums by a number.
 func (g *gen) int8Round() {
 	name := "int8Round" + g.name
 	g.function(name, "func(q *int8, scales *float32, quads *int32, times int32, x *float32, groups int)", name+" is an int8RoundFunc.")
@@ -468,7 +469,7 @@ func (g *gen) int8Round() {
 		}
 		t := g.YMM()
 		g.VPAND(g.alike(1<<31-1), v[i], t)
-		g.VPMAXSD(t, most, most) // as floats do, and NaN is above infinity
+		g.VPMAXSD(t, most, most) // nonnegative floats have the order of their bits, and NaN is above infinity
 	}
 	s, t := most.AsX(), g.XMM()
 	g.VEXTRACTI128(U8(1), most, t)

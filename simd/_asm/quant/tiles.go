@@ -8,17 +8,17 @@ import (
 )
 
 // A tile multiplies a few rows of integers by sixteen rows of decoded blocks, which are interleaved
-// four elements at a time. Its sums stay in registers.
+// four elements at a time. It keeps its sums in registers.
 type tile struct {
 	*gen
 	name  string
 	rows  int
-	group int // elements of a scale
+	group int // elements with the same scale
 	// multiply writes the products of one step of four elements, and finish widens the sums of a
 	// group to 32 bits.
 	multiply func(t *tile, sums *[2]reg.VecVirtual, w, size [2]reg.VecVirtual, x reg.VecVirtual, first bool)
 	finish   func(t *tile, sum reg.VecVirtual, correction Mem)
-	signed   bool // sizes of w are wanted
+	signed   bool // multiply needs the absolute values of w
 	start    bool // sums begin with the corrections
 }
 
@@ -32,8 +32,8 @@ func (g *gen) tiles() []tile {
 			all = append(all, one)
 		}
 	}
-	// Codes up to 16, or up to 32 where half as many products are added up as 16 bits: these sums are
-	// 2·127 times 8·16, or 4·32, which is 32512, at most.
+	// For codes up to 16, or up to 32 if half as many products are added as 16 bits. The sums are
+	// at most 2·127·8·16 = 2·127·4·32 = 32512.
 	for _, group := range []int{32, 16} {
 		put(tile{name: fmt.Sprintf("Small%d", group), group: group, multiply: multiplySmall,
 			finish: func(t *tile, sum reg.VecVirtual, correction Mem) {
@@ -43,7 +43,7 @@ func (g *gen) tiles() []tile {
 				t.VPADDD(c, sum, sum)
 			}}, 3)
 	}
-	// Codes up to 129: a sum of two products is 2·127·129, which is 32766, at most.
+	// For codes up to 129: a sum of two products is at most 2·127·129 = 32766.
 	for _, group := range []int{32, 16} {
 		put(tile{name: fmt.Sprintf("Medium%d", group), group: group, start: true, finish: func(*tile, reg.VecVirtual, Mem) {},
 			multiply: func(t *tile, sums *[2]reg.VecVirtual, w, _ [2]reg.VecVirtual, x reg.VecVirtual, _ bool) {
@@ -95,7 +95,7 @@ func (t *tile) write() {
 	w, ws, wb, left := load("w"), load("ws"), load("wb"), load("groups")
 	t.MOVQ(stride, eighth)
 	t.SHRQ(U8(3), eighth)
-	ahead := t.GP64() // the next rows, whose beginnings the processor does not foresee
+	ahead := t.GP64() // the next rows, which the hardware prefetcher does not load
 	t.IMUL3Q(U8(uint8(t.rows)), stride, ahead)
 	t.ADDQ(x, ahead)
 	c, row := load("c"), load("cRow")
@@ -206,7 +206,7 @@ func (t *tile) partSums(part int, w reg.GPVirtual, x func(r, k int) Mem, correct
 	return sum
 }
 
-// int8Pack writes the function that puts four elements of each of sixteen rows beside each other.
+// int8Pack writes the function that interleaves sixteen rows, four elements at a time.
 func (g *gen) int8Pack() {
 	name := "int8Pack" + g.name
 	g.function(name, "func(dst *byte, levels *int8, stride int, zero uint32, groups int)", name+" is an int8PackFunc.")

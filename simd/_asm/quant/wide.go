@@ -10,10 +10,11 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// Products of one row of integers and many rows of blocks for AVX-512 with VNNI and VBMI. A vector has
-// four lanes of sixteen bytes, and each lane has elements of one group, so that sums of four products can be scaled without
-// further additions. Package simd stores the integers of the row in the order of these lanes. It stores in the quads what is the
-// same for all rows of blocks: the initial values of sums, and scales repeated for each element of a lane.
+// Products of one row of integers and many rows of blocks for AVX-512 with VNNI and VBMI. A vector
+// has four lanes of sixteen bytes, and each lane has elements of one group, so that sums of four
+// products can be scaled without further additions. Package simd stores the integers of the row in
+// the order of these lanes. In the quads it stores the values that are the same for all rows of
+// blocks: the initial values of sums, and the scales, repeated for each element of a lane.
 
 // wide writes one such product.
 type wide struct {
@@ -24,13 +25,13 @@ type wide struct {
 	next int
 
 	// Registers that are loaded ahead of the rows.
-	lanes, pairs [4]reg.Register // masks of the dwords, and of the qwords, of lanes 1 to 3
+	lanes, pairs [4]reg.Register // opmasks of the dwords and of the qwords in lanes 1 to 3
 	known        map[[64]byte]reg.VecVirtual
 	masks        map[uint64]reg.Register
 }
 
-// wideBodies has for each format a function that writes the loads of constants ahead of the loop. It returns the function that
-// writes the code of one super.
+// wideBodies has a function for each format. The function writes the loads of constants before the
+// loop, and returns a function that writes the code for one super.
 var wideBodies = map[block.Format]func(*wide) func(){
 	block.Q4_0: (*wide).shortBlocks, block.Q4_1: (*wide).shortBlocks, block.Q5_0: (*wide).shortBlocks, block.Q5_1: (*wide).shortBlocks,
 	block.IQ4_NL: (*wide).shortBlocks, block.MXFP4: (*wide).shortBlocks, block.IQ4_XS: (*wide).blocksXS,
@@ -101,7 +102,8 @@ func (w *wide) add(d, v Op) {
 	w.next++
 }
 
-// bytes returns a register with 64 constant bytes. It must be called ahead of the loop over rows, where it writes the load.
+// bytes returns a register with 64 constant bytes. Call it before the loop over rows, because it
+// writes the load there.
 func (w *wide) bytes(at func(i int) int) reg.VecVirtual {
 	var b [64]byte
 	for i := range b {
@@ -124,7 +126,8 @@ func (w *wide) bytes(at func(i int) int) reg.VecVirtual {
 	return v
 }
 
-// spread returns 64 equal bytes, spreadWords 32 equal words, dwords16 and alike16 sixteen numbers, and qwords eight.
+// spread returns a register with 64 equal bytes, spreadWords with 32 equal words, dwords16 and
+// alike16 with sixteen numbers, and qwords with eight.
 func (w *wide) spread(v int) reg.VecVirtual { return w.bytes(func(int) int { return v }) }
 
 func (w *wide) spreadWords(v int) reg.VecVirtual {
@@ -153,14 +156,14 @@ func (w *wide) mask(v uint64) reg.Register {
 	return k
 }
 
-// at returns memory of the block.
+// at returns the memory at an offset in the block.
 func (w *wide) at(disp int) Mem { return Mem{Base: w.src, Disp: disp} }
 
-// word returns memory of the quads of a super, and bytesOf the integers of the row.
+// word returns the memory of a quad of a super, and bytesOf the memory of integers of the row.
 func (w *wide) word(i int) Mem    { return w.o.at(w.o.quads, 8, 4*i) }
 func (w *wide) bytesOf(i int) Mem { return w.o.at(w.o.x, 8, i) }
 
-// op3 returns a new vector that an instruction of two sources writes.
+// op3 writes an instruction with two sources and returns its result in a new vector.
 func (w *wide) op3(f func(...Op), a, b Op) reg.VecVirtual {
 	v := w.ZMM()
 	f(a, b, v)
@@ -215,7 +218,7 @@ func (w *wide) half(disp int) reg.VecVirtual {
 	return w.halfFloats(y)
 }
 
-// inLanes broadcasts parts of four blocks to the four lanes.
+// inLanes broadcasts a part of each of four blocks to one of the four lanes.
 func (w *wide) inLanes(broadcast func(...Op), masks *[4]reg.Register, first, step int) reg.VecVirtual {
 	v := w.ZMM()
 	broadcast(w.at(first), v)
@@ -225,15 +228,16 @@ func (w *wide) inLanes(broadcast func(...Op), masks *[4]reg.Register, first, ste
 	return v
 }
 
-// pack multiplies the dwords of a and of b, which fit into 16 bits, by factors, and adds neighbours: each lane has two sums of a,
-// then two of b.
+// pack multiplies the dwords of a and b, which fit into 16 bits, by factors, and adds adjacent
+// products. Each lane of the result has two sums of a, then two sums of b.
 func (w *wide) pack(a, b, factors reg.VecVirtual) reg.VecVirtual {
 	v := w.op3(w.VPACKSSDW, b, a)
 	w.VPMADDWD(factors, v, v)
 	return v
 }
 
-// multiply adds to start the products of each vector of codes and 64 integers of the row, from integer i on, and returns start.
+// multiply adds the products of codes and integers to start and returns it. Each vector of codes is
+// multiplied by the next 64 integers of the row, from integer i on.
 func (w *wide) multiply(start reg.VecVirtual, i int, codes ...reg.VecVirtual) reg.VecVirtual {
 	for k, c := range codes {
 		w.VPDPBUSD(w.bytesOf(i+64*k), c, start)
@@ -248,7 +252,7 @@ func (w *wide) nibbles() func(q reg.VecVirtual) (low, high reg.VecVirtual) {
 		for _, v := range t {
 			least = min(least, v)
 		}
-		table := w.bytes(func(i int) int { return int(t[i%16%len(t)]) - int(least) }) // by the lowest six bits of an index
+		table := w.bytes(func(i int) int { return int(t[i%16%len(t)]) - int(least) }) // indexed by the lowest six bits
 		return func(q reg.VecVirtual) (low, high reg.VecVirtual) {
 			return w.bytesAt(table, q, 0), w.bytesAt(table, w.right(4, q), 0)
 		}
@@ -269,7 +273,7 @@ func (w *wide) shortBlocks() func() {
 	nibbles, scales, biases := w.nibbles(), w.shortScales(w.l.Scale), func(reg.VecVirtual) reg.VecVirtual { return nil }
 	header := func(at int) reg.VecVirtual { return w.load(w.at(at)) }
 	fifth := func(header, low, high reg.VecVirtual) {}
-	step := size // of the headers of blocks in the vector
+	step := size // distance of the headers of blocks in the vector
 	if len(level) > 1 {
 		step = 16
 		for i := 1; i < 4; i++ {
@@ -306,14 +310,14 @@ func (w *wide) shortBlocks() func() {
 			w.VMULPS(w.word(32*n+16), d, d)
 			w.add(d, t)
 			if b := biases(h); b != nil {
-				w.VFMADD231PS(w.o.at(w.o.sums, 1, 16*n), b.AsX(), w.o.below.AsX()) // the upper half of below stays 0
+				w.VFMADD231PS(w.o.at(w.o.sums, 1, 16*n), b.AsX(), w.o.below.AsX()) // keeps the upper half of below 0
 			}
 		}
 	}
 }
 
-// shortScales returns a function that returns the scales of four blocks, each in a lane, from 64 bytes:
-// exponents less 1, but for the least two, which are subnormal.
+// shortScales returns a function that returns the scales of four blocks, each in one lane, from 64
+// bytes. E8M0 scales have their exponent minus 1, except for the least two, which are subnormal.
 func (w *wide) shortScales(f block.Float) func(reg.VecVirtual) reg.VecVirtual {
 	if f.Encoding != block.E8M0 {
 		return nil

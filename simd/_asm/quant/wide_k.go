@@ -77,9 +77,10 @@ func (w *wide) blocks45() func() {
 	}
 }
 
-// sixBits returns a function that returns the eight small scales of Q4_K and Q5_K as bytes, and then the eight
-// small factors of biases. The first four of each are the low six bits of eight bytes; their upper two bits belong to the others, and
-// these have their low four bits in four bytes behind.
+// sixBits returns a function that returns the eight small scales of Q4_K and Q5_K as bytes, and
+// then the eight small factors of biases. The first four of each are the low six bits of eight
+// bytes. The last four of each have their upper two bits in the upper bits of these bytes, and
+// their low four bits in the next four bytes.
 func (w *wide) sixBits() func() reg.VecVirtual {
 	shifts := w.dwords16(func(i int) int { return []int{0, 0, 0, 4}[i%4] })
 	lower := w.dwords16(func(i int) int { return []int{0x3f3f3f3f, 0x0f0f0f0f}[i%2] })
@@ -115,7 +116,7 @@ func (w *wide) blocks6() func() {
 			b := w.multiply(w.load(w.word(32*n+16)), 128*n+64, high)
 			pairs[n] = w.pack(a, b, ones)
 		}
-		// Small scales in the upper halves of words keep their sign, and multiply by 256.
+		// Small scales in the upper halves of words keep their sign and are multiplied by 256.
 		t := w.pack(pairs[0], pairs[1], w.bytesAt(w.lane16(192), factors, highBytes))
 		w.VCVTDQ2PS(t, t)
 		w.VMULPS(w.op3(w.VPERMPS, w.lane32(w.o.at(w.o.scales, 1, 0)), runs), t, t)

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// wideTileRows is the most rows of a tile of VNNI.
+// wideTileRows is the largest number of rows of a VNNI tile.
 const wideTileRows = 4
 
 // wideTile writes the function that multiplies a few rows of integers by sixteen packed rows of blocks. Each group of elements of a

@@ -21,7 +21,7 @@ type amd64 struct {
 	used    [32]bool
 	tail    vec               // AVX2: mask of part
 	mask    reg.OpmaskVirtual // AVX-512: the same
-	magn    vec               // of abs
+	magn    vec               // mask of abs
 	nans    vec               // AVX2: lanes that were NaN
 	nanMask reg.OpmaskVirtual // AVX-512: the same
 	labels  int
@@ -162,7 +162,7 @@ func (m *amd64) int() gp {
 	return gp(len(m.ints) - 1)
 }
 
-func (m *amd64) drop(...gp) {} // avo sees where they end
+func (m *amd64) drop(...gp) {} // avo computes the live ranges
 
 func (m *amd64) copyInt(dst, src gp)  { m.MOVQ(m.g(src), m.g(dst)) }
 func (m *amd64) addConst(r gp, c int) { m.ADDQ(operand.I32(c), m.g(r)) }
@@ -302,7 +302,7 @@ func (m *amd64) fma(acc, a, b vec) { m.VFMADD231PS(m.v(b), m.v(a), m.v(acc)) }
 func (m *amd64) max(dst, a, b vec) { m.VMAXPS(m.v(b), m.v(a), m.v(dst)) }
 func (m *amd64) min(dst, a, b vec) { m.VMINPS(m.v(b), m.v(a), m.v(dst)) }
 
-// inRegister returns a, or a copy for the time being if a is in memory.
+// inRegister returns a, or a temporary copy in a register if a is in memory. done releases the copy.
 func (m *amd64) inRegister(a vec) (r vec, done func()) {
 	if a < inMemory {
 		return a, func() {}
@@ -477,7 +477,7 @@ func (m *amd64) across(v vec, f fold) {
 	wide := m.wide
 	if wide {
 		m.VEXTRACTF64X4(operand.U8(1), m.wider(v, true), m.wider(t, false))
-		m.wide = false // the upper halves have done their part
+		m.wide = false // only the lower halves are needed from here on
 		f(v, v, t)
 	}
 	m.VEXTRACTF128(operand.U8(1), m.v(v), m.x(t))

@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// arm64 is NEON. The assembler knows few of its floating-point instructions;
-// the others are written as words, with the instruction beside.
+// arm64 is NEON. The assembler knows few of its floating-point instructions; the others are written
+// as words, with the instruction as a comment.
 type arm64 struct {
 	text, stubs bytes.Buffer
 	offsets     map[string]int
@@ -188,8 +188,8 @@ func (m *arm64) storeLane(p gp, v vec)    { m.put("FMOVS F%d, (R%d)", v, p) }
 func (m *arm64) part(n gp) { m.tail = n }
 func (m *arm64) partEnd()  {}
 
-// eachOfPart writes f for lane 0, 1 and 2 as far as part goes, with the
-// address of the lane in a register.
+// eachOfPart writes f for the lanes 0, 1 and 2 that part includes, with the address of the lane in
+// a register.
 func (m *arm64) eachOfPart(p gp, f func(lane int, at gp)) {
 	at, done := m.int(), m.fresh("part")
 	m.copyInt(at, p)
@@ -324,7 +324,7 @@ func (m *arm64) across(v vec, f fold) {
 
 func (m *arm64) storeInt32(p, r gp) { m.put("MOVW R%d, (R%d)", r, p) }
 
-// equal sets t where a == b, or where a is NaN if nan is set.
+// equal sets the lanes of t for which a == b or, if nan is set, a is NaN.
 func (m *arm64) equal(t, a, b vec, nan bool) {
 	if nan {
 		b = a

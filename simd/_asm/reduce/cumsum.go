@@ -7,15 +7,14 @@ import (
 // scanner is a machine that sums along a vector.
 type scanner interface {
 	machine
-	// scan replaces each lane of v by the sum of it and those before it; zero is a
-	// vector of zeros.
+	// scan computes the prefix sums of the lanes of v. zero is a vector of zeros.
 	scan(v, zero vec)
 	// lastLane copies the last lane of a to all of dst.
 	lastLane(dst, a vec)
 }
 
-// cumsum writes the running sums. The carry from one vector to the next takes a single addition, so
-// that the sums inside the vectors overlap.
+// cumsum writes the running sums. The carry from one vector to the next is a single addition, so
+// that the prefix sums of several vectors overlap.
 func (k *writer) cumsum(m scanner) {
 	k.begin(&fn{name: "rowsCumsum", doc: "sets dst[i] to before plus the sum of x[:i+1]; n > 0. dst may be x.",
 		params: list("dst x *float32, n int, before float32")})
@@ -86,7 +85,7 @@ func (m *amd64) scan(v, zero vec) {
 		m.add(v, v, t)
 	}
 	m.VPERMILPS(operand.U8(0xff), m.v(v), m.v(t))
-	m.VPERM2F128(operand.U8(0x08), m.v(t), m.v(t), m.v(t)) // the lower half for the upper one
+	m.VPERM2F128(operand.U8(0x08), m.v(t), m.v(t), m.v(t)) // moves the lower half to the upper half and clears the lower one
 	m.add(v, v, t)
 }
 

@@ -10,7 +10,7 @@ import (
 // expression is a lowered expression over one operand, ready to be written.
 type expression struct {
 	nodes []*ir.Node
-	last  map[*ir.Node]int // where each is used last
+	last  map[*ir.Node]int // index of the last use of each node
 }
 
 // lower prepares root for the machine. The operands of its functions are in the range in which the
@@ -36,7 +36,7 @@ func (k *writer) lower(root *ir.Node) *expression {
 	return e
 }
 
-// pin puts the constants of e in their places.
+// pin loads or allocates the constants of e.
 func (k *writer) pin(e *expression) {
 	for _, n := range e.nodes {
 		if n.Code == ir.Const && !e.count(n) {
@@ -45,7 +45,7 @@ func (k *writer) pin(e *expression) {
 	}
 }
 
-// count reports whether n is only a number of places to shift by.
+// count reports whether n is used only as a shift count.
 func (e *expression) count(n *ir.Node) bool {
 	for _, m := range e.nodes {
 		for i, a := range m.Operands() {
@@ -64,8 +64,8 @@ func constBits(n *ir.Node) uint32 {
 	return uint32(int64(n.Value))
 }
 
-// apply replaces each of xs by the expression of it. The instructions of the
-// different operands are interleaved, so that one does not wait for the other.
+// apply replaces each of xs by the expression of it. It interleaves the instructions of the
+// operands to hide their latency.
 func (k *writer) apply(e *expression, xs []vec) {
 	where := make([]map[*ir.Node]vec, len(xs))
 	for u := range xs {
@@ -84,10 +84,10 @@ func (k *writer) apply(e *expression, xs []vec) {
 				}
 				continue
 			case ir.Bitcast:
-				// The register changes its owner.
+				// The register is reused for the result.
 				w[n] = w[n.Args[0]]
 				if e.last[n.Args[0]] > i {
-					panic("bitcast of a value that lives on")
+					panic("bitcast of a value that is used later")
 				}
 				continue
 			}

@@ -13,23 +13,22 @@ func (k *writer) fresh(s string) string {
 	return fmt.Sprintf("%s_%d", s, k.labels)
 }
 
-// each is dot with one y for all rows.
+// each is dot with the same y for all rows.
 var each = reduction{name: "Dot", doc: reductions[3].doc, join: sums, two: true, one: true, add: reductions[3].add}
 
-// reduction is a kernel that makes one number of a row.
+// reduction is a kernel that reduces a row to one number.
 type reduction struct {
 	name, doc string
-	two       bool // of x and y
-	one       bool // all rows have the same y
-	// first says that lanes without an element hold the first one of the
-	// row, rather than 0.
+	two       bool // reduces x and y
+	one       bool // all rows use the same y
+	// first means that lanes without an element hold the first element of the row instead of 0.
 	first bool
-	// add lets vector x (and y) into the accumulator, and may destroy it.
+	// add combines vector x (and y) with the accumulator, and may overwrite x.
 	add func(m machine, acc, x, y vec)
-	// join joins two accumulators.
+	// join returns the operation that combines two accumulators.
 	join  func(m machine) fold
 	abs   bool // uses abs
-	marks bool // looks for NaN
+	marks bool // detects NaN
 }
 
 func sums(m machine) fold { return m.add }
@@ -70,8 +69,8 @@ func (k *writer) block(r reduction) {
 	k.ret()
 }
 
-// rows writes the kernel that reduces many rows. Rows that fit one vector
-// have a loop of their own.
+// rows writes the kernel that reduces many rows. Rows that fit into one vector have a separate
+// loop.
 func (k *writer) rows(r reduction) {
 	suffix := "Rows"
 	if r.one {
@@ -156,8 +155,8 @@ func (k *writer) rows(r reduction) {
 	k.ret()
 }
 
-// reduce writes the reduction of n elements at x, and at y, and returns the register with the
-// result in lane 0. It advances x and y and changes n.
+// reduce writes the reduction of n elements at x (and at y). It returns the register with the
+// result in lane 0. It advances x and y and overwrites n.
 //
 // Eight accumulators hide the latency of the additions. The remaining vectors are added to the
 // first four, one step each, so that a short row takes at most four steps and joins at most four
@@ -213,7 +212,7 @@ func (k *writer) reduce(r reduction, x, y, n gp) vec {
 	return acc[0]
 }
 
-// folding is what the parts of reduce share.
+// folding holds the values that the parts of reduce share.
 type folding struct {
 	*writer
 	r       reduction
@@ -221,7 +220,7 @@ type folding struct {
 	acc     [8]vec
 }
 
-// start sets accumulators to the first element, which the first of them has, or to zeros.
+// start sets accumulators to the first element of the row (a copy of the first accumulator), or to zeros.
 func (p *folding) start(acc []vec) {
 	for _, a := range acc {
 		switch {
@@ -233,7 +232,7 @@ func (p *folding) start(acc []vec) {
 	}
 }
 
-// count lets c vectors into accumulators from the first on.
+// count combines c vectors with the accumulators from first on.
 func (p *folding) count(c int, first int) {
 	k, r := p.writer, p.r
 	var xs, ys []vec
@@ -266,13 +265,13 @@ func (p *folding) count(c int, first int) {
 	k.addConst(p.n, -c*L)
 }
 
-// countPart lets the last n elements, less than a vector, into the fourth accumulator.
+// countPart combines the tail of n elements, less than a vector, with the fourth accumulator.
 func (p *folding) countPart() {
 	k, r := p.writer, p.r
 	k.part(p.n)
 	v, w, rest := k.vec(), none, none
 	if r.first {
-		// Any element that has been counted may be counted again.
+		// Other lanes may repeat any element that has been combined already.
 		rest = p.acc[3]
 	}
 	k.loadPart(v, p.x, rest)
@@ -323,8 +322,8 @@ func (k *writer) deviations() {
 	k.ret()
 }
 
-// deviate writes the sums over n elements from x on, in the first lanes of the
-// registers that it returns. It moves x and n.
+// deviate writes the sums over n elements from x on. The results are in lane 0 of the returned
+// registers. It advances x and overwrites n.
 func (k *writer) deviate(x, n gp, m vec) (sum, squares vec) {
 	L := k.lanes()
 	var s1, s2 [4]vec
@@ -363,7 +362,7 @@ func (k *writer) deviate(x, n gp, m vec) (sum, squares vec) {
 	k.ifNil(n, done)
 	k.part(n)
 	v := k.vec()
-	k.loadPart(v, x, m) // m deviates by 0
+	k.loadPart(v, x, m) // fill with m, whose deviation is 0
 	one(3, v)
 	k.partEnd()
 	k.label(done)
@@ -408,8 +407,8 @@ func (k *writer) index() {
 	k.ret()
 }
 
-// find writes the search among n elements from x on and returns the register of
-// the index. It moves x and n.
+// find writes the search among n elements from x on and returns the register of the index. It
+// advances x and overwrites n.
 func (k *writer) find(x, n gp, v vec) gp {
 	L := k.lanes()
 	at, i, end, t := k.int(), k.int(), k.int(), k.vec()
@@ -419,7 +418,7 @@ func (k *writer) find(x, n gp, v vec) gp {
 	search := func(nan bool) {
 		loop, next, last, missing := k.fresh("loop"), k.fresh("next"), k.fresh("last"), k.fresh("missing")
 		pair, hit := k.fresh("pair"), k.fresh("hit")
-		// Two vectors at a time until one has it.
+		// Test two vectors at a time until one contains v.
 		k.label(pair)
 		k.ifLess(n, 2*L, loop)
 		k.ifAny(x, v, nan, hit)

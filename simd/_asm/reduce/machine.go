@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// The kernels of this command are written once, over a machine, and printed
-// for each instruction set. Registers are named by number and taken and given
-// back by hand: the kernels are short.
+// The kernels of this command are written once, for the interface machine, and printed for each
+// instruction set. Registers have numbers; the kernels are short, so they allocate and release them
+// explicitly.
 
 // vec is a vector register of float32 lanes.
 type vec int
@@ -96,7 +96,7 @@ type machine interface {
 	constant(v vec, x float32)
 	// splat loads one element into all lanes.
 	splat(v vec, p gp)
-	// load and store access the vector that lies i vectors behind p.
+	// load and store access the vector that is i vectors after p.
 	load(v vec, p gp, i int)
 	store(p gp, i int, v vec)
 	storeLane(p gp, v vec)
@@ -108,7 +108,7 @@ type machine interface {
 	loadPart(v vec, p gp, rest vec)
 	storePart(p gp, v vec)
 
-	fetch(p gp) // asks the cache for the line at p, to write to it
+	fetch(p gp) // prefetches the line at p for writing
 
 	add(dst, a, b vec)
 	sub(dst, a, b vec)
@@ -125,38 +125,37 @@ type machine interface {
 	// fma3 sets dst to a*b+c, rounded once. dst may be any of the operands.
 	fma3(dst, a, b, c vec)
 	addendOnly() bool // fma3 is one instruction only if dst is c
-	// pinned is a register or the memory of a constant that lasts until
-	// unpin: an operand of arithmetic, never a destination.
+	// pinned returns a constant, in a register or in memory, that is valid until unpin. It may be
+	// an operand of arithmetic, but not a destination.
 	pinned(bits uint32) vec
 	unpin()
-	expUnroll() int // operands of the exponential that the registers allow at once
-	// native reports whether the machine computes that code of an expression.
+	expUnroll() int // number of exponentials that registers allow to interleave
+	// native reports whether the machine has instructions for a code.
 	native(c ir.Code) bool
 	ldexp(dst, a, b vec)
 	condition() vec          // a register of conditions
 	less(dst, a, b vec)      // a < b, dst a condition
-	choose(dst, c, a, b vec) // a where less said so, b elsewhere
+	choose(dst, c, a, b vec) // a where condition c holds, otherwise b
 	addBits(dst, a, b vec)   // as integers
 	shiftBits(dst, a vec, n int)
 
-	// markStart, mark and marked tell whether a NaN went into max or min:
-	// markStart forgets, mark looks at two vectors, marked sets lane 0 of v
-	// to NaN if there was one.
+	// markStart, mark and marked detect NaN among the operands of max or min. markStart resets the
+	// state, mark tests two vectors, and marked sets lane 0 of v to NaN if a NaN was found.
 	markStart()
 	mark(a, b vec)
 	marked(v vec)
 	markEnd()
 
-	swapPairs(dst, a vec) // exchanges neighbouring lanes
+	swapPairs(dst, a vec) // exchanges adjacent lanes
 
-	// across joins the lanes of v in lane 0.
+	// across reduces the lanes of v to lane 0.
 	across(v vec, f fold)
 	storeInt32(p, r gp)
 	// ifAny jumps if a lane of the two vectors at p equals v, or is NaN if nan
 	// is set.
 	ifAny(p gp, v vec, nan bool, l string)
-	// first sets i to the first lane in which a == b (or which is NaN in a,
-	// if nan is set), or jumps.
+	// first sets i to the first lane with a == b (or with a NaN in a, if nan is set). If there is
+	// none, it jumps.
 	first(i gp, a, b vec, nan bool, otherwise string)
 }
 

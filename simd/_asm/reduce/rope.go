@@ -1,7 +1,7 @@
 package main
 
-// rope writes the kernels that turn pairs: of the two halves of a vector, and
-// of neighbours.
+// rope writes the kernel that rotates pairs of elements: from the two halves of a row if half is
+// set, otherwise adjacent elements.
 func (k *writer) rope(half bool) {
 	f := &fn{name: "ropePairs", doc: "sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n > 0 elements, an even number, in each of count > 0 vectors that are stride bytes apart."}
 	if half {

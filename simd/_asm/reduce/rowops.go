@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// exp writes the kernels of the exponentials of a softmax, of one row and of
-// many, that store them or only add them up.
+// exp writes the kernels of the exponentials of a softmax, for one row and for many. They store the
+// exponentials if store is set, and return their sum.
 func (k *writer) exp(store bool) {
 	e := k.lower(expOfNegative())
 	name, sets, dst := "rowsExpSum", "", ""
@@ -57,7 +57,7 @@ func (k *writer) exp(store bool) {
 }
 
 // expSum writes the exponentials of n elements at x to dst, unless dst is negative, and returns the
-// register whose first lane is their sum. It advances the pointers and changes n.
+// register with their sum in lane 0. It advances the pointers and overwrites n.
 func (k *writer) expSum(e *expression, x, n gp, m vec, dst gp) vec {
 	store := dst >= 0
 	L := k.lanes()
@@ -119,10 +119,9 @@ func (k *writer) expSum(e *expression, x, n gp, m vec, dst gp) vec {
 	return sum[0]
 }
 
-// expOfNegative returns e**x for x <= 0. Below -104 that is 0; the lanes where
-// it is, and there are whole rows of them behind a mask of -Inf, must not
-// underflow on their way, which processors of Intel take a hundred times
-// longer for.
+// expOfNegative returns e**x for x <= 0. Below -104 the result is 0. Masked rows have many such
+// lanes (-Inf). Intermediate results of these lanes must not be subnormal, because Intel processors
+// need a hundred times longer for subnormal results.
 func expOfNegative() *ir.Node {
 	node := func(c ir.Code, args ...*ir.Node) *ir.Node {
 		n, err := ir.New(c, args...)
@@ -134,8 +133,8 @@ func expOfNegative() *ir.Node {
 	return node(ir.Select, far, zero, node(ir.Exp, node(ir.Select, far, zero, x)))
 }
 
-// affine writes the kernels that finish a row: of one row and of many, with a
-// loop for each of the cases of gamma and beta.
+// affine writes the kernels that normalise and scale a row, for one row and for many. There is a
+// loop for each combination of gamma and beta.
 func (k *writer) affine() {
 	const what = "dst to ((x-m)*s+b)*gamma+beta"
 	k.begin(&fn{name: "rowsAffine", doc: "sets " + what + ", n > 0 elements; gamma and beta may be nil.",
@@ -186,7 +185,7 @@ func (k *writer) affine() {
 	})
 }
 
-// dropAll gives back the registers that there are.
+// dropAll releases the registers that are not negative.
 func (k *writer) dropAll(rs ...gp) {
 	for _, r := range rs {
 		if r >= 0 {
@@ -195,8 +194,8 @@ func (k *writer) dropAll(rs ...gp) {
 	}
 }
 
-// eachCase writes f for each combination of the parameters gamma and beta
-// being there. f ends with a return.
+// eachCase writes f for each combination of present and absent gamma and beta. f ends with a
+// return.
 func (k *writer) eachCase(f func(gamma, beta bool)) {
 	noGamma, neither, onlyGamma := k.fresh("noGamma"), k.fresh("neither"), k.fresh("onlyGamma")
 	ifNil := func(name, l string) {
@@ -216,14 +215,13 @@ func (k *writer) eachCase(f func(gamma, beta bool)) {
 	f(false, false)
 }
 
-// affineRow is what finishing a row takes; gamma and beta are negative if they
-// are not there.
+// affineRow holds the registers of affineRow. gamma and beta are negative if absent.
 type affineRow struct {
 	dst, x, gamma, beta, n gp
 	m, s, b                vec
 }
 
-// affineRow writes the loop over one row. It moves the pointers and n.
+// affineRow writes the loop over one row. It advances the pointers and overwrites n.
 func (k *writer) affineRow(r affineRow) {
 	L := k.lanes()
 	const unroll = 4
