@@ -19,7 +19,7 @@ NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 
 # Tests whose results do not depend on the instruction set. `make test` runs them once on this
 # machine: planted defects, texts, cases, and graphs that are checked without a device.
-anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|NearTexts|TestLibrary
+anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|ApproximateTexts|TestLibrary
 
 # The garbage collector takes a seventh of the time of compilers, unless it runs less often (but what
 # benchmarks measure depends on it), and tables for debuggers take a tenth. The build cache distinguishes

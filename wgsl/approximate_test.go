@@ -10,10 +10,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestNearTexts evaluates the texts of the functions of targets with Near, for numbers of
+// TestApproximateTexts evaluates the texts of the functions of targets with Approximate, for numbers of
 // all exponents, on a device that flushes and whose exp2 and quotients have random errors
 // of up to two thirds of the allowed ones.
-func TestNearTexts(t *testing.T) {
+func TestApproximateTexts(t *testing.T) {
 	rng := testutil.Rand(t)
 	d := device{flushes: true, near: func(v, units float64) float64 {
 		if frac, exp := math.Frexp(v); frac != 0.5 && v-v == 0 {

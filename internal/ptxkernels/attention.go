@@ -108,7 +108,7 @@ func (c *attentionCut) args(args ...Arg) []Arg {
 // there are too few tiles to fill the device, blocks divide the keys (split-K), and a second stage
 // merges the partials.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
-	s.Type, s.Causal, s.Head, s.Keys, s.AlignedWeights = c.typ, c.causal, c.padded(), 64, c.strided
+	s.Type, s.Causal, s.Head, s.Keys, s.Strided = c.typ, c.causal, c.padded(), 64, c.strided
 	switch {
 	case s.Head == 256 && s.Type == op.F32 && s.Sides == 1:
 		s.Keys, s.Rows = 16, min(s.Rows, 4)
@@ -145,7 +145,7 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 		args := append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
 		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, nil, "attention_mma", ptx.SM80, s.threads(), s.build),
 			Grid: [3]uint32{uint32(c.heads * tiles), uint32(splits), 1}, Args: args, Zero: -1})
-		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head, AlignedWeights: c.strided}
+		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head, Strided: c.strided}
 		args = append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(all)), word(uint32(splits)))
 		args = append(args, c.to.args()...)
 		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, c.to, "attention_merge", ptx.SM80, mergeThreads, m.build),
@@ -161,7 +161,7 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 // wgmma returns the fastest kernel that multiplies with wgmma, and whether the device and the
 // operands support it.
 func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
-	s := attentionWgmma{Type: c.typ, Causal: c.causal, AlignedWeights: c.strided, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
+	s := attentionWgmma{Type: c.typ, Causal: c.causal, Strided: c.strided, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
 	switch s.Head {
 	case 64: // the results need half the registers of a head of 128, so there is room for a third warpgroup
 		s.Groups, s.Stages, s.Keys = 3, 3, 128

@@ -78,14 +78,14 @@ type attentionMerge struct {
 	Type           op.DType
 	Causal, Packed bool
 	Head           int
-	AlignedWeights attentionStrided
+	Strided        attentionStrided
 }
 
 const mergeThreads = 128
 
 func (s attentionMerge) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(mergeThreads, 1, 1)
-	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights, packed: s.Packed}
+	a := &attentionArgs{typ: s.Type, strided: s.Strided, packed: s.Packed}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	parts, shares := ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
 	a.declare(k)

@@ -12,14 +12,14 @@ import (
 //
 // If there are too few rows to occupy the warps, Sides warps share the same rows and divide the keys of a tile.
 type attentionMMA struct {
-	Type           op.DType
-	Causal         bool
-	Packed         bool // rows of several heads in one matrix
-	Split          bool // blocks divide the keys and store float32 partials
-	Head           int  // elements of a row in shared memory; elements from d on are 0
-	Rows, Sides    int
-	Keys           int // of a tile
-	AlignedWeights attentionStrided
+	Type        op.DType
+	Causal      bool
+	Packed      bool // rows of several heads in one matrix
+	Split       bool // blocks divide the keys and store float32 partials
+	Head        int  // elements of a row in shared memory; elements from d on are 0
+	Rows, Sides int
+	Keys        int // of a tile
+	Strided     attentionStrided
 }
 
 func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
@@ -87,7 +87,7 @@ type attentionWarps struct {
 // declare declares parameters and shared memory.
 func (c *attentionWarps) declare(to *epilogue) {
 	s, k := c.s, c.k
-	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights, packed: s.Packed}
+	a := &attentionArgs{typ: s.Type, strided: s.Strided, packed: s.Packed}
 	c.a = a
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	if s.Split {

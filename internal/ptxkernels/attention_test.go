@@ -177,7 +177,7 @@ func (c *trial) cut() *attentionCut {
 
 // with sets the fields that follow from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
-	s.Type, s.Causal, s.Head, s.AlignedWeights = c.typ, c.causal, (c.D+63)&^63, c.strided
+	s.Type, s.Causal, s.Head, s.Strided = c.typ, c.causal, (c.D+63)&^63, c.strided
 	return s
 }
 

@@ -13,14 +13,14 @@ import (
 // between. If Turns is set, the warpgroups start their products in turn, so that one computes
 // weights while another multiplies.
 type attentionWgmma struct {
-	Type           op.DType
-	Causal         bool
-	Head           int  // elements of a row in shared memory, a multiple of 64; elements from d on are 0
-	Groups         int  // warpgroups that multiply
-	Keys           int  // of a tile
-	Stages         int  // tiles of keys, and of values, that shared memory holds
-	Turns          bool // warpgroups start their products in turn
-	AlignedWeights attentionStrided
+	Type    op.DType
+	Causal  bool
+	Head    int  // elements of a row in shared memory, a multiple of 64; elements from d on are 0
+	Groups  int  // warpgroups that multiply
+	Keys    int  // of a tile
+	Stages  int  // tiles of keys, and of values, that shared memory holds
+	Turns   bool // warpgroups start their products in turn
+	Strided attentionStrided
 }
 
 func (s attentionWgmma) threads() int { return 128 * (s.Groups + 1) }
@@ -86,7 +86,7 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 // declare declares parameters and shared memory.
 func (p *attentionPipe) declare(to *epilogue) {
 	s, k := p.s, p.k
-	p.a = &attentionArgs{typ: s.Type, strided: s.AlignedWeights}
+	p.a = &attentionArgs{typ: s.Type, strided: s.Strided}
 	p.mq, p.mk, p.mv = ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
 	p.a.q, p.a.keys, p.a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	p.counter = ptx.GlobalParam[ptx.U32](k, "counter")
@@ -154,7 +154,7 @@ func (p *attentionPipe) bring(to ptx.Shared[ptx.B32], m ptx.TensorMap, bar ptx.M
 	bar.ArriveExpect(ptx.N(2 * rows * p.s.Head))
 	for i := range p.s.Head / attentionSlice {
 		at := []ptx.S32{ptx.S(int32(i * attentionSlice)), row.S32(), head.S32()}
-		if p.s.AlignedWeights.Operands {
+		if p.s.Strided.Operands {
 			at = append(at[:2], head.Rem(heads).S32(), head.Div(heads).S32())
 		}
 		ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, at...)

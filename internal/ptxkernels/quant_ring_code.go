@@ -5,17 +5,6 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A product of one row, or of a few, is bound by how fast weights come. The second cache is read
-// in lines of 128 bytes, and two pieces of a row that meet within a line read it
-// twice: so the longer the pieces are, the better. Here all warps of a block share
-// its stages, which are 16 rows high and as wide as all warps multiply together; more
-// warps fill them. Stages of short rows are whole and higher, and one copy fills them.
-//
-// The read speeds of multiprocessors differ by up to a fifth: the multiprocessors of a GPC share
-// its connection to L2, and GPCs differ in size. Therefore blocks claim tiles of rows from a
-// counter; an extra warp claims them ahead of the warps that fill stages. The last claim resets the
-// counter to 0.
-
 // ringCode has the values that the parts of the kernel share while it is built.
 type ringCode struct {
 	*quantFewCode

@@ -185,7 +185,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 		for _, s := range oddSchedules {
 			if weights == s.weights && n > s.above && n <= s.limit {
 				w = w.by(s.lanes, s.blocks, n)
-				w.Rows, w.AlignedWeights = s.rows, s.strided
+				w.Rows, w.AlignedWeights = s.rows, s.aligned
 				return w, true
 			}
 		}
@@ -214,7 +214,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 // weights and the number of pairs in a row (more than above, up to limit).
 var oddSchedules = []struct {
 	weights, above, limit, lanes, rows, blocks int
-	strided                                    bool
+	aligned                                    bool
 }{
 	{1, 16 * 6, 16 * 7, 16, 2, 0, false},
 	{1, 16 * 8, 16 * 9, 16, 2, 6, true},
