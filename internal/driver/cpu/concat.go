@@ -85,13 +85,30 @@ func (t *concatTask) Part(i int) {
 		}
 		return
 	}
-	for r := first; r < last; r++ {
-		at := r * t.pitch
-		for k, n := range t.rows {
-			if n > 0 {
-				t.piece(k, at, r*n, n)
+	at := first * t.pitch
+	for k, n := range t.rows {
+		switch {
+		case n == 0: // at may be the end of the result, which is no address
+		case (k >= len(t.from) || t.from[k] == nil) && n*t.size <= copyPiece:
+			t.rowsOf(k, n, at, first, last)
+		default:
+			for r := first; r < last; r++ {
+				t.piece(k, at+(r-first)*t.pitch, r*n, n)
 			}
-			at += n
+		}
+		at += n
+	}
+}
+
+// rowsOf copies rows [first, last) of operand k, of n elements each, from element at of the result on.
+func (t *concatTask) rowsOf(k, n, at, first, last int) {
+	bytes := n * t.size
+	src := unsafe.Slice((*byte)(unsafe.Add(t.in[k], first*bytes)), (last-first)*bytes)
+	dst := unsafe.Slice((*byte)(unsafe.Add(t.out, at*t.size)), ((last-first-1)*t.pitch+n)*t.size)
+	for ; ; dst = dst[t.pitch*t.size:] {
+		copy(dst, src[:bytes])
+		if src = src[bytes:]; len(src) == 0 {
+			return
 		}
 	}
 }
