@@ -108,6 +108,28 @@ func (o *odometer) skip(n int) {
 	o.off += n * o.l.F[k].Stride
 }
 
+// repeated returns how many runs that the factor before the last repeats follow each other at the distance of the factor before
+// that, with all their repetitions, which are most runs together at most. It returns 0 if the layout is not so.
+func (o *odometer) repeated(most int) int {
+	k := int(o.l.Rank) - 3
+	if k < 0 || o.digits[k+1] != 0 {
+		return 0
+	}
+	f, g := &o.l.F[k], &o.l.F[k+1]
+	if g.Stride != 0 || g.Lo != 0 || g.Hi != g.N || f.Lo != 0 || f.Hi != f.N {
+		return 0
+	}
+	return min(f.N-o.digits[k], most/g.N)
+}
+
+// skipRepeated advances to the last repetition of the last of n such runs.
+func (o *odometer) skipRepeated(n int) {
+	k := o.l.Rank - 3
+	o.digits[k] += n - 1
+	o.off += (n - 1) * o.l.F[k].Stride
+	o.digits[k+1] = o.l.F[k+1].N - 1
+}
+
 // A run is a position in a layout without fill: elements first to end are a stride apart in memory,
 // and element first is at off.
 type run struct {
@@ -188,6 +210,17 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 && simd.HasRuns || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
 		if many && d == 0 && o.outside == 0 {
+			if n := o.repeated(len(dst) / f.N); n > 0 {
+				size, step := l.F[l.Rank-2].N*f.N, l.F[l.Rank-3].Stride
+				for i := range n {
+					runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0)
+				}
+				o.skipRepeated(n)
+				if dst = dst[n*size:]; len(dst) > 0 {
+					o.next()
+				}
+				continue
+			}
 			if n := o.runs(len(dst) / f.N); n > 1 {
 				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
 				o.skip(n - 1)
