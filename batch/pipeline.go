@@ -208,7 +208,7 @@ func (p *flow) check() error {
 	case err != nil:
 		return err
 	case p.opts.Memory < 0 || p.opts.Rows < 0:
-		return fmt.Errorf("Rows is %d and Memory is %d: expected 0 or more: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
+		return fmt.Errorf("options Rows %d and Memory %d: expected 0 or more: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
 	case n == 0:
 		return fmt.Errorf("rows %v without elements: %w", op.Shape(p.opts.Row), device.ErrShape)
 	case n > math.MaxInt32/p.size:
