@@ -270,7 +270,7 @@ func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
 }
 
 // halfKernels make numbers of 16 bits float32.
-var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.Map("cast.f16.f32"), blocks.BF16: simd.Map("cast.bf16.f32")}
+var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.VectorMap("cast.f16.f32"), blocks.BF16: simd.VectorMap("cast.bf16.f32")}
 
 // A quantGather takes rows of a quantised table.
 type quantGather struct {
