@@ -3,7 +3,7 @@
 # an environment of more than a few KiB, so the script passes on only the variables that the tests
 # read.
 keep=()
-for v in RAYO_SEED RAYO_DAWN NODE_OPTIONS VK_DRIVER_FILES VK_ICD_FILENAMES; do
+for v in RAYO_SIMD RAYO_SEED RAYO_DAWN NODE_OPTIONS VK_DRIVER_FILES VK_ICD_FILENAMES; do
 	[ -z "${!v-}" ] || keep+=("$v=${!v}")
 done
 exec env -i PATH="$PATH" HOME="${HOME-/}" TMPDIR="${TMPDIR-/tmp}" RAYO_REQUIRE="${RAYO_REQUIRE-}" "${keep[@]}" \

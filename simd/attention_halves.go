@@ -13,7 +13,7 @@ type Halves struct {
 	KHalves, VHalves []uint16
 }
 
-var halfKernels = map[op.DType]MapFunc{op.F16: Map("cast.f16.f32"), op.BF16: Map("cast.bf16.f32")}
+var halfKernels = map[op.DType]MapFunc{op.F16: VectorMap("cast.f16.f32"), op.BF16: VectorMap("cast.bf16.f32")}
 
 // elements returns how many elements an operand has.
 func (h *Halves) elements(x []float32, y []uint16) int {

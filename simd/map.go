@@ -40,6 +40,16 @@ func MapAt(level Level, name string) MapFunc {
 	return mapGeneric(name)
 }
 
+// VectorMap returns what [Map] returns, but nil for a loop in plain Go that computes more than a copy, a
+// shift, a conversion, a rounding, or a step in a reduction of integers. A page that calls VectorMap and not Map does not load these loops, which only
+// browsers without SIMD128 need.
+func VectorMap(name string) MapFunc {
+	if f := mapLevel(active, name); f != nil {
+		return f
+	}
+	return mapBasic(name)
+}
+
 // Stream returns the kernel with a name that uses non-temporal stores at the active level, or nil
 // if it does not exist, for example on levels without such stores. The kernel does not read dst
 // from memory, but the next reader of dst must: use it for results that are larger than the caches

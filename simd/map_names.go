@@ -505,10 +505,6 @@ func mapGeneric(name string) MapFunc {
 		return mapCodeLdexpVSGeneric
 	case "code.ldexp.sv":
 		return mapCodeLdexpSVGeneric
-	case "code.round_f16":
-		return mapCodeRoundF16Generic
-	case "code.round_bf16":
-		return mapCodeRoundBf16Generic
 	case "code.erfc":
 		return mapCodeErfcGeneric
 	case "code.normcdf":
@@ -517,10 +513,6 @@ func mapGeneric(name string) MapFunc {
 		return mapCodePowVSGeneric
 	case "code.pow.sv":
 		return mapCodePowSVGeneric
-	case "copy":
-		return mapCopyGeneric
-	case "fill":
-		return mapFillGeneric
 	case "i32.relu":
 		return mapI32ReluGeneric
 	case "i32.abs":
@@ -531,18 +523,10 @@ func mapGeneric(name string) MapFunc {
 		return mapI32SignGeneric
 	case "i32.square":
 		return mapI32SquareGeneric
-	case "i32.add":
-		return mapI32AddGeneric
 	case "i32.sub":
 		return mapI32SubGeneric
-	case "i32.mul":
-		return mapI32MulGeneric
 	case "i32.div":
 		return mapI32DivGeneric
-	case "i32.minimum":
-		return mapI32MinimumGeneric
-	case "i32.maximum":
-		return mapI32MaximumGeneric
 	case "i32.pow":
 		return mapI32PowGeneric
 	case "i32.equal":
@@ -565,10 +549,6 @@ func mapGeneric(name string) MapFunc {
 		return mapI32XorGeneric
 	case "i32.not":
 		return mapI32NotGeneric
-	case "i32.shift_left":
-		return mapI32ShiftLeftGeneric
-	case "i32.shift_right":
-		return mapI32ShiftRightGeneric
 	case "i32.floor_divide":
 		return mapI32FloorDivideGeneric
 	case "i32.fmod":
@@ -577,18 +557,10 @@ func mapGeneric(name string) MapFunc {
 		return mapI32RemainderGeneric
 	case "u32.square":
 		return mapU32SquareGeneric
-	case "u32.add":
-		return mapU32AddGeneric
 	case "u32.sub":
 		return mapU32SubGeneric
-	case "u32.mul":
-		return mapU32MulGeneric
 	case "u32.div", "u32.floor_divide":
 		return mapU32DivGeneric
-	case "u32.minimum":
-		return mapU32MinimumGeneric
-	case "u32.maximum":
-		return mapU32MaximumGeneric
 	case "u32.pow":
 		return mapU32PowGeneric
 	case "u32.equal":
@@ -611,38 +583,10 @@ func mapGeneric(name string) MapFunc {
 		return mapU32XorGeneric
 	case "u32.not":
 		return mapU32NotGeneric
-	case "u32.shift_left":
-		return mapU32ShiftLeftGeneric
-	case "u32.shift_right":
-		return mapU32ShiftRightGeneric
 	case "u32.threefry":
 		return mapU32ThreefryGeneric
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodGeneric
-	case "cast.f32.i32":
-		return mapCastF32I32Generic
-	case "cast.f32.u32":
-		return mapCastF32U32Generic
-	case "cast.f32.bool":
-		return mapCastF32BoolGeneric
-	case "cast.i32.f32":
-		return mapCastI32F32Generic
-	case "cast.i32.u32":
-		return mapCastI32U32Generic
-	case "cast.i32.bool":
-		return mapCastI32BoolGeneric
-	case "cast.u32.f32":
-		return mapCastU32F32Generic
-	case "cast.u32.i32":
-		return mapCastU32I32Generic
-	case "cast.u32.bool":
-		return mapCastU32BoolGeneric
-	case "cast.bool.f32":
-		return mapCastBoolF32Generic
-	case "cast.bool.i32":
-		return mapCastBoolI32Generic
-	case "cast.bool.u32":
-		return mapCastBoolU32Generic
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16Generic
 	case "sqrt.bf16", "code.sqrt.bf16":
@@ -707,6 +651,80 @@ func mapGeneric(name string) MapFunc {
 		return mapCodeDivSVF16Generic
 	case "code.div.sv.bf16":
 		return mapCodeDivSVBf16Generic
+	}
+	return mapBasic(name)
+}
+
+func trigSinGeneric(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapSinGeneric, Generic, math.Sin, dst, x, n)
+}
+
+func trigCosGeneric(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapCosGeneric, Generic, math.Cos, dst, x, n)
+}
+
+func trigTanGeneric(dst, x, y, z *float32, n int, p *float32) {
+	trig(mapTanGeneric, Generic, math.Tan, dst, x, n)
+}
+
+func mapBasic(name string) MapFunc {
+	switch name {
+	case "code.round_f16":
+		return mapCodeRoundF16Generic
+	case "code.round_bf16":
+		return mapCodeRoundBf16Generic
+	case "copy":
+		return mapCopyGeneric
+	case "fill":
+		return mapFillGeneric
+	case "i32.add":
+		return mapI32AddGeneric
+	case "i32.mul":
+		return mapI32MulGeneric
+	case "i32.minimum":
+		return mapI32MinimumGeneric
+	case "i32.maximum":
+		return mapI32MaximumGeneric
+	case "i32.shift_left":
+		return mapI32ShiftLeftGeneric
+	case "i32.shift_right":
+		return mapI32ShiftRightGeneric
+	case "u32.add":
+		return mapU32AddGeneric
+	case "u32.mul":
+		return mapU32MulGeneric
+	case "u32.minimum":
+		return mapU32MinimumGeneric
+	case "u32.maximum":
+		return mapU32MaximumGeneric
+	case "u32.shift_left":
+		return mapU32ShiftLeftGeneric
+	case "u32.shift_right":
+		return mapU32ShiftRightGeneric
+	case "cast.f32.i32":
+		return mapCastF32I32Generic
+	case "cast.f32.u32":
+		return mapCastF32U32Generic
+	case "cast.f32.bool":
+		return mapCastF32BoolGeneric
+	case "cast.i32.f32":
+		return mapCastI32F32Generic
+	case "cast.i32.u32":
+		return mapCastI32U32Generic
+	case "cast.i32.bool":
+		return mapCastI32BoolGeneric
+	case "cast.u32.f32":
+		return mapCastU32F32Generic
+	case "cast.u32.i32":
+		return mapCastU32I32Generic
+	case "cast.u32.bool":
+		return mapCastU32BoolGeneric
+	case "cast.bool.f32":
+		return mapCastBoolF32Generic
+	case "cast.bool.i32":
+		return mapCastBoolI32Generic
+	case "cast.bool.u32":
+		return mapCastBoolU32Generic
 	case "cast.f16.f32":
 		return widenF16Generic
 	case "cast.f32.f16":
@@ -733,16 +751,4 @@ func mapGeneric(name string) MapFunc {
 		return f32ToI8Generic
 	}
 	return nil
-}
-
-func trigSinGeneric(dst, x, y, z *float32, n int, p *float32) {
-	trig(mapSinGeneric, Generic, math.Sin, dst, x, n)
-}
-
-func trigCosGeneric(dst, x, y, z *float32, n int, p *float32) {
-	trig(mapCosGeneric, Generic, math.Cos, dst, x, n)
-}
-
-func trigTanGeneric(dst, x, y, z *float32, n int, p *float32) {
-	trig(mapTanGeneric, Generic, math.Tan, dst, x, n)
 }

@@ -34,7 +34,15 @@ type rowKernels struct {
 var rowKernel = *rowKernelsOf(active)
 
 // logKernel is the logarithm of the sums.
-var logKernel = Map("log")
+var logKernel = logarithm()
+
+// logarithm returns Map("log"), and links no other loop in plain Go.
+func logarithm() MapFunc {
+	if f := mapLevel(active, "log"); f != nil {
+		return f
+	}
+	return mapLogGeneric
+}
 
 var rowsGeneric = rowKernels{
 	expStore: rowsExpStoreGeneric, expStoreRows: rowsExpStoreRowsGeneric,

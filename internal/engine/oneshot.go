@@ -143,16 +143,6 @@ func (e *Engine) Start(ctx context.Context, o *op.Operation, a *op.Attrs, in, ou
 	return p.Start(ctx, refs, outs)
 }
 
-// viaGraph is Start for callers that wait: it does not return, even if ctx ends, before the device
-// has stopped using the memory.
-func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) error {
-	p, refs, outs, err := e.oneNode(ctx, o, a, in, out)
-	if err != nil {
-		return err
-	}
-	return p.Run(ctx, refs, outs, nil)
-}
-
 // oneNode returns the plan of one operation and the bindings of a run. The float parameters of an
 // elementwise operation are operands, so that calls with different parameters share a plan.
 func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) (p *Plan, refs []Ref, outs [][]byte, err error) {

@@ -74,6 +74,7 @@ func UseAll() {
 	}
 	driver.UseFactors()
 	linkChains()
+	mapNamed = simd.Map
 	enter(func(d *processor) core { return &quantTask{d: d} }, op.MatMulQ)
 	enter(func(d *processor) core { return &expertsTask{d: d} }, op.MatMulExperts)
 	enter(func(d *processor) core { return &concatTask{d: d} }, op.Concat)

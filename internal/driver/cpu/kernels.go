@@ -6,9 +6,13 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
+// mapNamed is simd.Map after [UseAll], so that a page that computes only single operations does not
+// load the loops for browsers without SIMD128. Operations run there by the codes of their expressions.
+var mapNamed = simd.VectorMap
+
 // kernelNamed returns the kernel of package simd of that name, or nil.
 func kernelNamed(name string) kernel {
-	if f := simd.Map(name); f != nil {
+	if f := mapNamed(name); f != nil {
 		return kernel(f)
 	}
 	return nil

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // threadCounts are the numbers of threads that tests open devices with. A browser always has one
@@ -90,30 +92,48 @@ func (r *rig) single(o *op.Operation, a op.Attrs, types []op.DType, shapes []op.
 }
 
 func TestElementwise(t *testing.T) {
-	sizes := []int{0, 1, 2, 15, 16, 17, 31, 1000, 4099}
 	for _, threads := range callerThreads[:min(2, len(callerThreads))] {
-		d := open(t, threads)
-		for _, o := range op.Catalogue() {
-			if o.Class() != op.Elementwise || o == op.Cast {
-				continue
-			}
-			a := attrsOf(o)
-			for _, types := range typings(o, &a) {
-				for _, n := range sizes {
-					if !chosen(3) {
-						continue
-					}
-					r := newRig(t, uint64(n))
-					shapes := make([]op.Shape, len(types))
-					for i := range shapes {
-						shapes[i] = op.Shape{n}
-					}
-					r.single(o, a, types, shapes)
-					what := fmt.Sprintf("%s %v of %d", o.Name(), types, n)
-					r.run(d, what)
-					if out := r.p.Steps[0].Out[0]; out.Type == op.F32 && !slices.ContainsFunc(types, func(t op.DType) bool { return t != op.F32 }) {
-						r.immediate(d, what)
-					}
+		elementwise(t, open(t, threads))
+	}
+}
+
+// TestWithoutLoops computes elementwise operations with the kernels of a page that has only basic ones:
+// see mapNamed.
+func TestWithoutLoops(t *testing.T) {
+	was := mapNamed
+	defer func() { mapNamed = was }()
+	mapNamed = func(name string) simd.MapFunc {
+		if name == "copy" || name == "fill" || strings.HasPrefix(name, "cast.") || strings.Contains(name, ".shift_") ||
+			strings.HasPrefix(name, "code.round_") {
+			return simd.Map(name)
+		}
+		return nil
+	}
+	elementwise(t, open(t, 1))
+}
+
+// elementwise computes all elementwise operations.
+func elementwise(t *testing.T, d *processor) {
+	for _, o := range op.Catalogue() {
+		if o.Class() != op.Elementwise || o == op.Cast {
+			continue
+		}
+		a := attrsOf(o)
+		for _, types := range typings(o, &a) {
+			for _, n := range []int{0, 1, 2, 15, 16, 17, 31, 1000, 4099} {
+				if !chosen(3) {
+					continue
+				}
+				r := newRig(t, uint64(n))
+				shapes := make([]op.Shape, len(types))
+				for i := range shapes {
+					shapes[i] = op.Shape{n}
+				}
+				r.single(o, a, types, shapes)
+				what := fmt.Sprintf("%s %v of %d", o.Name(), types, n)
+				r.run(d, what)
+				if out := r.p.Steps[0].Out[0]; out.Type == op.F32 && !slices.ContainsFunc(types, func(t op.DType) bool { return t != op.F32 }) {
+					r.immediate(d, what)
 				}
 			}
 		}

@@ -269,7 +269,7 @@ func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
 }
 
 // halfKernels has the kernels that convert 16-bit floats to float32.
-var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.Map("cast.f16.f32"), blocks.BF16: simd.Map("cast.bf16.f32")}
+var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.VectorMap("cast.f16.f32"), blocks.BF16: simd.VectorMap("cast.bf16.f32")}
 
 // A quantGather gathers rows of a quantised table.
 type quantGather struct {

@@ -28,7 +28,10 @@ func main() {
 	}
 	write("map_generic.go", writeGeneric(ks))
 	write("map_names.go", writeNames(ks))
-	write("map_functions.go", writeFunctions())
+	functions, kernels, pages := writeFunctions()
+	write("map_functions.go", functions)
+	write("map_kernels.go", kernels)
+	write("map_kernels_js.go", pages)
 	for _, wide := range []bool{true, false} {
 		name := "map_" + strings.ToLower(x86{wide: wide}.level()) + "_amd64"
 		asm, stubs := writeX86(ks, wide)

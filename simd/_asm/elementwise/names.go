@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
 )
 
 // writeNames writes the list of names and the lookup of the plain Go kernels.
@@ -17,7 +19,34 @@ func writeNames(ks []*kernel) []byte {
 	}
 	fmt.Fprintf(&b, "}\n")
 	lookup(&b, ks, "Generic", "")
+	basic(&b, ks)
 	return gofmt(b.Bytes())
+}
+
+// basic writes the lookup of the plain Go kernels that every program links: those that are short and
+// those that the module of WebAssembly lacks.
+func basic(b *bytes.Buffer, ks []*kernel) {
+	fmt.Fprintf(b, "\nfunc mapBasic(name string) MapFunc {\nswitch name {\n")
+	for _, k := range ks {
+		if k.basic() {
+			fmt.Fprintf(b, "case %s:\nreturn map%sGeneric\n", k.quoted(), k.symbol())
+		}
+	}
+	for _, h := range halfKernels {
+		fmt.Fprintf(b, "case %q:\nreturn %s%sGeneric\n", h.cast(), strings.ToLower(h.name[:1]), h.name[1:])
+	}
+	fmt.Fprintf(b, "}\nreturn nil\n}\n")
+}
+
+// basic reports whether the kernel copies, fills, shifts, converts, rounds or reduces integers.
+func (k *kernel) basic() bool {
+	if _, name, ok := strings.Cut(k.name, "32."); ok && k.root.Code != ir.Convert {
+		switch name {
+		case "add", "mul", "minimum", "maximum", "shift_left", "shift_right":
+			return true
+		}
+	}
+	return k.root.Code == ir.Convert || k.name == "copy" || k.name == "fill" || strings.HasPrefix(k.name, "code.round_")
 }
 
 // lookup writes the function that finds the kernels of a level: all kernels, or for the variant
@@ -26,7 +55,7 @@ func lookup(b *bytes.Buffer, ks []*kernel, level, variant string) {
 	fmt.Fprintf(b, "\nfunc map%s%s(name string) MapFunc {\nswitch name {\n", variant, level)
 	suffix := variant + level
 	for _, k := range ks {
-		if level != "Generic" && !k.vector {
+		if level != "Generic" && !k.vector || level == "Generic" && k.basic() {
 			continue
 		}
 		f := "map" + k.symbol() + suffix
@@ -38,14 +67,18 @@ func lookup(b *bytes.Buffer, ks []*kernel, level, variant string) {
 		}
 		fmt.Fprintf(b, "case %s:\nreturn %s\n", k.quoted(), f)
 	}
-	halves := level != "NEON" && variant == ""
+	halves := level != "NEON" && level != "Generic" && variant == ""
 	if halves {
 		for _, h := range halfKernels {
 			fmt.Fprintf(b, "case %q:\nreturn %s%s\n", h.cast(), strings.ToLower(h.name[:1])+h.name[1:], level)
 		}
 	}
-	fmt.Fprintf(b, "}\nreturn nil\n}\n")
-	if halves && level != "Generic" {
+	rest := "nil"
+	if level == "Generic" {
+		rest = "mapBasic(name)"
+	}
+	fmt.Fprintf(b, "}\nreturn %s\n}\n", rest)
+	if halves {
 		for _, h := range halfKernels {
 			f := strings.ToLower(h.name[:1]) + h.name[1:]
 			fmt.Fprintf(b, "\nfunc %s%s(dst, x, y, z *float32, n int, p *float32) {\n%s(map%s%s, %d, dst, x, n)\n}\n", f, level, f, h.name, level, map[string]int{"AVX2": 8, "AVX512": 16}[level])
