@@ -184,7 +184,7 @@ func TestReduceMadeColumns(t *testing.T) {
 			made[i] = x[i]*w[i]*rows[i/s[2]%s[1]]*2 + columns[i%s[2]]
 		}
 		for _, r := range columnReductions {
-			if testing.Short() && g.IntN(3) > 0 {
+			if testing.Short() && g.IntN(3) > 0 || r.name == "prod" && s[1] > 20 { // partial products would overflow
 				continue
 			}
 			b := batch.New(dev)

@@ -45,7 +45,7 @@ func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value 
 	levels := bits.Len(uint(n))
 	table, v := b.sortKeys(sorted), b.sortKeys(values)
 	table = b.Pad(table, 0, 0, 1<<levels-1-n, greatestPad(table.Type()))
-	// The table has one element fewer than a power of two. i is in the middle of the elements that are left.
+	// The table has one element less than a power of two. i is the index of the middle one of the remaining elements.
 	i := b.filled(op.I32, float64(int64(1)<<(levels-1)-1), values.Shape()...)
 	for k := levels - 2; k >= -1; k-- {
 		e := b.Gather(table, i)
@@ -53,21 +53,21 @@ func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value 
 		if o.Right {
 			before = b.LessEqual(e, v)
 		}
-		up, down := 1.0, 0.0 // behind the last one
+		up, down := 1.0, 0.0 // after the last level i becomes the number of elements before v
 		if k >= 0 {
 			up = float64(int64(1) << k)
 			down = -up
 		}
 		i = b.Add(i, b.Where(before, b.scalar(op.I32, up), b.scalar(op.I32, down)))
 	}
-	if o.Right { // the greatest element comes behind the padding too
+	if o.Right { // a value that equals the padding counts the padding too
 		i = b.Minimum(i, b.scalar(op.I32, float64(n)))
 	}
 	return i
 }
 
-// sortKeys returns integers in the order of x: of floating elements, their bits as i32, those below 0 inverted. -0 becomes 0,
-// and every NaN the greatest integer.
+// sortKeys returns integers with the order of x. For floating elements these are the bits as i32; for negative elements all
+// bits but the sign are inverted. -0 has the key of 0, and every NaN has the greatest integer.
 func (b *Batch) sortKeys(x Value) Value {
 	if !x.Type().Float() {
 		return x
@@ -79,7 +79,7 @@ func (b *Batch) sortKeys(x Value) Value {
 	return b.Where(b.IsNaN(x), most, k)
 }
 
-// greatestPad is the value that pads integers by the greatest of their type: see [Batch.Pad].
+// greatestPad returns the padding value for which [Batch.Pad] adds the greatest integer of a type.
 func greatestPad(t op.DType) float32 {
 	if t == op.U32 {
 		return 1 << 32

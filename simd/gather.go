@@ -51,7 +51,7 @@ const (
 // rows lacks, and returns how many these are; or nil.
 var gatherShortRows = gatherShortRowsOf(active)
 
-// gatherWords copies the n elements of 32 bits that ids name, or is nil; n is a positive multiple of 8.
+// gatherWords copies n elements of 32 bits by their ids; n is a positive multiple of 8. It is nil if there is no such kernel.
 var gatherWords = gatherWordsOf(active)
 
 type gatherTask[T any] struct {

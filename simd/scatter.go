@@ -119,9 +119,9 @@ func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 	}
 }
 
-// setElements sets elements of dst, which begins at row lo. For an id without a row in dst it stores the first element again:
-// a branch would often be mispredicted where ids are dropped at random, as those of Compress are. The compiler makes
-// conditional moves of assignments that each have an if of their own.
+// setElements sets elements of dst, which begins at row lo. For an id that has no row in dst it stores the first element again.
+// A branch would often be mispredicted, because Compress drops ids at random. The two if statements with one assignment each
+// compile to conditional moves.
 func setElements[T uint8 | uint16 | uint32 | int32 | float32](dst, v []T, ids []int32, extent, lo int) {
 	if len(dst) == 0 {
 		return

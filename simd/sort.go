@@ -309,8 +309,8 @@ func (s *radix[K]) sort(p *workers.Pool) {
 
 func (s *radix[K]) each(p *workers.Pool) { p.Do(s.parts, s) }
 
-// sortAlone is sort by one thread, for which one pass counts all digits: the counts do not change as the keys move. The
-// lowest digit begins at bit low.
+// sortAlone sorts with one thread. One pass counts all digits, because the counts of a whole row do not depend on the order of
+// the keys. The lowest digit begins at bit low.
 func (s *radix[K]) sortAlone(low int) {
 	fillKeys(s.key, s.from, s.x, 0)
 	clear(s.count)

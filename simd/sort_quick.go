@@ -25,8 +25,8 @@ type sortKernels struct {
 var sortKernel = sortKernelsOf(active)
 
 const (
-	sortCount  = 256     // integers from which it pays to count equal ones, if a quarter of their number exceeds their range
-	sortValues = 1 << 14 // values that are counted at most
+	sortCount  = 256     // minimum number of integers that are sorted by counting
+	sortValues = 1 << 14 // maximum number of different values that are counted
 	sortInsert = 6       // keys up to which insertion is faster than a network
 	sortBase   = 128     // keys that one network sorts
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
@@ -216,8 +216,8 @@ func partition(dst, src []uint32, pivot uint32) int {
 	return lo
 }
 
-// counted sorts row r by counting how often each integer occurs, if there are few between the least and the greatest. It
-// reports whether it did.
+// counted sorts row r by counting how often each integer occurs, if the range of the integers is at most a quarter of their
+// number. It reports whether it sorted the row.
 func (t *sortTask) counted(r int) bool {
 	n := t.cols
 	if t.key.float || n < sortCount {
@@ -231,7 +231,7 @@ func (t *sortTask) counted(r int) bool {
 	}
 	s := quickSorts.Get().(*quickSort)
 	defer quickSorts.Put(s)
-	// Four counts of each value, so that an element need not wait until the count of an equal one before it is stored.
+	// Each value has four counters, so that the increment for an element does not wait for that of an equal previous element.
 	c := s.room(4 * values)
 	clear(c)
 	c0, c1, c2, c3 := c[:values], c[values:2*values], c[2*values:3*values], c[3*values:]

@@ -96,7 +96,7 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	return p, err
 }
 
-// plan makes the plan of g from a graph that computes the same.
+// plan makes the plan of g. simple is g after [graph.Passes], or g itself.
 func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error) {
 	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
 	opt, err := graph.Apply(simple, graph.Columns(prologue), graph.Views(e.reads))

@@ -6,9 +6,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Columns returns the pass that moves elementwise operations behind the views through which a reduction reads columns,
-// where the device fuses programs into the reduction: Fuse does not look through views. For example, any(x != 0) over the
-// first axis permutes x instead of the comparison's result, which then needs no memory.
+// Columns returns the pass that exchanges elementwise operations with the views that follow them, if a reduction reads columns
+// through these views and the device can fuse a program into the reduction. Fuse does not fuse through views. For example,
+// any(x != 0) over the first axis permutes the result of the comparison. After the pass it permutes x, and the result needs no
+// memory.
 func Columns(prologue func(*op.Operation) bool) Pass {
 	return Pass{"columns", func(g *Graph) (*Graph, error) {
 		c := columns{uses: g.useCounts(), written: g.written(), of: make(map[ID]ID)}
@@ -30,12 +31,12 @@ func Columns(prologue func(*op.Operation) bool) Pass {
 }
 
 type columns struct {
-	uses    []int // of each node of the graph before the pass
+	uses    []int // number of uses of each node of the graph before the pass
 	written map[int32]bool
-	of      map[ID]ID // node of that graph for a node of the result
+	of      map[ID]ID // for a node of the new graph, the node before the pass
 }
 
-// moves reports whether x, an operand of a reduction, is a value of an elementwise operation whose columns are read.
+// moves reports whether x, an operand of a reduction, has the columns of the result of an elementwise operation that can move.
 func (c *columns) moves(out *Graph, x ID) bool {
 	if !out.Nodes[x].View() {
 		return false
@@ -53,8 +54,8 @@ func (c *columns) moves(out *Graph, x ID) bool {
 	return ok
 }
 
-// movable reports whether a node is an elementwise operation that only one node reads, and whose operands do not change
-// between the two.
+// movable reports whether a node is an elementwise operation with one consumer, and whether its operands have the same values
+// at the position of that consumer.
 func (c *columns) movable(out *Graph, id ID) bool {
 	n := &out.Nodes[id]
 	old, ok := c.of[id]
@@ -86,7 +87,7 @@ func (c *columns) views(out *Graph, x ID) []Node {
 	return vs
 }
 
-// moved adds the value of node id as seen through the views: the operation of what its operands are through them.
+// moved adds the value of node id as the views show it: if the node is movable, the operation over views of its operands.
 func (c *columns) moved(out *Graph, id ID, views []Node) ID {
 	n := out.Nodes[id]
 	if !c.movable(out, id) {

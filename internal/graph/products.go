@@ -2,13 +2,13 @@ package graph
 
 import "github.com/rayo-go/rayo/op"
 
-// Products makes the sum of a product of two arrays of float32 a dot product, which needs no memory for the product on any
-// device. The tolerance of both is that of a sum in float32, so that it does not matter whether terms are rounded. The pass
-// comes before Snapshot, because the dot product may read memory later than the product did.
+// Products replaces the sum of a product of two float32 arrays by a dot product, which needs no memory for the product. Both
+// have the tolerance of a sum in float32, so a device may round the products or not. The pass must run before Snapshot,
+// because the dot product reads the arrays later than the product did.
 var Products = Pass{"products", func(g *Graph) (*Graph, error) {
 	uses := g.useCounts()
 	found := false
-	made := make(map[ID]ID) // node of g for a product in the result
+	made := make(map[ID]ID) // for a node of the new graph, the node of g
 	g, err := g.rewrite(func(out *Graph, old ID, n Node) (ID, error) {
 		if n.Kind == Compute && n.Op == op.Sum && n.Type == op.F32 {
 			x := &out.Nodes[n.In[0]]
@@ -27,7 +27,7 @@ var Products = Pass{"products", func(g *Graph) (*Graph, error) {
 	return DCE.Run(g)
 }}
 
-// dots reports whether a node is the product of two arrays of its shape that are not views.
+// dots reports whether a node is the product of two arrays that have its shape and are not views.
 func (g *Graph) dots(n *Node) bool {
 	if n.Kind != Compute || n.Op != op.Mul {
 		return false
@@ -41,7 +41,7 @@ func (g *Graph) dots(n *Node) bool {
 	return true
 }
 
-// useCounts returns how many operands and outputs each node is.
+// useCounts returns for each node the number of operands and outputs that refer to it.
 func (g *Graph) useCounts() []int {
 	uses := make([]int, len(g.Nodes))
 	for i := range g.Nodes {

@@ -5,12 +5,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// columnOrder returns the program f, which makes the rows of shape s that a reduction reads, as a program that makes the
-// same elements in the order of the operands' memory, and the layout of the rows in its result. It returns nil if an
-// operand that has an element for each of the result is not [outer cols inner] in memory: see [op.Layout.Columns].
+// columnOrder changes the order of the elements that a program computes for a reduction. The program f computes rows, of shape s.
+// The new program computes the same elements in the order in which its operands are in memory, and the layout says where the
+// elements of the rows are in its result. columnOrder returns nil if an operand of full size is not [outer cols inner] in
+// memory: see [op.Layout.Columns].
 //
-// For example, the sum of x*y over the first axis reads columns of x and y. A program over rows would gather each row;
-// in the order of memory it reads x and y as they are, and the reduction combines its rows element by element.
+// For example, the sum of x*y over the first axis reads columns of x and y. A program over rows would gather the elements of
+// each column. In the order of memory it reads x and y without gaps, and the reduction adds whole rows of products.
 func columnOrder(f *driver.Fused, s op.Shape) (*driver.Fused, *op.Layout) {
 	rows, cols := s.Rows()
 	outer, inner := 0, 0

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"maps"
+
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
@@ -36,6 +38,7 @@ func UseReductions() {
 func UseRows() {
 	enter(func(d *processor) core { return &rowTask{d: d} }, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm)
 	enter(func(d *processor) core { return &cumsumTask{d: d} }, op.Cumsum)
+	maps.Copy(columnScans, map[*op.Operation]string{op.Cumsum: "add", op.Cumprod: "mul", op.Cummax: "maximum", op.Cummin: "minimum"})
 	enter(func(d *processor) core { return &scanTask{d: d} }, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
 }
 

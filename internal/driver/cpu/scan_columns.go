@@ -10,19 +10,21 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// columnScans are the scans whose state is one number, and the kernels that combine it with an element, named without a type.
-var columnScans = map[*op.Operation]string{op.Cumsum: "add", op.Cumprod: "mul", op.Cummax: "maximum", op.Cummin: "minimum"}
+// columnScans has the scans whose state is one number, with the name of the kernel that combines it with an element. The name
+// has no type. [UseRows] enters them.
+var columnScans = map[*op.Operation]string{}
 
 const (
-	// scanInner is the least number of neighbouring columns that are scanned together: each step is a call.
+	// scanInner is the minimum number of adjacent columns: each row of them takes a call.
 	scanInner = 16
-	// scanLanes is how many columns are scanned together, so that their last results stay in the first cache.
+	// scanLanes is the maximum number of columns that are scanned together. Their last results stay in the L1 cache.
 	scanLanes = 2048
-	// scanSteps is how many elements of a column are added in float32 before their sum is added to one in float64.
+	// scanSteps is the number of elements of a column that are added in float32. Sums of blocks of that length are added in
+	// float64.
 	scanSteps = 256
 )
 
-// scansColumns reports whether a scanColumns reads rows of shape s in a layout, or writes them.
+// scansColumns reports whether a scanColumns can read, or write, an array of shape s in a layout.
 func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
 	if _, ok := columnScans[o]; !ok || len(s) == 0 {
 		return false
@@ -31,8 +33,9 @@ func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
 	return ok && inner >= scanInner
 }
 
-// A scanColumns scans the middle axis of an array [outer cols inner], neighbouring columns in neighbouring lanes. The
-// operand or the result or both are the columns of such an array; the other is rows, which are moved. See [op.Layout.Columns].
+// A scanColumns scans the middle axis of an array [outer cols inner], with adjacent columns in adjacent lanes. The memory of the
+// operand, of the result, or of both has this order: see [op.Layout.Columns]. If one of them is row by row, its elements are
+// moved before or after the scan.
 type scanColumns struct {
 	d                  *processor
 	op                 *op.Operation
@@ -40,14 +43,14 @@ type scanColumns struct {
 	from, to           *op.Layout // nil for rows
 	fn                 kernel
 	outer, cols, inner int
-	chunk, chunks      int // columns that are scanned together
+	chunk, chunks      int // number of columns that are scanned together, and of such chunks
 
 	x, dst  unsafe.Pointer
 	ctx     context.Context
 	stopped atomic.Bool
 }
 
-// columnScan returns the core that scans columns, or nil if neither the operand nor the result is in that order.
+// columnScan returns the core that scans columns, or nil if both the operand and the result are row by row.
 func (o *opStep) columnScan() core {
 	if o.in[0].layout == nil && o.out[0].layout == nil {
 		return nil
@@ -142,7 +145,7 @@ func (t *scanColumns) Part(i int) {
 	t.steps(dst, x, w, t.cols)
 }
 
-// steps sets n rows of dst but the first to what the row before becomes by the row of x.
+// steps computes rows 1 to n-1 of dst: each is the previous row of dst combined with the row of x.
 func (t *scanColumns) steps(dst, x unsafe.Pointer, w, n int) {
 	for r := 1; r < n; r++ {
 		at := 4 * r * t.inner
@@ -150,8 +153,8 @@ func (t *scanColumns) steps(dst, x unsafe.Pointer, w, n int) {
 	}
 }
 
-// sums adds up w columns of float32. Blocks of scanSteps elements are added up on their own, and the sum before a block is
-// added to its results.
+// sums computes the running sums of w columns of float32. It computes those of each block of scanSteps elements alone, and adds
+// the sum of all elements before the block.
 func (t *scanColumns) sums(dst, x unsafe.Pointer, w int) {
 	l := lanes.Get().(*lane)
 	defer lanes.Put(l)

@@ -108,8 +108,8 @@ func (o *odometer) skip(n int) {
 	o.off += n * o.l.F[k].Stride
 }
 
-// repeated returns how many runs that the factor before the last repeats follow each other at the distance of the factor before
-// that, with all their repetitions, which are most runs together at most. It returns 0 if the layout is not so.
+// repeated returns the number of successive runs that a broadcast repeats: the stride of the factor before the last one is 0.
+// It counts a run once and includes all its repetitions; with them there are at most most runs. It returns 0 for other layouts.
 func (o *odometer) repeated(most int) int {
 	k := int(o.l.Rank) - 3
 	if k < 0 || o.digits[k+1] != 0 {
@@ -122,7 +122,7 @@ func (o *odometer) repeated(most int) int {
 	return min(f.N-o.digits[k], most/g.N)
 }
 
-// skipRepeated advances to the last repetition of the last of n such runs.
+// skipRepeated moves to the last repetition of the last of n runs that a broadcast repeats.
 func (o *odometer) skipRepeated(n int) {
 	k := o.l.Rank - 3
 	o.digits[k] += n - 1
