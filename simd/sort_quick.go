@@ -220,7 +220,7 @@ func partition(dst, src []uint32, pivot uint32) int {
 // number. It reports whether it sorted the row.
 func (t *sortTask) counted(r int) bool {
 	n := t.cols
-	if t.key.float || n < sortCount {
+	if t.key.float || n < sortCount || wordFold.fold == nil {
 		return false
 	}
 	x := t.x[r*n:][:n]
