@@ -218,7 +218,7 @@ func (e *enclosure) compare() (Interval, bool) {
 	return compareIntervals(e.n.Code, e.in[0], e.in[1]), true
 }
 
-// logic encloses the operations of Bools. An operand of which nothing is known is 0 or 1.
+// logic encloses operations of Bools. An operand without known bounds is 0 or 1.
 func (e *enclosure) logic() (Interval, bool) {
 	if e.n.Type != Bool {
 		return Interval{}, false
