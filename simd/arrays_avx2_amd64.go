@@ -92,6 +92,23 @@ func deinterleave8AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
 //go:noescape
 func copyRunsAVX2(dst *uint32, x *uint32, n int, step int, count int)
 
+// copyRunsStreamAVX2 is copyRunsAVX2 with non-temporal stores. n is a multiple of 8, and dst is aligned to 32 bytes.
+//
+//go:noescape
+func copyRunsStreamAVX2(dst *uint32, x *uint32, n int, step int, count int)
+
+// transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
+// becomes row j of dst, ds elements after the row before it. It writes dst with ordinary stores.
+//
+//go:noescape
+func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
+
+// transpose16StreamAVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
+// becomes row j of dst, ds elements after the row before it. It writes dst with non-temporal stores. Rows of dst are aligned to 32 bytes.
+//
+//go:noescape
+func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
+
 // foldAddAVX2 combines n elements. n is a positive multiple of 8.
 //
 //go:noescape

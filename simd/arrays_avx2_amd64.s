@@ -2190,6 +2190,188 @@ rest:
 	VZEROUPPER
 	RET
 
+// func copyRunsStreamAVX2(dst *uint32, x *uint32, n int, step int, count int)
+// Requires: AVX
+TEXT ·copyRunsStreamAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ step+24(FP), BX
+	MOVQ count+32(FP), SI
+	SHLQ $0x02, BX
+
+run:
+	MOVQ $0x00000020, DI
+	CMPQ DI, DX
+	JGT  vectors
+
+four:
+	VMOVDQU  -128(CX)(DI*4), Y0
+	VMOVDQU  -96(CX)(DI*4), Y1
+	VMOVDQU  -64(CX)(DI*4), Y2
+	VMOVDQU  -32(CX)(DI*4), Y3
+	VMOVNTDQ Y0, -128(AX)(DI*4)
+	VMOVNTDQ Y1, -96(AX)(DI*4)
+	VMOVNTDQ Y2, -64(AX)(DI*4)
+	VMOVNTDQ Y3, -32(AX)(DI*4)
+	ADDQ     $0x20, DI
+	CMPQ     DI, DX
+	JLE      four
+
+vectors:
+	SUBQ $0x18, DI
+	CMPQ DI, DX
+	JGT  rest
+
+one:
+	VMOVDQU  -32(CX)(DI*4), Y0
+	VMOVNTDQ Y0, -32(AX)(DI*4)
+	ADDQ     $0x08, DI
+	CMPQ     DI, DX
+	JLE      one
+
+rest:
+	ADDQ BX, CX
+	LEAQ (AX)(DX*4), AX
+	DECQ SI
+	JNE  run
+	VZEROUPPER
+	RET
+
+// func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
+// Requires: AVX
+TEXT ·transpose16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ ds+16(FP), CX
+	MOVQ ss+24(FP), DX
+	MOVQ blocks+32(FP), BX
+	MOVQ x+8(FP), SI
+	SHLQ $0x02, CX
+	SHLQ $0x02, DX
+	LEAQ (DX)(DX*2), DI
+	LEAQ (CX)(CX*2), R8
+	LEAQ (SI)(DX*4), R9
+	LEAQ (R9)(DX*4), R10
+	LEAQ (R10)(DX*4), R11
+
+block:
+	VBROADCASTF128 (SI), Y0
+	VINSERTF128    $0x01, (R9), Y0, Y0
+	VBROADCASTF128 (SI)(DX*1), Y1
+	VINSERTF128    $0x01, (R9)(DX*1), Y1, Y1
+	VBROADCASTF128 (SI)(DX*2), Y2
+	VINSERTF128    $0x01, (R9)(DX*2), Y2, Y2
+	VBROADCASTF128 (SI)(DI*1), Y3
+	VINSERTF128    $0x01, (R9)(DI*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VBROADCASTF128 (R10), Y3
+	VINSERTF128    $0x01, (R11), Y3, Y3
+	VBROADCASTF128 (R10)(DX*1), Y5
+	VINSERTF128    $0x01, (R11)(DX*1), Y5, Y5
+	VBROADCASTF128 (R10)(DX*2), Y6
+	VINSERTF128    $0x01, (R11)(DX*2), Y6, Y6
+	VBROADCASTF128 (R10)(DI*1), Y7
+	VINSERTF128    $0x01, (R11)(DI*1), Y7, Y7
+	VUNPCKLPS      Y5, Y3, Y8
+	VUNPCKHPS      Y5, Y3, Y3
+	VUNPCKLPS      Y7, Y6, Y5
+	VUNPCKHPS      Y7, Y6, Y7
+	VUNPCKLPD      Y5, Y8, Y6
+	VUNPCKHPD      Y5, Y8, Y5
+	VUNPCKLPD      Y7, Y3, Y8
+	VUNPCKHPD      Y7, Y3, Y3
+	VMOVUPS        Y2, (AX)
+	VMOVUPS        Y6, 32(AX)
+	VMOVUPS        Y1, (AX)(CX*1)
+	VMOVUPS        Y5, 32(AX)(CX*1)
+	VMOVUPS        Y4, (AX)(CX*2)
+	VMOVUPS        Y8, 32(AX)(CX*2)
+	VMOVUPS        Y0, (AX)(R8*1)
+	VMOVUPS        Y3, 32(AX)(R8*1)
+	ADDQ           $0x10, SI
+	ADDQ           $0x10, R9
+	ADDQ           $0x10, R10
+	ADDQ           $0x10, R11
+	LEAQ           (AX)(CX*4), AX
+	DECQ           BX
+	JNE            block
+	VZEROUPPER
+	RET
+
+// func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
+// Requires: AVX
+TEXT ·transpose16StreamAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ ds+16(FP), CX
+	MOVQ ss+24(FP), DX
+	MOVQ blocks+32(FP), BX
+	MOVQ x+8(FP), SI
+	SHLQ $0x02, CX
+	SHLQ $0x02, DX
+	LEAQ (DX)(DX*2), DI
+	LEAQ (CX)(CX*2), R8
+	LEAQ (SI)(DX*4), R9
+	LEAQ (R9)(DX*4), R10
+	LEAQ (R10)(DX*4), R11
+
+block:
+	VBROADCASTF128 (SI), Y0
+	VINSERTF128    $0x01, (R9), Y0, Y0
+	VBROADCASTF128 (SI)(DX*1), Y1
+	VINSERTF128    $0x01, (R9)(DX*1), Y1, Y1
+	VBROADCASTF128 (SI)(DX*2), Y2
+	VINSERTF128    $0x01, (R9)(DX*2), Y2, Y2
+	VBROADCASTF128 (SI)(DI*1), Y3
+	VINSERTF128    $0x01, (R9)(DI*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VBROADCASTF128 (R10), Y3
+	VINSERTF128    $0x01, (R11), Y3, Y3
+	VBROADCASTF128 (R10)(DX*1), Y5
+	VINSERTF128    $0x01, (R11)(DX*1), Y5, Y5
+	VBROADCASTF128 (R10)(DX*2), Y6
+	VINSERTF128    $0x01, (R11)(DX*2), Y6, Y6
+	VBROADCASTF128 (R10)(DI*1), Y7
+	VINSERTF128    $0x01, (R11)(DI*1), Y7, Y7
+	VUNPCKLPS      Y5, Y3, Y8
+	VUNPCKHPS      Y5, Y3, Y3
+	VUNPCKLPS      Y7, Y6, Y5
+	VUNPCKHPS      Y7, Y6, Y7
+	VUNPCKLPD      Y5, Y8, Y6
+	VUNPCKHPD      Y5, Y8, Y5
+	VUNPCKLPD      Y7, Y3, Y8
+	VUNPCKHPD      Y7, Y3, Y3
+	VMOVNTPS       Y2, (AX)
+	VMOVNTPS       Y6, 32(AX)
+	VMOVNTPS       Y1, (AX)(CX*1)
+	VMOVNTPS       Y5, 32(AX)(CX*1)
+	VMOVNTPS       Y4, (AX)(CX*2)
+	VMOVNTPS       Y8, 32(AX)(CX*2)
+	VMOVNTPS       Y0, (AX)(R8*1)
+	VMOVNTPS       Y3, 32(AX)(R8*1)
+	ADDQ           $0x10, SI
+	ADDQ           $0x10, R9
+	ADDQ           $0x10, R10
+	ADDQ           $0x10, R11
+	LEAQ           (AX)(CX*4), AX
+	DECQ           BX
+	JNE            block
+	VZEROUPPER
+	RET
+
 // func foldAddAVX2(x *uint32, n int) uint32
 // Requires: AVX, AVX2
 TEXT ·foldAddAVX2(SB), NOSPLIT, $0-20

@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 // narrowBlocks is the blocks of 8 rows in a call, which the runtime cannot interrupt.
 const narrowBlocks = 1 << 10
 
@@ -83,6 +85,44 @@ func transposeNarrow(dst, x *float32, ds, ss, rows, cols int) bool {
 	return false
 }
 
+// transposeTall is [TransposeTile] for sixteen rows at a time. It returns how many of the rows it has transposed. AVX-512
+// has a kernel for sixteen rows with ordinary stores.
+func transposeTall(dst, x *float32, ds, ss, rows, cols int, past bool) int {
+	if active < AVX2 || cols < 4 || active == AVX512 && !past {
+		return 0
+	}
+	kernel := transpose16AVX2
+	if past {
+		kernel = transpose16StreamAVX2
+	}
+	i := 0
+	for ; i+16 <= rows; i += 16 {
+		if past && i+32 <= rows {
+			Prefetch(step(x, (i+16)*ss), ss, 16, cols)
+		}
+		kernel(step(dst, i), step(x, i*ss), ds, ss, cols/4)
+		if j := cols - 4; cols%4 != 0 {
+			kernel(step(dst, j*ds+i), step(x, i*ss+j), ds, ss, 1)
+		}
+	}
+	return i
+}
+
+// CopyPast copies the first elements of x to dst, with non-temporal stores for whole cache lines if there is a kernel for it. The caller calls
+// [StreamFence] at the end.
+func CopyPast(dst, x []uint32) {
+	n := len(dst)
+	if active < AVX2 || n < 32 {
+		copy(dst, x[:n])
+		return
+	}
+	head := int(-uintptr(unsafe.Pointer(&dst[0]))%64) / 4
+	copy(dst[:head], x)
+	whole := (n - head) &^ 15
+	copyRunsStreamAVX2(&dst[head], &x[head], whole, 0, 1)
+	copy(dst[head+whole:], x[head+whole:n])
+}
+
 // repeatVectors is [Repeat] for the first elements, as many as kernels take, and returns how many these are.
 func repeatVectors(dst, x *uint32, n, step, count int) int {
 	switch {
@@ -104,14 +144,19 @@ func repeatVectors(dst, x *uint32, n, step, count int) int {
 const HasRuns = true
 
 // CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other. It reports
-// false, and does nothing, where there is no kernel for it.
-func CopyRuns(dst, x *uint32, n, step, count int) bool {
+// false, and does nothing, where there is no kernel for it. With past, it uses non-temporal stores if the runs consist of
+// whole vectors at aligned positions; the caller then calls [StreamFence].
+func CopyRuns(dst, x *uint32, n, step, count int, past bool) bool {
 	if active < AVX2 || n < 8 {
 		return false
 	}
+	kernel := copyRunsAVX2
+	if past && n%8 == 0 && uintptr(unsafe.Pointer(dst))%32 == 0 {
+		kernel = copyRunsStreamAVX2
+	}
 	for most := max(1, wordCall/n); ; count -= most {
 		k := min(count, most)
-		copyRunsAVX2(dst, x, n, step, k)
+		kernel(dst, x, n, step, k)
 		if count <= most {
 			return true
 		}

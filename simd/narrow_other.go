@@ -8,6 +8,12 @@ func Interleave(_ *uint32, _ *[8]*uint32, _, _ int) bool { return false }
 // transposeNarrow reports false: other kernels transpose all matrices.
 func transposeNarrow(_, _ *float32, _, _, _, _ int) bool { return false }
 
+// transposeTall transposes no row: there is no kernel for it.
+func transposeTall(_, _ *float32, _, _, _, _ int, _ bool) int { return 0 }
+
+// CopyPast copies the first elements of x to dst.
+func CopyPast(dst, x []uint32) { copy(dst, x[:len(dst)]) }
+
 // repeatVectors repeats no element: there is no kernel for it.
 func repeatVectors(_, _ *uint32, _, _, _ int) int { return 0 }
 
@@ -15,4 +21,4 @@ func repeatVectors(_, _ *uint32, _, _, _ int) int { return 0 }
 const HasRuns = false
 
 // CopyRuns does nothing and reports false: there is no kernel for it.
-func CopyRuns(_, _ *uint32, _, _, _ int) bool { return false }
+func CopyRuns(_, _ *uint32, _, _, _ int, _ bool) bool { return false }

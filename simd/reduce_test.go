@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/workers"
 )
@@ -24,10 +25,14 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 
 // guarded returns n elements that lie odd elements behind an aligned address
 // between NaNs, and a function that fails the test if a guard has changed.
+// If odd is aligned, they begin at a cache line.
 func guarded(t *testing.T, n, odd int) ([]float32, func()) {
 	t.Helper()
 	const margin = 32
-	b := make([]float32, n+odd+2*margin)
+	b := make([]float32, n+max(odd, 16)+2*margin)
+	if odd == aligned {
+		odd = int(-uintptr(unsafe.Pointer(&b[margin]))%64) / 4
+	}
 	nan := float32(math.NaN())
 	for i := range b {
 		b[i] = nan
@@ -42,6 +47,8 @@ func guarded(t *testing.T, n, odd int) ([]float32, func()) {
 		}
 	}
 }
+
+const aligned = -1
 
 // lengths are around the widths of vectors, loops and blocks.
 func lengths() []int {

@@ -288,6 +288,7 @@ func BenchmarkTranspose(b *testing.B) {
 	for _, n := range []int{64, 256, 1000, 1024, 4096} {
 		x, _ := memory.Floats(n * n)
 		dst, _ := memory.Floats(n * n)
+		uniform(x, 0, 1)
 		copy(dst, x)
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.SetBytes(int64(8 * n * n))
@@ -389,17 +390,26 @@ func TestTransposeTile(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, rows := range []int{1, 2, 3, 5, 7, 8, 9, 16, 17, 63, 130} {
 			for _, cols := range []int{1, 2, 3, 4, 5, 8, 15, 16, 17, 65, 129} {
-				for _, gap := range [][2]int{{0, 0}, {5, 0}, {0, 3}, {1, 1}} {
+				for _, gap := range [][2]int{{0, 0}, {5, 0}, {0, 3}, {1, 1}, {0, -rows & 15}} {
 					ss, ds := cols+gap[0], rows+gap[1]
 					x, xok := guarded(t, (rows-1)*ss+cols, 1)
+					past := ds%16 == 0
 					dst, ok := guarded(t, (cols-1)*ds+rows, 3)
+					if past {
+						dst, ok = guarded(t, (cols-1)*ds+rows, aligned)
+					}
 					for i := range x {
 						x[i] = float32(i + 1)
 					}
 					for i := range dst {
 						dst[i] = -1
 					}
-					TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
+					if past {
+						TransposeTilePast(&dst[0], &x[0], ds, ss, rows, cols)
+						StreamFence()
+					} else {
+						TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
+					}
 					xok()
 					ok()
 					for k, got := range dst {
@@ -421,15 +431,17 @@ func TestCopyRuns(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, n := range []int{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 97, 100} {
 			for _, count := range []int{1, 2, 3, 1000} {
-				for _, step := range []int{0, n, n + 3} {
+				for k, step := range []int{0, n, n + 3, n + 5} {
+					past := k >= 2
 					x, xok := guarded(t, (count-1)*step+n, 1)
-					dst, ok := guarded(t, count*n, 3)
+					dst, ok := guarded(t, count*n, []int{3, 3, 3, aligned}[k])
 					for i := range x {
 						x[i] = float32(i + 1)
 					}
-					if !CopyRuns((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, step, count) {
+					if !CopyRuns((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, step, count, past) {
 						continue
 					}
+					StreamFence()
 					xok()
 					ok()
 					for i, got := range dst {
@@ -437,6 +449,28 @@ func TestCopyRuns(t *testing.T) {
 							t.Fatalf("%d runs of %d, %d apart: element %d is %v, not %v", count, n, step, i, got, want)
 						}
 					}
+				}
+			}
+		}
+	})
+}
+
+func TestCopyPast(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range lengths() {
+			for _, odd := range []int{0, 1, 5, aligned} {
+				x, xok := guarded(t, n, 3)
+				dst, ok := guarded(t, n, odd)
+				for i := range x {
+					x[i] = float32(i + 1)
+				}
+				words := func(x []float32) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x)) }
+				CopyPast(words(dst), words(x))
+				StreamFence()
+				xok()
+				ok()
+				if !slices.Equal(dst, x) {
+					t.Fatalf("%d elements: %v is not %v", n, dst, x)
 				}
 			}
 		}

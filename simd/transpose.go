@@ -90,14 +90,32 @@ func (t *transposeTask) rectangle(b int) (dst, x *float32, rows, cols int) {
 // TransposeTile sets dst[j*ds+i] = x[i*ss+j] for each row i < rows and column j < cols of a part of a
 // matrix: rows are ss elements apart in x, and columns ds in dst.
 func TransposeTile(dst, x *float32, ds, ss, rows, cols int) {
+	transposeTile(dst, x, ds, ss, rows, cols, false)
+}
+
+// TransposeTilePast is [TransposeTile] with non-temporal stores, if there is a kernel for it. Columns of dst are aligned to
+// cache lines. The caller calls [StreamFence] at the end.
+func TransposeTilePast(dst, x *float32, ds, ss, rows, cols int) {
+	transposeTile(dst, x, ds, ss, rows, cols, true)
+}
+
+func transposeTile(dst, x *float32, ds, ss, rows, cols int, past bool) {
 	if transposeNarrow(dst, x, ds, ss, rows, cols) {
 		return
 	}
 	k := gemmActive
 	for j := 0; j < cols; j += transposeSide {
-		for i := 0; i < rows; i += k.lanes {
+		c := min(transposeSide, cols-j)
+		for i := transposeTall(step(dst, j*ds), step(x, j), ds, ss, rows, c, past); i < rows; i += k.lanes {
 			r := min(i, max(0, rows-k.lanes)) // some rows twice: parts of a vector are stored slowly
-			k.transpose(step(dst, j*ds+r), step(x, r*ss+j), 4*ds, 4*ss, min(k.lanes, rows-r), min(transposeSide, cols-j))
+			k.transpose(step(dst, j*ds+r), step(x, r*ss+j), 4*ds, 4*ss, min(k.lanes, rows-r), c)
 		}
+	}
+}
+
+// Prefetch requests rows of cols elements, which are stride elements apart, for the first cache.
+func Prefetch(x *float32, stride, rows, cols int) {
+	if rowKernel.fetch != nil {
+		rowKernel.fetch(x, 4*stride, rows, 4*cols)
 	}
 }

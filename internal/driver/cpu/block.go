@@ -328,7 +328,7 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 			continue
 		}
 		l.table[1+b.stream] = l.register(p, b.entry, 0)
-		bring(l.table[1+b.stream], base, s.layout, pos, n, s.size)
+		bring(l.table[1+b.stream], base, s.layout, pos, n, s.size, false)
 	}
 	return n
 }
@@ -395,7 +395,7 @@ func (l *lane) feed(s *source, lo, hi int) []float32 {
 		return unsafe.Slice((*float32)(unsafe.Add(s.base, lo*4)), hi-lo)
 	}
 	if to := unsafe.Pointer(unsafe.SliceData(l.extra)); s.p.moves {
-		bring(to, l.at[0].base, s.p.streams[0].layout, lo, hi-lo, s.p.streams[0].size)
+		bring(to, l.at[0].base, s.p.streams[0].layout, lo, hi-lo, s.p.streams[0].size, false)
 	} else {
 		l.at[s.p.inputs] = place{to, lo}
 		l.run(l.at, lo, hi)

@@ -117,7 +117,7 @@ func (t *concatTask) rowsOf(k, n, at, first, last int) {
 func (t *concatTask) piece(k, at, pos, n int) {
 	to := unsafe.Add(t.out, at*t.size)
 	if k < len(t.from) && t.from[k] != nil {
-		bring(to, t.in[k], t.from[k], pos, n, t.size)
+		bring(to, t.in[k], t.from[k], pos, n, t.size, false)
 	} else {
 		copyPieces(to, unsafe.Add(t.in[k], pos*t.size), n*t.size)
 	}
@@ -161,7 +161,7 @@ func columns[T uint8 | uint16 | uint32](t *concatTask, to *T, k, n, first, last 
 		from := element((*T)(t.in[k]), r*n)
 		if k < len(t.from) && t.from[k] != nil {
 			from = &block[0]
-			bring(unsafe.Pointer(from), t.in[k], t.from[k], r*n, rows*n, t.size)
+			bring(unsafe.Pointer(from), t.in[k], t.from[k], r*n, rows*n, t.size, false)
 		}
 		src := unsafe.Slice(from, rows*n)
 		at := (r - first) * t.pitch

@@ -67,7 +67,7 @@ func UseOrder() {
 // UseMoves adds gather and transpose.
 func UseMoves() {
 	enter(func(d *processor) core { return &gatherTask{d: d} }, op.Gather)
-	enter(func(d *processor) core { return &transposeTask{d: d} }, op.Transpose)
+	enter(func(d *processor) core { return &transposeTask{mapTask: mapTask{d: d}} }, op.Transpose)
 }
 
 // UseAll adds all operations, and links the code that only graphs of several operations use.

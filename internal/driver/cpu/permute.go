@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
@@ -16,11 +17,13 @@ type permutation struct {
 	piece int        // number of elements in a piece of work
 }
 
-// minMatrix is the smallest number of elements in a matrix for which a call is efficient. A call
-// processes stepsOfCall steps along the axis, so that it reads whole cache lines.
 const (
-	minMatrix   = 48
+	minMatrix = 48 // smallest number of elements in a matrix for which a call is efficient
+	// A call processes stepsOfCall steps along the axis, so that it reads whole cache lines, or more until it has
+	// minPiece elements.
 	stepsOfCall = 64
+	minPiece    = 16 << 10
+	maxPrefetch = 4 << 10 // largest number of elements of a matrix that are prefetched
 )
 
 // permutationOf returns the permutation of a layout.
@@ -33,7 +36,7 @@ func permutationOf(l *op.Layout) (t permutation) {
 		}
 		if f.Stride == 1 {
 			if f.N*columns >= minMatrix {
-				t = permutation{f, unit, stepsOfCall * unit}
+				t = permutation{f, unit, max(stepsOfCall*unit, minPiece/unit*unit)}
 				if all := f.N * unit; all <= callElements {
 					t.piece = callElements / all * all
 				}
@@ -48,15 +51,75 @@ func permutationOf(l *op.Layout) (t permutation) {
 	return t
 }
 
-// tiles writes elements from pos on to dst. pos and the length of dst are multiples of the unit.
-func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	columns := &l.F[l.Rank-1]
+// tiles writes elements from pos on to dst with a function for a matrix. pos and the length of dst are multiples of the unit.
+func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int, tile tileFunc) {
 	for len(dst) > 0 {
 		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit)
-		for at := 0; at < t.unit; at += columns.N {
-			off, _ := l.At(pos + at)
-			simd.TransposeTile(address(unsafe.Pointer(&dst[at])), address(unsafe.Pointer(element(base, off))), t.unit, columns.Stride, columns.N, n)
-		}
+		t.transpose(&dst[0], t.unit, base, l, pos, t.unit, n, tile)
 		dst, pos = dst[n*t.unit:], pos+n*t.unit
 	}
 }
+
+// transpose writes width elements from pos on to the first row of a matrix at dst, whose rows are ds elements apart, and
+// as many for each of the next n-1 steps along the axis to the other rows.
+func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout, pos, width, n int, tile tileFunc) {
+	columns := &l.F[l.Rank-1]
+	var o odometer
+	row := o.start(l, pos)
+	for at := 0; at < width; {
+		rows, x := min(columns.N-row, width-at), element(base, o.off+row*columns.Stride)
+		to := address(unsafe.Pointer(element(dst, at)))
+		if at, row = at+rows, 0; at < width {
+			if o.next(); rows*n <= maxPrefetch {
+				simd.Prefetch(address(unsafe.Pointer(element(base, o.off))), columns.Stride, rows, n)
+			}
+		}
+		tile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
+	}
+}
+
+// tileFunc is the type of simd.TransposeTile.
+type tileFunc func(dst, x *float32, ds, ss, rows, cols int)
+
+// tilesPast is tiles with non-temporal stores, which are fast only if they fill a cache line one after the other. If the
+// columns of the matrices are not whole cache lines, it transposes to a buffer and copies its rows.
+func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
+	lines := l.F[l.Rank-1].N%line == 0 && t.unit%line == 0 && uintptr(unsafe.Pointer(&dst[0]))%(4*line) == 0
+	switch {
+	case t.unit < minStaged:
+		t.tiles(dst, base, l, pos, simd.TransposeTile)
+	case !lines:
+		t.tilesStaged(dst, base, l, pos)
+	default:
+		t.tiles(dst, base, l, pos, simd.TransposeTilePast)
+	}
+}
+
+func (t *permutation) tilesStaged(dst []uint32, base *uint32, l *op.Layout, pos int) {
+	b := stages.Get().(*stage)
+	for len(dst) > 0 {
+		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, stepsOfStage)
+		width := min(t.unit, stageElements/n&^(line-1))
+		ds := width + line // a distance that is no power of two
+		for at := 0; at < t.unit; at += width {
+			w := min(width, t.unit-at)
+			t.transpose(&b[0], ds, base, l, pos+at, w, n, simd.TransposeTile)
+			for k := range n {
+				simd.CopyPast(dst[k*t.unit+at:][:w], b[k*ds:])
+			}
+		}
+		dst, pos = dst[n*t.unit:], pos+n*t.unit
+	}
+	stages.Put(b)
+}
+
+// A stage is a buffer for tilesPast, which fits the second cache.
+type stage [stageElements + (stepsOfStage+1)*line]uint32
+
+const (
+	stageElements = 32 << 10
+	stepsOfStage  = 128
+	minStaged     = 64 // smallest unit for which the buffer pays
+)
+
+var stages = sync.Pool{New: func() any { return new(stage) }}

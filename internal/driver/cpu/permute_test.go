@@ -6,6 +6,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // permuted returns the layout of an array of shape s whose axes are in the given order.
@@ -64,11 +65,19 @@ func TestPermuted(t *testing.T) {
 				lo, hi = 0, n
 			}
 			const poison = 0xdeadbeef
-			dst := make([]uint32, hi-lo+2)
+			dst := make([]uint32, hi-lo+2+line)
+			past := r.IntN(2) == 0
+			if past && r.IntN(2) == 0 { // to whole cache lines
+				dst = dst[(-uintptr(unsafe.Pointer(&dst[1])))%(4*line)/4:]
+			}
+			dst = dst[:hi-lo+2]
 			for i := range dst {
 				dst[i] = poison
 			}
-			bring(unsafe.Pointer(&dst[1]), unsafe.Pointer(&x[0]), &l, lo, hi-lo, 4)
+			bring(unsafe.Pointer(&dst[1]), unsafe.Pointer(&x[0]), &l, lo, hi-lo, 4, past)
+			if past {
+				simd.StreamFence()
+			}
 			if dst[0] != poison || dst[len(dst)-1] != poison {
 				t.Fatalf("%v by %v, %d to %d: written outside", s, order, lo, hi)
 			}

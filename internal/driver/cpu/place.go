@@ -64,7 +64,7 @@ func (t *placeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	if first, last := s.Rows(at); first < last && n > 0 {
 		for o := range s.Outer {
 			if t.v != nil {
-				bring(unsafe.Pointer(&y[(o*s.Extent+at+first)*row]), in[2], t.v, (o*s.Part+first)*s.Inner, (last-first)*s.Inner, t.size)
+				bring(unsafe.Pointer(&y[(o*s.Extent+at+first)*row]), in[2], t.v, (o*s.Part+first)*s.Inner, (last-first)*s.Inner, t.size, false)
 				continue
 			}
 			copy(y[(o*s.Extent+at+first)*row:], v[(o*s.Part+first)*row:(o*s.Part+last)*row])

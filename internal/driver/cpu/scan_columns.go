@@ -109,7 +109,7 @@ func (t *scanColumns) compute(ctx context.Context, in, out []unsafe.Pointer) err
 		} else {
 			l, _ := t.to.Inverse(n) // columns have one
 			t.x = base(b)
-			bring(t.x, in[0], &l, 0, n, 4)
+			bring(t.x, in[0], &l, 0, n, 4, false)
 		}
 	}
 	if parts := t.outer * t.chunks; parts > 1 && t.d.pool.Worth(float64(n)*0.5) {
@@ -123,7 +123,7 @@ func (t *scanColumns) compute(ctx context.Context, in, out []unsafe.Pointer) err
 		return ctx.Err()
 	}
 	if t.to == nil {
-		bring(out[0], t.dst, t.from, 0, n, 4)
+		bring(out[0], t.dst, t.from, 0, n, 4, false)
 	}
 	return nil
 }

@@ -27,25 +27,41 @@ func size(s op.Shape) int {
 	return n
 }
 
-// transposeTask exchanges the last two axes of arrays of 32-bit elements.
+// transposeTask exchanges the last two axes of arrays of 32-bit elements: it copies a permuted layout.
 type transposeTask struct {
-	d                 *processor
-	batch, rows, cols int
+	mapTask
+	lane  lane
+	shape [3]int
 }
 
 func (t *transposeTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
 	s := dims[0]
-	t.rows, t.cols = s[len(s)-2], s[len(s)-1]
-	t.batch = size(s[:len(s)-2])
-	return nil
+	rows, cols := s[len(s)-2], s[len(s)-1]
+	shape := [3]int{size(s[:len(s)-2]), cols, rows}
+	if t.shape == shape {
+		return nil
+	}
+	l := &op.Layout{}
+	for k, stride := range []int{rows * cols, 1, cols} {
+		if n := shape[k]; n != 1 {
+			l.F[l.Rank] = op.Factor{N: n, Hi: n, Stride: stride}
+			l.Rank++
+		}
+	}
+	x := driver.Operand{Slot: 0, Type: op.F32, Broadcast: op.Strided, Layout: l}
+	f := &driver.Fused{In: []driver.Operand{x}, Out: []int{0}, Shape: op.Shape{size(s)}}
+	p, err := t.d.fuse(f, []driver.Operand{{Slot: 1, Type: op.F32}})
+	if err == nil {
+		t.p, t.n, t.shape, t.at = p, p.n, shape, make([]place, 2)
+	}
+	return err
 }
 
 func (t *transposeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
-	n := t.batch * t.rows * t.cols
-	pool := t.d.pool.Under(ctx)
-	simd.Transposes(pool, slice(out[0], n), slice(in[0], n), t.batch, t.rows, t.cols)
-	pool.Release()
-	return ctx.Err()
+	t.at[0].base, t.at[1].base = in[0], out[0]
+	err := t.run(ctx, &t.lane)
+	clear(t.at)
+	return err
 }
 
 // reshapeTask copies.

@@ -156,8 +156,8 @@ func (r *run) seek(l *op.Layout, pos int) {
 }
 
 // bring copies elements pos to pos+n of a layout over the memory at base to dst. Elements have
-// four, two or one bytes.
-func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
+// four, two or one bytes. With past, it uses non-temporal stores where it can; the caller then calls [simd.StreamFence].
+func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) {
 	if n == 0 {
 		return
 	}
@@ -176,18 +176,23 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 				k = min(k, t.unit-ahead)
 			} else if k >= 2*t.unit { // a single column is not transposed
 				k -= k % t.unit
-				t.tiles(unsafe.Slice((*uint32)(unsafe.Add(dst, 4*at)), k), (*uint32)(base), l, pos+at)
+				to := unsafe.Slice((*uint32)(unsafe.Add(dst, 4*at)), k)
+				if past {
+					t.tilesPast(to, (*uint32)(base), l, pos+at)
+				} else {
+					t.tiles(to, (*uint32)(base), l, pos+at, simd.TransposeTile)
+				}
 				at += k
 				continue
 			}
 		}
 		switch to := unsafe.Add(dst, at*size); size {
 		case 1:
-			fetch(unsafe.Slice((*uint8)(to), k), (*uint8)(base), l, pos+at)
+			fetch(unsafe.Slice((*uint8)(to), k), (*uint8)(base), l, pos+at, past)
 		case 2:
-			fetch(unsafe.Slice((*uint16)(to), k), (*uint16)(base), l, pos+at)
+			fetch(unsafe.Slice((*uint16)(to), k), (*uint16)(base), l, pos+at, past)
 		default:
-			fetch(unsafe.Slice((*uint32)(to), k), (*uint32)(base), l, pos+at)
+			fetch(unsafe.Slice((*uint32)(to), k), (*uint32)(base), l, pos+at, past)
 		}
 		at += k
 	}
@@ -198,7 +203,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 }
 
 // fetch is bring by runs of the last factor.
-func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
+func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, past bool) {
 	if l.Rank == 0 {
 		dst[0] = *element(base, l.Off)
 		return
@@ -213,7 +218,7 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 			if n := o.repeated(len(dst) / f.N); n > 0 {
 				size, step := l.F[l.Rank-2].N*f.N, l.F[l.Rank-3].Stride
 				for i := range n {
-					runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0)
+					runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0, past)
 				}
 				o.skipRepeated(n)
 				if dst = dst[n*size:]; len(dst) > 0 {
@@ -222,7 +227,7 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 				continue
 			}
 			if n := o.runs(len(dst) / f.N); n > 1 {
-				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
+				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride, past)
 				o.skip(n - 1)
 				if dst = dst[n*f.N:]; len(dst) > 0 {
 					o.next()
@@ -248,10 +253,10 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 const shortRun = 16
 
 // runs copies runs of n elements with the given stride to dst. step is the distance between runs.
-func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
+func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int, past bool) {
 	switch size := int(unsafe.Sizeof(*src)); {
 	case stride == 1 && n > 2 && simd.HasRuns:
-		copyRuns(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, step*size, len(dst)/n)
+		copyRuns(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, step*size, len(dst)/n, past)
 		return
 	case n == 2:
 		for i := 0; i+1 < len(dst); i += 2 {
@@ -284,8 +289,8 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 // copyRuns copies runs of n bytes, which are step bytes apart, to dst.
 //
 //go:noinline
-func copyRuns(dst, src unsafe.Pointer, n, step, count int) {
-	if (n|step)%4 == 0 && simd.CopyRuns((*uint32)(dst), (*uint32)(src), n/4, step/4, count) {
+func copyRuns(dst, src unsafe.Pointer, n, step, count int, past bool) {
+	if (n|step)%4 == 0 && simd.CopyRuns((*uint32)(dst), (*uint32)(src), n/4, step/4, count, past) {
 		return
 	}
 	to := unsafe.Slice((*byte)(dst), n*count)

@@ -40,7 +40,10 @@ func main() {
 		g.weave(w)
 		g.unweave(w)
 	}
-	g.runs()
+	g.runs(false)
+	g.runs(true)
+	g.transpose(false)
+	g.transpose(true)
 	g.words()
 	g.scanWords()
 	g.columns()

@@ -135,10 +135,23 @@ func (g *gen) param(name string) reg.GPVirtual {
 	return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual)
 }
 
-// runs writes the kernel that copies runs to consecutive positions. The last two vectors of a run overlap.
-func (g *gen) runs() {
-	g.function("copyRunsAVX2", "func(dst, x *uint32, n, step, count int)",
-		"copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.")
+// runs writes the kernel that copies runs to consecutive positions. The last two vectors of a run overlap. With non-temporal
+// stores, a run consists of whole vectors.
+func (g *gen) runs(past bool) {
+	if past {
+		g.function("copyRunsStreamAVX2", "func(dst, x *uint32, n, step, count int)",
+			"copyRunsStreamAVX2 is copyRunsAVX2 with non-temporal stores. n is a multiple of 8, and dst is aligned to 32 bytes.")
+	} else {
+		g.function("copyRunsAVX2", "func(dst, x *uint32, n, step, count int)",
+			"copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.")
+	}
+	store := func(v reg.VecVirtual, m Mem) {
+		if past {
+			g.VMOVNTDQ(v, m)
+		} else {
+			g.VMOVDQU(v, m)
+		}
+	}
 	dst, x, n, step, count := g.param("dst"), g.param("x"), g.param("n"), g.param("step"), g.param("count")
 	i := g.GP64()
 	g.SHLQ(U8(2), step)
@@ -153,7 +166,7 @@ func (g *gen) runs() {
 		g.VMOVDQU(Mem{Base: x, Index: i, Scale: 4, Disp: 4 * lanes * (j - 4)}, v[j])
 	}
 	for j := range 4 {
-		g.VMOVDQU(v[j], Mem{Base: dst, Index: i, Scale: 4, Disp: 4 * lanes * (j - 4)})
+		store(v[j], Mem{Base: dst, Index: i, Scale: 4, Disp: 4 * lanes * (j - 4)})
 	}
 	g.ADDQ(U8(4*lanes), i)
 	g.CMPQ(i, n)
@@ -164,13 +177,15 @@ func (g *gen) runs() {
 	g.JGT(LabelRef("rest"))
 	g.Label("one")
 	g.VMOVDQU(Mem{Base: x, Index: i, Scale: 4, Disp: -4 * lanes}, v[0])
-	g.VMOVDQU(v[0], Mem{Base: dst, Index: i, Scale: 4, Disp: -4 * lanes})
+	store(v[0], Mem{Base: dst, Index: i, Scale: 4, Disp: -4 * lanes})
 	g.ADDQ(U8(lanes), i)
 	g.CMPQ(i, n)
 	g.JLE(LabelRef("one"))
 	g.Label("rest")
-	g.VMOVDQU(Mem{Base: x, Index: n, Scale: 4, Disp: -4 * lanes}, v[0])
-	g.VMOVDQU(v[0], Mem{Base: dst, Index: n, Scale: 4, Disp: -4 * lanes})
+	if !past {
+		g.VMOVDQU(Mem{Base: x, Index: n, Scale: 4, Disp: -4 * lanes}, v[0])
+		g.VMOVDQU(v[0], Mem{Base: dst, Index: n, Scale: 4, Disp: -4 * lanes})
+	}
 	g.ADDQ(step, x)
 	g.LEAQ(Mem{Base: dst, Index: n, Scale: 4}, dst)
 	g.DECQ(count)
