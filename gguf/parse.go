@@ -44,6 +44,7 @@ type header struct {
 
 // parser reads a header from the beginning of a file.
 type parser struct {
+	r     io.ReaderAt
 	b     string // the beginning of the file
 	size  int64  // of the file
 	at    int    // < len(b)
@@ -51,38 +52,47 @@ type parser struct {
 	big   bool // big-endian files are taken
 }
 
-// shortError says that the parser needs so many bytes of the file.
-type shortError int64
-
-func (shortError) Error() string { return "more of the file is needed" }
-
 // readHeader reads and checks a header. It reads the beginning of the file, more
 // of it if that was not enough, never more than the file has.
 func readHeader(r io.ReaderAt, size int64, o options) (*header, error) {
-	for n := min(size, 1<<20); ; {
-		b := make([]byte, n)
-		if k, err := r.ReadAt(b, 0); k < len(b) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = ErrTruncated
-			}
-			return nil, &FormatError{Field: "header", Offset: int64(k), Err: err}
+	first := min(size, 1<<20)
+	for {
+		p := &parser{r: r, size: size, order: binary.LittleEndian, big: o.big}
+		if err := p.read(first); err != nil {
+			return nil, err
 		}
-		// b is not changed any more, so that strings can be parts of it.
-		p := &parser{b: unsafe.String(unsafe.SliceData(b), len(b)), size: size, order: binary.LittleEndian, big: o.big}
 		h, err := p.header()
-		var short shortError
-		switch {
-		case errors.As(err, &short):
-			if int64(short) > maxHeader {
-				return nil, &FormatError{Field: "header", Offset: maxHeader, Err: fmt.Errorf("%w: more than %d bytes before the tensors", ErrLimit, maxHeader)}
-			}
-			n = min(size, maxHeader, max(int64(short), 4*n))
-		case err == nil && h.end < n/2:
-			n = h.end // once more, to keep no more memory than that
-		default:
+		if err != nil || h.end >= int64(len(p.b)/2) {
 			return h, err
 		}
+		first = h.end // once more, to keep no more memory than that
 	}
+}
+
+// read makes b the first n bytes of the file. Strings that are parts of the b before stay valid.
+func (p *parser) read(n int64) error {
+	b := make([]byte, n)
+	from := copy(b, p.b)
+	if k, err := p.r.ReadAt(b[from:], int64(from)); k < len(b)-from {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = ErrTruncated
+		}
+		return &FormatError{Field: "header", Offset: int64(from + k), Err: err}
+	}
+	p.b = unsafe.String(unsafe.SliceData(b), len(b)) // b is not changed any more
+	return nil
+}
+
+// need reads more of the file if b has fewer than n bytes, which the file has. expected is how many bytes of the file the header
+// will take at least, by what is known.
+func (p *parser) need(n, expected uint64) error {
+	if n <= uint64(len(p.b)) {
+		return nil
+	}
+	if n > maxHeader {
+		return &FormatError{Field: "header", Offset: maxHeader, Err: fmt.Errorf("%w: more than %d bytes before the tensors", ErrLimit, maxHeader)}
+	}
+	return p.read(min(p.size, maxHeader, int64(max(n, expected, 2*uint64(len(p.b))))))
 }
 
 // fail returns the error of a field at a byte.
@@ -95,8 +105,8 @@ func (p *parser) take(n uint64, field string) (string, error) {
 	if left := uint64(p.size) - uint64(p.at); n > left {
 		return "", fail(field, p.at, ErrTruncated, "%d bytes, of which the file has %d", n, left)
 	}
-	if n > uint64(len(p.b)-p.at) {
-		return "", shortError(int64(p.at) + int64(n))
+	if err := p.need(uint64(p.at)+n, 0); err != nil {
+		return "", err
 	}
 	s := p.b[p.at:][:n]
 	p.at += int(n)
@@ -312,18 +322,25 @@ func b2i(b bool) int {
 // texts returns the bytes of n strings with their lengths.
 func (p *parser) texts(field string, n int) (string, error) {
 	from := p.at
-	for i := p.skipTexts(n); i < n; i++ {
+	for i := p.skipTexts(n); i < n; i += p.skipTexts(n - i) {
 		at := p.at
+		if len(p.b) < int(p.size) && i > 0 { // expect that the other strings are about as long
+			each := uint64(at-from)/uint64(i) + 1
+			if err := p.need(uint64(len(p.b))+1, uint64(from)+uint64(n)*each); err != nil {
+				return "", err
+			}
+		}
 		k, err := p.integer(8, field)
 		if err == nil {
 			_, err = p.take(k, field)
 		}
-		if err != nil {
-			if _, short := err.(shortError); short {
-				return "", err
-			}
-			return "", fail(field+" element "+strconv.Itoa(i), at, ErrTruncated, "%d bytes, of which the file has %d", k, p.size-int64(p.at))
+		if errors.Is(err, ErrTruncated) {
+			err = fail(field+" element "+strconv.Itoa(i), at, ErrTruncated, "%d bytes, of which the file has %d", k, p.size-int64(p.at))
 		}
+		if err != nil {
+			return "", err
+		}
+		i++
 	}
 	data := p.b[from:p.at]
 	if p.order == binary.LittleEndian {

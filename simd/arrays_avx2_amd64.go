@@ -254,3 +254,15 @@ func columnsFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 //
 //go:noescape
 func columnsDeviationsAVX2(sum *float32, squares *float32, x *float32, mean *float32, n int, rows int, stride int)
+
+// byteColumnsMaxAVX2 sets each of n bytes of dst to the maximum of it and of the bytes in the same column of rows rows of x, which
+// are stride bytes apart. n is at least 32 and rows at least 1.
+//
+//go:noescape
+func byteColumnsMaxAVX2(dst *uint8, x *uint8, n int, rows int, stride int)
+
+// byteColumnsMinAVX2 sets each of n bytes of dst to the minimum of it and of the bytes in the same column of rows rows of x, which
+// are stride bytes apart. n is at least 32 and rows at least 1.
+//
+//go:noescape
+func byteColumnsMinAVX2(dst *uint8, x *uint8, n int, rows int, stride int)

@@ -6155,3 +6155,69 @@ onedone:
 end:
 	VZEROUPPER
 	RET
+
+// func byteColumnsMaxAVX2(dst *uint8, x *uint8, n int, rows int, stride int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·byteColumnsMaxAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x20, DX
+	XORQ DI, DI
+
+columns:
+	VMOVDQU (AX)(DI*1), Y0
+	LEAQ    (CX)(DI*1), R8
+	MOVQ    BX, R9
+
+row:
+	VPMAXUB (R8), Y0, Y0
+	ADDQ    SI, R8
+	DECQ    R9
+	JNE     row
+	VMOVDQU Y0, (AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     end
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+end:
+	VZEROUPPER
+	RET
+
+// func byteColumnsMinAVX2(dst *uint8, x *uint8, n int, rows int, stride int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·byteColumnsMinAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x20, DX
+	XORQ DI, DI
+
+columns:
+	VMOVDQU (AX)(DI*1), Y0
+	LEAQ    (CX)(DI*1), R8
+	MOVQ    BX, R9
+
+row:
+	VPMINUB (R8), Y0, Y0
+	ADDQ    SI, R8
+	DECQ    R9
+	JNE     row
+	VMOVDQU Y0, (AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     end
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+end:
+	VZEROUPPER
+	RET

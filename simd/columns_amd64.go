@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 // A ColumnFold combines each of n elements of dst, at least 1, with the elements of the same column in
 // rows rows of x, which are stride elements apart.
 type ColumnFold func(dst, x *uint32, n, rows, stride int)
@@ -26,6 +28,42 @@ func FoldColumns(name string) ColumnFold {
 		return nil
 	}
 	return columnFolds[name]
+}
+
+// A ByteColumnFold combines each of n bytes of dst with the bytes in the same column of rows rows, which are stride bytes apart.
+type ByteColumnFold func(dst, x *uint8, n, rows, stride int)
+
+// FoldByteColumns returns the kernels for the maximum and the minimum of bytes; nil if there are none. n and rows are at least 1.
+func FoldByteColumns() (maximum, minimum ByteColumnFold) {
+	if active < AVX2 {
+		return nil, nil
+	}
+	return byteColumnsMax, byteColumnsMin
+}
+
+func byteColumnsMax(dst, x *uint8, n, rows, stride int) {
+	if n >= 32 {
+		byteColumnsMaxAVX2(dst, x, n, rows, stride)
+		return
+	}
+	eachByte(dst, x, n, rows, stride, func(a, b uint8) uint8 { return max(a, b) })
+}
+
+func byteColumnsMin(dst, x *uint8, n, rows, stride int) {
+	if n >= 32 {
+		byteColumnsMinAVX2(dst, x, n, rows, stride)
+		return
+	}
+	eachByte(dst, x, n, rows, stride, func(a, b uint8) uint8 { return min(a, b) })
+}
+
+func eachByte(dst, x *uint8, n, rows, stride int, join func(a, b uint8) uint8) {
+	to, from := unsafe.Slice(dst, n), unsafe.Slice(x, (rows-1)*stride+n)
+	for r := range rows {
+		for i, v := range from[r*stride:][:n] {
+			to[i] = join(to[i], v)
+		}
+	}
 }
 
 // ColumnDeviations adds, for each of n columns of x, at least 1, the distances of the elements in rows rows, which are

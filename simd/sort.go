@@ -157,7 +157,7 @@ func (t *sortTask) Part(i int) {
 func sortRows[K sortKey](t *sortTask, lo, hi int, pool *sync.Pool) {
 	s := pool.Get().(*radix[K])
 	for r := lo; r < hi; r++ {
-		if r > lo && t.inOrder(r) {
+		if r > lo && t.inOrder(r) || t.few(r) {
 			continue
 		}
 		s.begin(t, r, 1)
@@ -206,6 +206,7 @@ func (t *sortTask) split(p *workers.Pool, r, threads int) {
 	case t.inOrder(r):
 	case t.quick():
 		t.quickSplit(p, r, threads)
+	case t.few(r):
 	case t.index == nil:
 		splitRow[uint32](t, p, r, threads, &wordRadixes)
 	default:

@@ -64,7 +64,8 @@ type columnTask struct {
 	layout             *op.Layout
 	ddof               int
 	fold               columnFold
-	kernel, merge      simd.ColumnFold // merge combines results of the kernel
+	kernel, merge      simd.ColumnFold     // merge combines results of the kernel
+	bytes              simd.ByteColumnFold // instead of kernel if the elements are bytes
 	outer, cols, inner int
 	parts, chunks      int // number of parts of the middle axis, and of chunks of the last axis
 	part, chunk        int // their length
@@ -99,6 +100,9 @@ func (o *opStep) columns() core {
 		return nil
 	}
 	typ := o.in[0].typ
+	if typ == op.U8 {
+		return o.byteColumns(fold)
+	}
 	name, merge := typ.String(), fold.kernel
 	if typ == op.Bool {
 		if fold.finish == nil && o.op != op.Any && o.op != op.All {
@@ -130,6 +134,29 @@ func (o *opStep) columns() core {
 		return c
 	}
 	return t
+}
+
+// byteColumns returns a core that reduces columns of bytes to truth values.
+func (o *opStep) byteColumns(fold columnFold) core {
+	t := &columnTask{d: o.d, op: o.op, typ: op.U8, layout: o.in[0].layout, fold: fold}
+	t.bytes, t.merge = foldBytes(o.op)
+	return t
+}
+
+// foldBytes returns the kernels of any and all: for bytes, and for truth values of 32 bits. An element is 0 or it counts as
+// true, so the maximum of bytes is their disjunction and the minimum their conjunction.
+func foldBytes(o *op.Operation) (simd.ByteColumnFold, simd.ColumnFold) {
+	maximum, minimum := simd.FoldByteColumns()
+	if o == op.Any {
+		return maximum, simd.FoldColumns("u32.maximum")
+	}
+	return minimum, simd.FoldColumns("u32.minimum")
+}
+
+// foldsByteColumns reports whether columns reads bytes for an operation.
+func foldsByteColumns(o *op.Operation) bool {
+	f, _ := foldBytes(o)
+	return f != nil && (o == op.Any || o == op.All)
 }
 
 // variesColumns reports whether the variances of columns are computed without a copy.
@@ -278,6 +305,10 @@ func (t *columnTask) piece(l, made *lane, o, part, chunk int) {
 	if w == t.inner {
 		k = min(t.together(), to-from)
 	}
+	if t.bytes != nil {
+		t.foldBytes(l, dst, (*uint8)(unsafe.Add(t.x.base, first)), to-from, k)
+		return
+	}
 	if k > 1 {
 		l.reserve(k * w)
 		acc = unsigned(unsafe.Pointer(unsafe.SliceData(l.extra)), k*w)
@@ -307,6 +338,36 @@ func (t *columnTask) piece(l, made *lane, o, part, chunk int) {
 	copy(dst, acc)
 	if t.parts == 1 {
 		t.end(dst)
+	}
+}
+
+// foldBytes sets dst to the truth values of columns of bytes, whose rows begin at x. The kernel processes k adjacent rows as
+// one long row.
+func (t *columnTask) foldBytes(l *lane, dst []uint32, x *uint8, rows, k int) {
+	w := len(dst)
+	n := k * w
+	l.reserve((n + 3) / 4)
+	acc := unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(l.extra))), n)
+	copy(acc, unsafe.Slice(x, n))
+	row := func(r int) *uint8 { return (*uint8)(unsafe.Add(unsafe.Pointer(x), r*t.inner)) }
+	r := k
+	for step := max(1, 4*callElements/n) * k; r+k <= rows; {
+		c := min(step, (rows-r)/k*k)
+		t.bytes(&acc[0], row(r), n, c/k, k*t.inner)
+		r += c
+	}
+	if r < rows {
+		t.bytes(&acc[0], row(r), (rows-r)*w, 1, t.inner)
+	}
+	for ; k > 1; k = (k + 1) / 2 {
+		h := (k + 1) / 2
+		t.bytes(&acc[0], &acc[h*w], (k-h)*w, 1, w)
+	}
+	for i, v := range acc[:w] {
+		dst[i] = 0
+		if v != 0 {
+			dst[i] = 1
+		}
 	}
 }
 

@@ -106,7 +106,11 @@ func (d *processor) countsBytes(s *driver.Step) bool {
 	if r == nil || !r.count || s.Pre == nil || s.Pre[0] == nil || d.portable {
 		return false
 	}
-	p := s.Pre[0]
+	return truthOfBytes(s.Pre[0])
+}
+
+// truthOfBytes reports whether a program converts bytes, in their order in memory, to truth values.
+func truthOfBytes(p *driver.Fused) bool {
 	if len(p.In) != 1 || len(p.Body) != 1 || p.Body[0].Op != op.Cast || p.Body[0].Type != op.Bool {
 		return false
 	}

@@ -155,6 +155,11 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 					pre, a.layout, a.memory = f, l, n
 				}
 			}
+			if a.layout != nil && foldsByteColumns(s.Op) && truthOfBytes(pre) {
+				a.slot, a.typ = pre.In[0].Slot, op.U8
+				o.in = append(o.in, a)
+				continue
+			}
 			if a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}}); err != nil {
 				return nil, err
 			}

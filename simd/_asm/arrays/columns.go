@@ -194,3 +194,33 @@ func (g *gen) columnDeviations() {
 	g.Label("end")
 	g.ret()
 }
+
+// byteColumns writes the kernel that combines the bytes of rows with its results. The last two vectors of a row overlap, which
+// changes nothing if a byte is combined twice.
+func (g *gen) byteColumns(name, does string, join func(ops ...Op)) {
+	g.function(name, "func(dst, x *uint8, n, rows, stride int)",
+		name+" sets each of n bytes of dst to "+does+" of it and of the bytes in the same column of rows rows of x, which",
+		"are stride bytes apart. n is at least 32 and rows at least 1.")
+	dst, x, n, rows, stride := g.param("dst"), g.param("x"), g.param("n"), g.param("rows"), g.param("stride")
+	i, p, left, acc := g.GP64(), g.GP64(), g.GP64(), g.YMM()
+	g.SUBQ(U8(32), n) // the last position of a vector
+	g.XORQ(i, i)
+	g.Label("columns")
+	g.VMOVDQU(Mem{Base: dst, Index: i, Scale: 1}, acc)
+	g.LEAQ(Mem{Base: x, Index: i, Scale: 1}, p)
+	g.MOVQ(rows, left)
+	g.Label("row")
+	join(Mem{Base: p}, acc, acc)
+	g.ADDQ(stride, p)
+	g.DECQ(left)
+	g.JNE(LabelRef("row"))
+	g.VMOVDQU(acc, Mem{Base: dst, Index: i, Scale: 1})
+	g.CMPQ(i, n)
+	g.JEQ(LabelRef("end"))
+	g.ADDQ(U8(32), i)
+	g.CMPQ(i, n)
+	g.CMOVQGT(n, i)
+	g.JMP(LabelRef("columns"))
+	g.Label("end")
+	g.ret()
+}

@@ -47,6 +47,8 @@ func main() {
 	g.words()
 	g.scanWords()
 	g.columns()
+	g.byteColumns("byteColumnsMaxAVX2", "the maximum", g.VPMAXUB)
+	g.byteColumns("byteColumnsMinAVX2", "the minimum", g.VPMINUB)
 	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "arrays:", err)
 		os.Exit(1)
