@@ -106,8 +106,8 @@ func (r *results) torchBar(threads int) []bar {
 	}}
 }
 
-// bothAtRoof reports whether rayo and PyTorch move more than 90% of what the
-// memory can; only arrays that no cache holds come near.
+// bothAtRoof reports whether rayo and PyTorch both reach more than 90% of the memory
+// bandwidth. This is possible only for arrays that do not fit into a cache.
 func (r *results) bothAtRoof(c cell) bool {
 	op := "roof-copy"
 	if c.Op == "sum" || c.Op == "dot" {

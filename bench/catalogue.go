@@ -12,13 +12,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The catalogue group has every operation that the other tables lack, over arrays of
-// one size, as a plan over slices that is replayed.
+// The catalogue group has every operation that is not in the other tables. It runs each over
+// arrays of one size, as a plan over slices that is replayed.
 
-// catalogueSize is the number of elements of operations that any number will do for.
+// catalogueSize is the number of elements for operations that accept any number of elements.
 const catalogueSize = 1_000_000
 
-// catalogueCells returns the cells of the operations that none of measured is of.
+// catalogueCells returns the cells of the operations that are not in measured.
 func catalogueCells(measured []string) (cs []cell) {
 	for _, o := range op.Catalogue() {
 		if slices.Contains(measured, o.Name()) {
@@ -40,7 +40,7 @@ func caseOf(c cell) (opcase.Case, bool) {
 	return opcase.Of(o, c.N)
 }
 
-// peersOf are the systems that have an operation, where not both do.
+// peersOf has the systems that have an operation, for operations that not all systems have.
 var peersOf = map[string][]string{
 	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "sort": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
 	"matmul_q": {}, "matmul_experts": {}, "rope": {}, "iota": {}, "threefry": {}, "bitcast_f32": {}, "bitcast_i32": {}, "bitcast_u32": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
@@ -48,13 +48,13 @@ var peersOf = map[string][]string{
 	"logsumexp": {"torch"}, "logcumsumexp": {"torch"},
 }
 
-// A domain is the interval that operands are moved to: |x|·Scale + Offset if Abs is set,
-// x·Scale + Offset otherwise, in float32. Its zero value leaves operands as they are.
+// A domain maps operands to an interval: to |x|·Scale + Offset if Abs is set, and to
+// x·Scale + Offset otherwise, in float32. Its zero value does not change operands.
 type domain struct {
 	Abs    bool    `json:"abs"`
 	Scale  float32 `json:"scale"`
 	Offset float32 `json:"offset"`
-	// Diagonal is added to the diagonal of the first operand, which is then square.
+	// Diagonal is added to the diagonal of the first operand, which must then be square.
 	Diagonal float32 `json:"diagonal"`
 }
 
@@ -62,7 +62,7 @@ var (
 	positive = domain{Abs: true, Scale: 1, Offset: 0.5}
 	unit     = domain{Scale: 0.24} // inside (-1, 1): inputs are in [-4, 4)
 	aboveOne = domain{Abs: true, Scale: 1, Offset: 1}
-	dominant = domain{Scale: 1, Diagonal: 4096} // a matrix far from singular, and definite
+	dominant = domain{Scale: 1, Diagonal: 4096} // a positive definite matrix that is far from singular
 )
 
 // domains are those of operations that are not defined everywhere, so that benchmarks
@@ -84,11 +84,11 @@ func (d domain) apply(x float32) float32 {
 	if d.Scale == 1 && d.Offset == 0 {
 		return x
 	}
-	return float32(x*d.Scale) + d.Offset // rounded between: peers have no fused form
+	return float32(x*d.Scale) + d.Offset // the conversion rounds the product, because peers do not fuse it with the sum
 }
 
-// element returns element j of operand i: inputs as everywhere, moved to the domain of
-// the operation, or places among the rows of the first operand.
+// element returns element j of operand i: an input of all benchmarks, mapped to the domain of the
+// operation, or an index of a row of the first operand.
 func element(k *opcase.Case, i, j int) float64 {
 	switch {
 	case k.Types[i] == op.I32 || k.Types[i] == op.U32:
@@ -134,7 +134,7 @@ func (r *rayo) prepareCase(k *opcase.Case, dev *device.Device) (prepared, error)
 				x[j] = uint32(element(k, i, j))
 			}
 			in = append(in, batch.Upload(b, x, s...))
-		case t == op.Bool: // peers compare too
+		case t == op.Bool: // peers also compute the operand by a comparison
 			in = append(in, b.Greater(b.Upload(alloc(n, i+1), s...), b.Const(0)))
 		default:
 			x := alloc(n, 0)
@@ -157,7 +157,7 @@ func (r *rayo) prepareCase(k *opcase.Case, dev *device.Device) (prepared, error)
 	return choose([]form{{"plan.Run", func() error { return plan.Run(r.ctx) }}}, check)
 }
 
-// get reads y into a slice of its type, and returns a function that reads its ends.
+// get reads y into a slice of its type, and returns a function that returns its first and last elements.
 func get(b *batch.Batch, y batch.Value, n int) func() []float64 {
 	switch y.Type() {
 	case op.F16:
@@ -188,10 +188,10 @@ func endsOf(n int, at func(i int) float64) func() []float64 {
 
 // truths are the results of the references of cases, which take as long as a
 // measurement.
-var truths sync.Map // of an operation's name to [2][]float64: ends, and what errors are relative to
+var truths sync.Map // from an operation's name to [2][]float64: the ends of the result, and their scales of errors
 
-// caseReference returns the ends of the result of a case in float64, and what rounding
-// errors are relative to.
+// caseReference returns the first and last elements of the result of a case in float64, and the
+// numbers to which rounding errors are relative.
 func caseReference(k *opcase.Case) (want, scale []float64) {
 	if v, ok := truths.Load(k.Op.Name()); ok {
 		w := v.([2][]float64)
@@ -240,7 +240,7 @@ func caseBytes(k *opcase.Case) float64 {
 	return float64(total)
 }
 
-// catalogueTable has a line for each operation that the other tables lack.
+// catalogueTable returns a table with a line for each operation that is not in the other tables.
 func (r *results) catalogueTable() string {
 	var b strings.Builder
 	for _, c := range catalogueCells(measuredElsewhere()) {

@@ -89,8 +89,8 @@ func run(o options) error {
 		if err := res.describe(root, o.quick); err != nil {
 			return err
 		}
-		// What was measured before an interruption or the death of a peer is
-		// worth keeping, and is printed.
+		// Results from before an interruption or the death of a peer are also kept and
+		// printed.
 		failed = measure(root, measured, o.quick, res)
 		if err := res.save(file); err != nil {
 			return err
@@ -115,7 +115,7 @@ func run(o options) error {
 	return res.document(filepath.Join(root, "docs"))
 }
 
-// findRoot returns the folder of the repository, from it or from bench.
+// findRoot returns the folder of the repository. The working directory must be this folder or bench.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
@@ -123,7 +123,7 @@ func findRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("run this inside the repository")
+			return "", fmt.Errorf("run this command in the folder of the repository or in bench")
 		}
 	}
 	return "", err
@@ -199,7 +199,7 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 					err = verify(c, a.Check)
 				}
 				if err != nil {
-					// A cell that one server cannot do, or does wrongly, has no number.
+					// A cell that a server cannot compute, or computes wrongly, has no number for it.
 					fmt.Fprintf(os.Stderr, "\r%s: %v\n", name, err)
 					failed[name] = true
 					continue
@@ -207,7 +207,7 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 				res.add(c, name, a)
 			}
 		}
-		for name := range failed { // without samples, or with wrong results
+		for name := range failed { // servers without samples, or with wrong results
 			delete(res.Cells[c.key()].By, name)
 		}
 		fmt.Fprintf(os.Stderr, "\r%3d of %d cells, %s \x1b[K", i+1, len(measured), time.Since(start).Round(time.Second))

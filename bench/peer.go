@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// A peer is a process that answers requests. It is stopped by a signal while it
-// is not asked, so that threads that spin for more work disturb no one.
+// A peer is a process that answers requests. A signal stops it between requests, so
+// that its threads do not disturb others by spinning.
 type peer struct {
 	name string
 	cmd  *exec.Cmd
@@ -19,8 +19,8 @@ type peer struct {
 	out  *bufio.Reader
 }
 
-// startPeer runs the command, which serves on its standard input and output.
-// The caller keeps its thread: the process dies with it.
+// startPeer runs the command, which serves on its standard input and output. The
+// caller must keep its thread: the process dies with the thread.
 func startPeer(name string, command ...string) (*peer, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
@@ -39,7 +39,7 @@ func startPeer(name string, command ...string) (*peer, error) {
 	return &peer{name, cmd, in, bufio.NewReader(out)}, nil
 }
 
-// ask sends a request and waits for the reply. The process runs only meanwhile.
+// ask sends a request and waits for the reply. The process runs only during this time.
 func (p *peer) ask(q request) (reply, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		return reply{}, fmt.Errorf("%s: %w", p.name, err)

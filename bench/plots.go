@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The colours of the systems, distinct also to eyes that see red and green alike.
+// The colours of the systems. They can be distinguished with red-green colour blindness.
 var systemColor = map[string]color.Color{
 	"rayo":     color.RGBA{0xd5, 0x5e, 0x00, 0xff},
 	"numpy":    color.RGBA{0x00, 0x72, 0xb2, 0xff},
@@ -24,12 +24,12 @@ var systemColor = map[string]color.Color{
 	"mkl":      color.RGBA{0x00, 0x9e, 0x73, 0xff},
 }
 
-// plots draws the tables into dir, which it makes.
+// plots draws the tables into dir, which it creates.
 func (r *results) plots(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	// Every viewer has letters as wide as these.
+	// Every viewer has a font with letters of this width.
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	plotter.DefaultFont = plot.DefaultFont
 	for _, t := range threadCounts {
@@ -90,8 +90,8 @@ func grid(panels []*plot.Plot, columns int, file string) error {
 	return err
 }
 
-// arrayPanels draws how many elements a nanosecond each system does, an
-// operation a panel.
+// arrayPanels returns a panel for each operation, with the elements per nanosecond of
+// each system.
 func (r *results) arrayPanels(threads int) ([]*plot.Plot, error) {
 	var panels []*plot.Plot
 	for i, op := range arrayOps {
@@ -179,7 +179,7 @@ func (r *results) matmulPanel(threads int) (*plot.Plot, error) {
 	return p, nil
 }
 
-// small makes the letters fit panels.
+// small sets font sizes that fit panels.
 func small(p *plot.Plot) {
 	p.Legend.TextStyle.Font.Size = 8
 	p.Legend.Padding, p.Legend.ThumbnailWidth = vg.Points(3), vg.Points(16)
@@ -192,7 +192,7 @@ func faintGrid() *plotter.Grid {
 	return g
 }
 
-// hundreds ticks about every fifth of an axis, at multiples of 50.
+// hundreds places about five ticks on an axis, at multiples of 50.
 type hundreds struct{}
 
 func (hundreds) Ticks(low, high float64) []plot.Tick {
@@ -204,7 +204,7 @@ func (hundreds) Ticks(low, high float64) []plot.Tick {
 	return ts
 }
 
-// decades ticks powers of ten of a logarithmic axis.
+// decades places ticks at the powers of ten of a logarithmic axis.
 type decades struct{}
 
 func (decades) Ticks(low, high float64) []plot.Tick {

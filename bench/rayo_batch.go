@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// prepareBatch prepares the cells of rayo only: the gain of fusion and
-// the overhead of batches.
+// prepareBatch prepares the cells that only rayo has: the gain of fusion and the
+// overhead of batches.
 func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepared, error) {
 	b := batch.New(dev)
 	switch c.Op {
@@ -35,7 +35,7 @@ func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepa
 		}
 		return choose([]form{{"calls in place", three(dst)}, {"calls through another array", three(t)}}, ends(dst))
 	case "record":
-		// A chain of a thousand, so that starting it again hardly counts.
+		// A chain of a thousand operations, so that the time to start it hardly counts.
 		var v batch.Value
 		n := 0
 		return choose([]form{{"b.Relu", func() error {
@@ -47,7 +47,7 @@ func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepa
 			return b.Err()
 		}}}, nil)
 	case "replay":
-		// A row operation feeds a row operation: nothing here can fuse.
+		// Row operations on results of row operations cannot be fused.
 		in := b.Upload(x)
 		v := in
 		for range 10 {
@@ -61,7 +61,7 @@ func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepa
 			return plan.Run(r.ctx, batch.BindInput(in, x), batch.BindOutput(v, dst))
 		}}}, nil)
 	case "compile":
-		// Every graph differs from all before it, so that no cache knows it.
+		// Every graph differs from all graphs before it, so that it is in no cache.
 		seen := uint64(0)
 		return choose([]form{{"b.Compile", func() error {
 			b.Reset()

@@ -54,7 +54,7 @@ func (r *results) document(docs string) error {
 	return r.plots(filepath.Join(docs, "bench"))
 }
 
-// rewrite puts each section into the one of the files that has its markers.
+// rewrite replaces each section in the file that has its markers.
 func rewrite(files []string, sections []section) error {
 	texts := make([]string, len(files))
 	for i, file := range files {
@@ -67,12 +67,12 @@ func rewrite(files []string, sections []section) error {
 	for _, s := range sections {
 		i := slices.IndexFunc(texts, func(text string) bool { return strings.Contains(text, s.begin()) })
 		if i < 0 {
-			return fmt.Errorf("no place for section %s in %s", s.name, strings.Join(files, ", "))
+			return fmt.Errorf("section %s has no markers in %s", s.name, strings.Join(files, ", "))
 		}
 		before, rest, _ := strings.Cut(texts[i], s.begin())
 		_, after, ok := strings.Cut(rest, s.end())
 		if !ok {
-			return fmt.Errorf("%s: section %s has no end", files[i], s.name)
+			return fmt.Errorf("%s: section %s has no end marker", files[i], s.name)
 		}
 		texts[i] = before + s.begin() + "\n" + s.text + "\n" + s.end() + after
 	}
@@ -98,7 +98,7 @@ func (r *results) machineText() string {
 	return b.String()
 }
 
-// duration writes nanoseconds with three digits.
+// duration returns nanoseconds with a unit and three digits.
 func duration(ns float64) string {
 	switch {
 	case ns < 999.5:
@@ -109,7 +109,7 @@ func duration(ns float64) string {
 	return fmt.Sprintf("%.3g ms", ns/1e6)
 }
 
-// factor writes a ratio; a loss is bold.
+// factor returns the text of a ratio. A loss is bold.
 func factor(v float64) string {
 	s := fmt.Sprintf("%.2f", v)
 	if v >= 99.5 {
@@ -249,7 +249,7 @@ func (r *results) ownTable() string {
 	return b.String()
 }
 
-// formsTable says how each operation was written for each system.
+// formsTable returns a table that shows how each operation was written for each system.
 func (r *results) formsTable() string {
 	forms := map[[2]string]map[string]bool{}
 	for _, l := range r.Cells {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// A limit is a loop that does one thing as fast as the machine can.
+// A limit is a loop that does one thing as fast as the machine can, such as copying memory.
 type limit struct {
 	form string
 	run  func()
@@ -33,8 +33,8 @@ func prepareLimit(c cell, dst, src []float32) ([]form, func(), error) {
 
 func part(n, i, of int) int { return n * i / of &^ 127 }
 
-// together starts a goroutine for every part but the first. They wait for their
-// turn in a loop, so that waking them costs nothing that would count.
+// together starts a goroutine for every part but the first. The goroutines wait for
+// their turn in a loop, so that waking them takes hardly any time.
 func together(parts [][]limit) (run func(form int), stop func()) {
 	var form, turn, done atomic.Int64
 	for _, p := range parts[1:] {

@@ -17,9 +17,8 @@ func read256(p *float32, n int)
 //go:noescape
 func stream256(dst, src *float32, n int)
 
-// limits returns, for one limit of the machine, the loops that may reach it;
-// the fastest one counts. Each runs the whole of n elements, or n rounds of fused multiply-adds
-// and says how many operations or bytes a call is.
+// limits returns, for one limit of the machine, the loops that may reach it. The fastest one
+// counts. Each loop processes all elements, or does as many rounds of fused multiply-adds.
 func limits(op string, dst, src []float32) []limit {
 	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3) {
 		return nil
@@ -31,7 +30,7 @@ func limits(op string, dst, src []float32) []limit {
 	case "roof-fma":
 		ls = append(ls, limit{"12 × FMA of 256 bits", func() { fma256(len(src)) }})
 		if wide {
-			// As many operations in half the rounds.
+			// Half the rounds have the same number of operations.
 			ls = append(ls, limit{"12 × FMA of 512 bits", func() { fma512(len(src) / 2) }})
 		}
 	case "roof-read":
@@ -47,5 +46,5 @@ func limits(op string, dst, src []float32) []limit {
 	return ls
 }
 
-// fmaFlops is how many operations one round of roof-fma is.
+// fmaFlops is the number of operations of one round of roof-fma.
 const fmaFlops = 12 * 8 * 2

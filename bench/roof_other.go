@@ -2,7 +2,7 @@
 
 package main
 
-// limits measures only the copy where there is no assembly.
+// limits returns only a copy loop, because there is no assembly.
 func limits(op string, dst, src []float32) []limit {
 	if op == "roof-copy" {
 		return []limit{{"copy", func() { copy(dst, src) }}}

@@ -15,11 +15,11 @@ import (
 // no file, or the previous file, has that name.
 type FileWriter struct {
 	parts []*outPart
-	now   int // the part that is written
+	now   int // the index of the part that is being written
 	done  bool
 }
 
-// outPart is a file on its way.
+// outPart is a file that is being written.
 type outPart struct {
 	path, temp string
 	meta       *Metadata
@@ -48,7 +48,7 @@ func SplitAt(bytes int64) CreateOption {
 //	defer w.Abort()
 //	for _, t := range tensors {
 //		dst, err := w.Tensor(t.Name)
-//		... // all its bytes
+//		... // write all bytes of the tensor to dst
 //	}
 //	return w.Close()
 func Create(path string, meta *Metadata, tensors []TensorInfo, opts ...CreateOption) (*FileWriter, error) {
@@ -62,7 +62,7 @@ func Create(path string, meta *Metadata, tensors []TensorInfo, opts ...CreateOpt
 		return nil, err
 	}
 	if len(groups) > maxParts {
-		return nil, fmt.Errorf("gguf: %s: %d parts, at most %d are possible: %w", path, len(groups), maxParts, ErrLimit)
+		return nil, fmt.Errorf("gguf: %s: the model would be split into %d parts; at most %d are allowed: %w", path, len(groups), maxParts, ErrLimit)
 	}
 	for i, group := range groups {
 		p := &outPart{path: path, meta: meta.Clone(), tensors: group}
@@ -82,8 +82,8 @@ func Create(path string, meta *Metadata, tensors []TensorInfo, opts ...CreateOpt
 	return f, nil
 }
 
-// number gives a part the keys of a split file; all but the first lose the
-// others.
+// number sets the keys of a split file in the metadata of a part. All parts but the first keep
+// only these keys.
 func (p *outPart) number(i, n, tensors int) {
 	if i > 0 {
 		alignment, ok := p.meta.Get(keyAlignment)
@@ -180,8 +180,8 @@ func (f *FileWriter) Paths() (names []string) {
 	return names
 }
 
-// Close ends the file and gives it its name. If tensors are missing or something
-// fails, it does what Abort does and returns the error.
+// Close completes the file and gives it its final name. If tensors are missing or an
+// operation fails, it removes the file as Abort does and returns the error.
 func (f *FileWriter) Close() error {
 	if f.done {
 		return ErrClosed

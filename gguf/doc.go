@@ -16,10 +16,9 @@
 // size of the file before it allocates memory, so it uses at most a small multiple of the file's
 // size. A malformed file gives a [FormatError] that names the field and its byte offset.
 //
-// Tensors are read with ReadAt into memory of the caller's: a file that another
-// process truncates meanwhile gives an error. With the option [Mapped] a tensor's
-// bytes are also there as a view of the file, without a copy. Such a view is only
-// as safe as the file: where the file is truncated, touching the pages that are
-// gone is a fault that ends the program. [Tensor.View] turns the fault into an
-// error for the function it calls.
+// Tensors are read with ReadAt into memory of the caller. If another process truncates
+// the file meanwhile, this returns an error. With the option [Mapped] a tensor's bytes
+// are also available as a view of the file, without a copy. Such a view is only as safe
+// as the file: if the file is truncated, access to the missing pages is a fault that ends
+// the program. [Tensor.View] turns the fault into an error for the function it calls.
 package gguf

@@ -9,12 +9,12 @@ import (
 // Edit changes the metadata of a file: change modifies a copy of it, and the result replaces the
 // old metadata. Tensors do not change. In a split file, Edit changes the part with the given name.
 //
-// Where the new metadata fits between the file's beginning and its first tensor,
-// only this is written, in one call. Otherwise a new file is written beside the
-// old one and takes its name; rewritten reports which it was. A new alignment
-// writes the file anew. The error is ErrByteOrder for a big-endian file.
+// If the new metadata fits before the first tensor, Edit overwrites only this part of the
+// file, in one call. Otherwise, or if the alignment changes, it writes a new file beside
+// the old one and renames it to the old name; then rewritten is true. The error is
+// ErrByteOrder for a big-endian file.
 func Edit(path string, change func(*Metadata) error) (rewritten bool, err error) {
-	path, err = filepath.EvalSymlinks(path) // a link stays one
+	path, err = filepath.EvalSymlinks(path) // so that a symbolic link remains, and its target changes
 	if err != nil {
 		return false, err
 	}
@@ -51,7 +51,7 @@ func (f *File) infos() []TensorInfo {
 	return all
 }
 
-// encode returns the header with other metadata, the tensors where they are.
+// encode returns the header with other metadata and unchanged offsets of tensors.
 func (f *File) encode(meta *Metadata) []byte {
 	offsets := make([]int64, len(f.tensors))
 	for i, t := range f.tensors {
@@ -60,7 +60,7 @@ func (f *File) encode(meta *Metadata) []byte {
 	return appendHeader(f.version, meta, f.infos(), offsets)
 }
 
-// overwrite replaces the beginning of a file.
+// overwrite replaces the start of a file by b.
 func overwrite(path string, b []byte) error {
 	w, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -76,7 +76,7 @@ func overwrite(path string, b []byte) error {
 	return err
 }
 
-// rewrite writes the file anew with other metadata.
+// rewrite writes a new file with other metadata, which replaces the file.
 func (f *File) rewrite(path string, meta *Metadata) error {
 	w, err := createExact(path, meta, f.infos())
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *File) rewrite(path string, meta *Metadata) error {
 			return err
 		}
 	}
-	f.Close() // some systems rename no file over one that is open
+	f.Close() // some systems cannot replace a file that is open
 	return w.Close()
 }
 
@@ -104,7 +104,7 @@ func createExact(path string, meta *Metadata, tensors []TensorInfo) (*FileWriter
 		return nil, err
 	}
 	if s, err := os.Stat(path); err == nil {
-		_ = f.parts[0].file.Chmod(s.Mode()) // where the system has modes
+		_ = f.parts[0].file.Chmod(s.Mode()) // fails on systems without modes
 	}
 	return f, nil
 }

@@ -14,7 +14,7 @@ var (
 	ErrLimit     = errors.New("too large")
 	ErrClosed    = errors.New("the file is closed")
 	ErrNotMapped = errors.New("the file is not mapped")
-	ErrSplit     = errors.New("the parts of a split file do not go together")
+	ErrSplit     = errors.New("the parts of a split file do not match")
 	ErrValue     = errors.New("not a value of that type")
 )
 
@@ -26,7 +26,7 @@ type FormatError struct {
 	Err    error  // the cause; it wraps one of the errors of the package
 }
 
-// Error names the file, the field, its byte and the mistake.
+// Error returns the file, the field, its byte offset and the mistake.
 func (e *FormatError) Error() string {
 	file := ""
 	if e.File != "" {

@@ -25,7 +25,7 @@ type part struct {
 	name   string
 	r      io.ReaderAt
 	size   int64
-	data   int64 // where tensors begin
+	data   int64 // the byte offset of the first tensor
 	order  binary.ByteOrder
 	view   []byte // the whole file, if it is in memory
 	close  func() error
@@ -41,9 +41,9 @@ type Option func(*options)
 // have no views.
 func BigEndian() Option { return func(o *options) { o.big = true } }
 
-// Mapped has the file mapped into memory, for [Tensor.Bytes]. Opening fails where
-// the system has no mappings. What happens when the file is truncated meanwhile
-// is said at [Tensor.View].
+// Mapped maps the file into memory, for [Tensor.Bytes]. Opening fails on systems without
+// memory mappings. [Tensor.View] describes what happens if the file is truncated
+// meanwhile.
 func Mapped() Option { return func(o *options) { o.mapped = true } }
 
 // Open opens a file and, if it is split, its other parts: these are in the same folder, and their
@@ -69,11 +69,11 @@ func OpenFS(fsys fs.FS, name string, opts ...Option) (*File, error) {
 	})
 }
 
-// NewReader reads a file of so many bytes. Of a split one it has the tensors of
-// this part. The error is [ErrFormat] for a nil reader or a size below 0.
+// NewReader reads a file of size bytes. If the file is a part of a split one, the result has
+// only the tensors of this part. The error is [ErrFormat] for a nil reader or a negative size.
 func NewReader(r io.ReaderAt, size int64, opts ...Option) (*File, error) {
 	if r == nil || size < 0 {
-		return nil, fmt.Errorf("gguf: a reader that is nil: %v, of %d bytes: %w", r == nil, size, ErrFormat)
+		return nil, fmt.Errorf("gguf: NewReader needs a reader and a size of 0 or more: the reader is nil: %v, the size is %d: %w", r == nil, size, ErrFormat)
 	}
 	return newFile(&part{r: r, size: size, close: func() error { return nil }}, choose(opts))
 }
@@ -123,7 +123,7 @@ func openPart(path string, o options) (*part, error) {
 	return p, nil
 }
 
-// newPart takes a file over: it is closed if there is an error.
+// newPart makes a part of an open file. If there is an error, it closes the file.
 func newPart(name string, f fs.File) (*part, error) {
 	s, err := f.Stat()
 	if err == nil && s.IsDir() {
@@ -131,7 +131,7 @@ func newPart(name string, f fs.File) (*part, error) {
 	}
 	r, ok := f.(io.ReaderAt)
 	if err == nil && !ok {
-		err = fmt.Errorf("gguf: %s: a %T cannot be read at any place", name, f)
+		err = fmt.Errorf("gguf: %s: the file is a %T, which does not implement io.ReaderAt", name, f)
 	}
 	if err != nil {
 		f.Close()
@@ -140,7 +140,7 @@ func newPart(name string, f fs.File) (*part, error) {
 	return &part{name: name, r: r, size: s.Size(), close: f.Close}, nil
 }
 
-// newFile reads the header of a part, which it closes if there is an error.
+// newFile reads the header of a part. If there is an error, it closes the part.
 func newFile(p *part, o options) (*File, error) {
 	h, err := readHeader(p.r, p.size, o)
 	if err != nil {
@@ -160,7 +160,7 @@ func newFile(p *part, o options) (*File, error) {
 	return f, nil
 }
 
-// Close closes the file. Views of it are not to be used any more.
+// Close closes the file. Do not use views of the file after that.
 func (f *File) Close() error {
 	var errs []error
 	for _, p := range f.parts {
@@ -184,7 +184,7 @@ func (f *File) Alignment() int { return int(f.alignment) }
 // Parts returns the number of files that the model is split into.
 func (f *File) Parts() int { return len(f.parts) }
 
-// Size returns the bytes of all parts.
+// Size returns the number of bytes of all parts.
 func (f *File) Size() int64 {
 	n := int64(0)
 	for _, p := range f.parts {
@@ -193,8 +193,8 @@ func (f *File) Size() int64 {
 	return n
 }
 
-// Metadata returns the keys and values. They are shared: Clone them to change
-// them.
+// Metadata returns the keys and values. Callers must not change them; use Clone to get a
+// copy.
 func (f *File) Metadata() *Metadata { return f.meta }
 
 // Tensors returns the tensors in the order of the file.
@@ -211,5 +211,5 @@ func (f *File) Tensors() iter.Seq[*Tensor] {
 // NumTensors returns the number of tensors.
 func (f *File) NumTensors() int { return len(f.tensors) }
 
-// Tensor returns the tensor of a name, or nil if the file has no such tensor.
+// Tensor returns the tensor with the given name, or nil if the file has no such tensor.
 func (f *File) Tensor(name string) *Tensor { return f.byName[name] }

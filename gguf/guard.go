@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// guard calls f with a view. A fault at an address in it, which is what touching
-// the pages of a truncated file is, becomes an error; any other panic goes on.
+// guard calls f with a view. A fault at an address in the view, which access to missing
+// pages of a truncated file causes, becomes an error. Other panics continue.
 func guard(t *Tensor, view []byte, f func([]byte) error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)

@@ -8,8 +8,8 @@ import (
 )
 
 // MarshalJSON writes an object with the keys in their order. Bytes that are not
-// UTF-8 become U+FFFD, numbers that are not finite the strings NaN, Infinity and
-// -Infinity.
+// UTF-8 become U+FFFD. Numbers that are not finite become the strings NaN, Infinity
+// and -Infinity.
 func (m *Metadata) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for k, v := range m.All() {

@@ -15,7 +15,7 @@ func mapFile(f *os.File, size int64) (view []byte, unmap func() error, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	// The view keeps the mapping.
+	// The view keeps the mapping open.
 	defer syscall.CloseHandle(m)
 	addr, err := syscall.MapViewOfFile(m, syscall.FILE_MAP_READ, 0, 0, 0)
 	if err != nil {

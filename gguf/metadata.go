@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Metadata are keys with values, in the order of the file. The zero value is
-// empty and ready for use. A Metadata that is changed belongs to one goroutine.
+// Metadata holds keys with values, in the order of the file. The zero value is empty and
+// ready for use. Only one goroutine may use a Metadata while it changes.
 type Metadata struct {
 	keys   []string
 	values map[string]Value
@@ -40,7 +40,7 @@ func (m *Metadata) Text(key string) (s string, ok bool) {
 	return s, ok && there
 }
 
-// Uint returns the integer of a key, of any kind, that is not negative.
+// Uint returns the integer of a key, which may have any kind but must not be negative.
 func (m *Metadata) Uint(key string) (n uint64, ok bool) {
 	v, there := m.values[key]
 	n, ok = v.Uint()
@@ -66,11 +66,11 @@ func (m *Metadata) has(key string) bool {
 	return ok
 }
 
-// Set gives a key a value; a new key goes to the end. The error is ErrFormat for
+// Set sets the value of a key. It adds a new key at the end. The error is ErrFormat for
 // a key that is empty or longer than 65535 bytes.
 func (m *Metadata) Set(key string, v Value) error {
 	if len(key) == 0 || len(key) > maxName {
-		return fmt.Errorf("gguf: key of %d bytes: %w", len(key), ErrFormat)
+		return fmt.Errorf("gguf: a key has %d bytes: expected 1 to %d: %w", len(key), maxName, ErrFormat)
 	}
 	if m.values == nil {
 		m.values = map[string]Value{}
@@ -99,7 +99,7 @@ func (m *Metadata) Clone() *Metadata {
 		return c
 	}
 	for k, v := range m.All() {
-		_ = c.Set(k, v) // was set before
+		_ = c.Set(k, v) // cannot fail: the key is valid
 	}
 	return c
 }

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Architecture returns the model's architecture, "llama" for example, or "".
+// Architecture returns the model's architecture, for example "llama", or "" if the key is missing.
 func (f *File) Architecture() string {
 	s, _ := f.meta.Text(keyArchitecture)
 	return s
 }
 
-// Hyper returns a key of the architecture: Hyper("block_count") is the value of
-// llama.block_count in a model of that architecture.
+// Hyper returns the value of a key of the architecture: in a model of the architecture
+// llama, Hyper("block_count") is the value of llama.block_count.
 func (f *File) Hyper(key string) (v Value, ok bool) {
 	return f.meta.Get(f.Architecture() + "." + key)
 }
@@ -29,8 +29,8 @@ func (f *File) Parameters() int64 {
 	return n
 }
 
-// Layer returns the number of the layer that a tensor's name begins with, as
-// blk.7.attn_q.weight, or -1.
+// Layer returns the number of the layer in a tensor's name: 7 for blk.7.attn_q.weight. It
+// returns -1 for other names.
 func Layer(name string) int {
 	rest, ok := strings.CutPrefix(name, "blk.")
 	if !ok {
@@ -59,8 +59,8 @@ func (f *File) CheckModel() error {
 	return errors.Join(c.found...)
 }
 
-// Bounds of hyper-parameters: far beyond any model, so that products of two of
-// them are sizes.
+// Bounds of hyperparameters. They are far beyond any model, and products of two of
+// them do not overflow.
 const (
 	maxLayers = 1 << 14
 	maxWidth  = 1 << 24
@@ -72,7 +72,7 @@ type modelCheck struct {
 	found []error
 }
 
-// add notes a finding about a key.
+// add records a finding about a key.
 func (c *modelCheck) add(key, format string, args ...any) {
 	name := ""
 	if len(c.f.parts) > 0 {
@@ -82,14 +82,14 @@ func (c *modelCheck) add(key, format string, args ...any) {
 		Err: fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)})
 }
 
-// addTensor notes a finding about a tensor.
+// addTensor records a finding about a tensor.
 func (c *modelCheck) addTensor(t *Tensor, format string, args ...any) {
 	c.found = append(c.found, &FormatError{File: t.part.name, Field: fmt.Sprintf("tensor %q", shortened(t.Name)), Offset: t.at,
 		Err: fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)})
 }
 
-// hyper returns the key of the architecture and its value, an integer; for an
-// array the greatest element.
+// hyper returns a key of the architecture and its value, an integer. For an array the
+// value is the greatest element.
 func (c *modelCheck) hyper(name string) (key string, n uint64, ok bool) {
 	key = c.f.Architecture() + "." + name
 	v, there := c.f.meta.Get(key)
@@ -111,7 +111,7 @@ func (c *modelCheck) hyper(name string) (key string, n uint64, ok bool) {
 	return key, n, ok
 }
 
-// sizes checks the range of each count alone.
+// sizes checks the range of each count.
 func (c *modelCheck) sizes() {
 	for _, s := range []struct {
 		name        string

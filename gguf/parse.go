@@ -18,10 +18,10 @@ import (
 const (
 	magic            = "GGUF"
 	maxName          = 65535   // bytes of a key or a tensor's name
-	maxDims          = 4       // of a tensor
-	defaultAlignment = 32      // of tensors in the file
+	maxDims          = 4       // dimensions of a tensor
+	defaultAlignment = 32      // alignment of tensors in the file
 	maxAlignment     = 1 << 20 // a limit of this package: a larger alignment would only add padding
-	maxHeader        = 1 << 30 // bytes before the tensors, by choice
+	maxHeader        = 1 << 30 // bytes before the tensors: a limit of this package
 
 	minKeyValue = 8 + 4 + 1     // bytes of the shortest key with a value
 	minInfo     = 8 + 4 + 4 + 8 // bytes of the shortest description of a tensor
@@ -37,9 +37,9 @@ type header struct {
 	meta      *Metadata
 	tensors   []*Tensor
 	alignment int64
-	end       int64            // of the descriptions
-	data      int64            // where tensors begin
-	places    map[string]int64 // of keys, for messages
+	end       int64            // the end of the descriptions of tensors
+	data      int64            // the byte offset of the first tensor
+	places    map[string]int64 // the byte offsets of keys, for messages
 }
 
 // parser reads a header from the beginning of a file.
@@ -49,11 +49,11 @@ type parser struct {
 	size  int64  // of the file
 	at    int    // < len(b)
 	order binary.ByteOrder
-	big   bool // big-endian files are taken
+	big   bool // big-endian files are accepted
 }
 
-// readHeader reads and checks a header. It reads the beginning of the file, more
-// of it if that was not enough, never more than the file has.
+// readHeader reads and checks a header. It reads the start of the file, and then as much
+// more as the parser needs.
 func readHeader(r io.ReaderAt, size int64, o options) (*header, error) {
 	first := min(size, 1<<20)
 	for {
@@ -65,7 +65,7 @@ func readHeader(r io.ReaderAt, size int64, o options) (*header, error) {
 		if err != nil || h.end >= int64(len(p.b)/2) {
 			return h, err
 		}
-		first = h.end // once more, to keep no more memory than that
+		first = h.end // parse again from a smaller buffer, so that strings keep less memory
 	}
 }
 
@@ -95,7 +95,7 @@ func (p *parser) need(n, expected uint64) error {
 	return p.read(min(p.size, maxHeader, int64(max(n, expected, 2*uint64(len(p.b))))))
 }
 
-// fail returns the error of a field at a byte.
+// fail returns the error of a field at a byte offset.
 func fail(field string, at int, err error, format string, args ...any) error {
 	return &FormatError{Field: field, Offset: int64(at), Err: fmt.Errorf("%w: "+format, append([]any{err}, args...)...)}
 }
@@ -122,7 +122,7 @@ func (p *parser) integer(size uint64, field string) (uint64, error) {
 	return number(Uint64, p.little(s)).bits, nil
 }
 
-// little returns the bytes of a number as a little-endian file has them.
+// little returns the bytes of a number in little-endian order.
 func (p *parser) little(s string) string {
 	if p.order == binary.LittleEndian {
 		return s
@@ -145,7 +145,7 @@ func (p *parser) text(field string, most uint64) (string, error) {
 	return p.take(n, field)
 }
 
-// count returns the next number of things that take at least so many bytes each.
+// count returns the next integer, which is the number of items of at least each bytes.
 func (p *parser) count(field string, each int64) (int, error) {
 	at := p.at
 	n, err := p.integer(8, field)
@@ -200,7 +200,7 @@ func (p *parser) header() (*header, error) {
 	return h, p.infos(h, int(tensors))
 }
 
-// version reads the version and learns the byte order from it.
+// version reads the version and finds the byte order from it.
 func (p *parser) version() (uint32, error) {
 	s, err := p.take(4, "version")
 	if err != nil {
@@ -355,7 +355,7 @@ func (p *parser) texts(field string, n int) (string, error) {
 	return string(b), nil
 }
 
-// skipTexts goes past n strings, or as many as are whole, and returns their number.
+// skipTexts skips up to n complete strings, and returns their number.
 func (p *parser) skipTexts(n int) int {
 	b, big := p.b[p.at:], p.order == binary.BigEndian
 	for i := range n {
@@ -388,7 +388,7 @@ func alignmentOf(m *Metadata, at int64) (int64, error) {
 	return int64(a), nil
 }
 
-// align returns the least multiple of a power of two that is not below n.
+// align returns the least multiple of to, a power of two, that is not below n.
 func align(n, to int64) int64 { return (n + to - 1) &^ (to - 1) }
 
 func (p *parser) infos(h *header, n int) error {
@@ -467,8 +467,8 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 	return err
 }
 
-// sizeOf returns the bytes of a tensor: ErrFormat if its rows are not whole
-// blocks, ErrLimit if a product of its sizes is more than an int64 holds.
+// sizeOf returns the number of bytes of a tensor. The error is ErrFormat if its rows are not
+// whole blocks, and ErrLimit if a product of its sizes overflows an int64.
 func sizeOf(f block.Format, dims []int64) (int64, error) {
 	row := int64(1)
 	if len(dims) > 0 {
@@ -481,7 +481,7 @@ func sizeOf(f block.Format, dims []int64) (int64, error) {
 	if !times(&size, int64(f.Bytes())) {
 		return 0, ErrLimit
 	}
-	// Elements are counted too: there may be more of them than bytes.
+	// The number of elements is checked too, because it may be greater than the number of bytes.
 	n := row
 	for _, d := range dims[min(1, len(dims)):] {
 		if !times(&size, d) || !times(&n, d) {
@@ -491,8 +491,8 @@ func sizeOf(f block.Format, dims []int64) (int64, error) {
 	return size, nil
 }
 
-// times multiplies n by m and reports whether every product fits an int64, including the product of
-// the sizes before a 0.
+// times multiplies n by m and reports whether every product fits an int64. Products of the sizes before
+// a size of 0 count too.
 func times(n *int64, m int64) bool {
 	hi, lo := bits.Mul64(uint64(*n), uint64(m))
 	*n = int64(lo)

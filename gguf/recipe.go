@@ -13,14 +13,14 @@ import (
 // important ones get a type with more bits.
 type Recipe struct {
 	Name     string
-	FileType uint32 // the number of general.file_type
+	FileType uint32 // the value of general.file_type
 	Base     block.Format
-	output   block.Format // of the output matrix, or of the embeddings where they are that too
+	output   block.Format // the type of the output matrix, or of the embeddings if they are also the output matrix
 	more     func(role string, layer, layers, sharing int) block.Format
 }
 
-// Recipes returns all recipes. Their names and choices are those by which models
-// are published.
+// Recipes returns all recipes. They have the names and choices with which models are
+// usually published.
 func Recipes() []Recipe {
 	return slices.Clone(recipes)
 }
@@ -83,9 +83,8 @@ func RecipeByFileType(n uint64) (Recipe, bool) {
 	return Recipe{}, false
 }
 
-// medium is the choice of Q4_K_M and Q5_K_M: six bits for the values of attention
-// and the way down in the first and last eighth of the layers and in each third
-// between.
+// medium is the choice of Q4_K_M and Q5_K_M: six bits for attn_v and ffn_down in the first
+// and last eighth of the layers, and in every third layer between.
 func medium(fused block.Format) func(string, int, int, int) block.Format {
 	return func(role string, layer, layers, _ int) block.Format {
 		eighth := layers / 8
@@ -140,8 +139,8 @@ var fallbacks = map[block.Format]block.Format{
 	block.Q1_0: block.Q4_0, block.Q2_0: block.Q4_0, block.NVFP4: block.MXFP4,
 }
 
-// fit returns the format, or one with shorter blocks where rows of that length
-// are not whole blocks.
+// fit returns the format, or one with shorter blocks if rows of the given length are not
+// whole blocks.
 func fit(f block.Format, row int64) block.Format {
 	if row%int64(f.Elements()) == 0 {
 		return f
@@ -156,7 +155,7 @@ func fit(f block.Format, row int64) block.Format {
 	return block.F16
 }
 
-// quantizable reports whether a tensor may be quantised: matrices may, except those that choose
+// quantizable reports whether a tensor may be quantised. Matrices may, except matrices that choose
 // experts, norms, and tables of positions and types.
 func quantizable(t *Tensor) bool {
 	if len(t.Dims) < 2 || !strings.HasSuffix(t.Name, "weight") || KindOf(t.Name) == "norms" {
@@ -215,19 +214,19 @@ func role(name string) string {
 type QuantizeOptions struct {
 	// Pure gives every matrix the base type of the recipe.
 	Pure bool
-	// Importance has, for names of tensors, how much each column matters: see
+	// Importance has, for the names of tensors, the weight of each column: see
 	// [block.Format.QuantizeWeighted].
 	Importance map[string][]float32
-	// Progress is called with the bytes that were read since it was called last.
+	// Progress is called with the number of bytes that were read since its last call.
 	Progress func(bytes int64)
-	// Split has the file written in parts: see [SplitAt].
+	// Split, if not 0, splits the file into parts: see [SplitAt].
 	Split int64
 }
 
-// Quantize writes the model with other types to a new file: see [Create] for how.
-// Rows that are not whole blocks of the type get one with shorter blocks. It uses
-// all cores and a few MiB of memory. The error wraps ctx's after it was canceled,
-// and [block.ErrImportance] for types that need importances which are not given.
+// Quantize writes the model with other types to a new file, as [Create] does. A tensor
+// whose rows are not whole blocks of its type gets a type with shorter blocks. Quantize
+// uses all cores and a few MiB of memory. The error wraps ctx.Err() if ctx was canceled,
+// and [block.ErrImportance] if a type needs importances that are not given.
 func Quantize(ctx context.Context, path string, f *File, r Recipe, o QuantizeOptions) error {
 	meta := f.meta.Clone()
 	_ = meta.Set("general.file_type", NewValue(r.FileType))
@@ -236,7 +235,7 @@ func Quantize(ctx context.Context, path string, f *File, r Recipe, o QuantizeOpt
 	for i, t := range f.tensors {
 		infos[i].Type = r.TypeFor(f, t, o.Pure)
 		if infos[i].Type != t.Type && infos[i].Type.Layout().Weighted && o.Importance[t.Name] == nil {
-			return fmt.Errorf("gguf: tensor %q as %v: %w are needed", t.Name, infos[i].Type, block.ErrImportance)
+			return fmt.Errorf("gguf: tensor %q: the type %v needs %w: set QuantizeOptions.Importance", t.Name, infos[i].Type, block.ErrImportance)
 		}
 	}
 	w, err := Create(path, meta, infos, SplitAt(o.Split))

@@ -15,7 +15,7 @@ const (
 	keySplitTensors = "split.tensors.count"
 )
 
-// partName matches NAME-00001-of-00003.gguf.
+// partName matches the name of a part, for example NAME-00001-of-00003.gguf.
 var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.gguf)$`)
 
 // PartName returns the name of part i, counted from 0, of n.
@@ -26,7 +26,7 @@ func PartName(base string, i, n int) string {
 // maxParts bounds the files that are opened for one model.
 const maxParts = 4096
 
-// openParts opens the file of that name and, if it is one of several, all.
+// openParts opens the file with the given name and, if it is a part, the other parts.
 func openParts(path string, o options, open func(string) (*part, error)) (*File, error) {
 	p, err := open(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func joinParts(dir, base string, count int, o options, open func(string) (*part,
 		}
 	}()
 	for i := range count {
-		// The name has no separator: it is a part of one without.
+		// The name cannot leave the folder: base has no path separator.
 		path := filepath.Join(dir, PartName(base, i, count))
 		p, err := open(path)
 		if err != nil {

@@ -23,15 +23,15 @@ type Tensor struct {
 	// elements of a row are adjacent. A tensor without Dims has one element.
 	Dims []int64
 
-	offset, size int64 // in the part of the file that has tensors
-	at           int64 // of the description in its file
+	offset, size int64 // relative to the first tensor of the part, in bytes
+	at           int64 // the byte offset of the description in its file
 	part         *part
 }
 
-// Size returns the bytes of the tensor.
+// Size returns the number of bytes of the tensor.
 func (t *Tensor) Size() int64 { return t.size }
 
-// Offset returns where in its file the tensor begins.
+// Offset returns the byte offset of the tensor in its file.
 func (t *Tensor) Offset() int64 { return t.part.data + t.offset }
 
 // Elements returns the number of elements.
@@ -52,8 +52,8 @@ func (t *Tensor) Row() (length, rows int64) {
 	return length, rows
 }
 
-// Shape returns the extents with the rows' length last, as package device takes
-// them.
+// Shape returns the extents in the order of package device: the length of a row is the
+// last one.
 func (t *Tensor) Shape() []int {
 	s := make([]int, len(t.Dims))
 	for i, d := range t.Dims {
@@ -62,11 +62,11 @@ func (t *Tensor) Shape() []int {
 	return s
 }
 
-// ReadAt reads the bytes of the tensor, as a little-endian file has them, from
-// byte off on. It implements [io.ReaderAt].
+// ReadAt reads bytes of the tensor in little-endian order, from byte off on. It implements
+// [io.ReaderAt].
 func (t *Tensor) ReadAt(b []byte, off int64) (int, error) {
 	if off < 0 || off > t.size {
-		return 0, fmt.Errorf("gguf: tensor %q: byte %d of %d: %w", t.Name, off, t.size, ErrLimit)
+		return 0, fmt.Errorf("gguf: tensor %q: offset %d is outside its %d bytes: %w", t.Name, off, t.size, ErrLimit)
 	}
 	var end error
 	if int64(len(b)) > t.size-off {
@@ -84,7 +84,7 @@ func (t *Tensor) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// swapped reports whether words have their bytes reversed in the file.
+// swapped reports whether the bytes of words are reversed in the file.
 func (t *Tensor) swapped() bool {
 	return t.part.order == binary.BigEndian && len(t.Type.Layout().Words) > 0
 }
@@ -134,10 +134,10 @@ func reverseWords(b []byte, words []block.Word) {
 // Open returns a reader of the bytes of the tensor.
 func (t *Tensor) Open() *io.SectionReader { return io.NewSectionReader(t, 0, t.size) }
 
-// Bytes returns the bytes of the tensor as a view of the file, without reading or copying anything:
-// do not change them, and do not use them after Close. The error is ErrNotMapped unless the file
-// was opened with [Mapped] or by [NewBytes], and ErrByteOrder for a big-endian file. If the file is
-// truncated, reading the missing part is a fault: see [Tensor.View].
+// Bytes returns the bytes of the tensor as a view of the file, without a copy. Do not change the
+// bytes, and do not use them after Close. The error is ErrNotMapped if the file was not opened with
+// [Mapped] or [NewBytes], and ErrByteOrder for a big-endian file. If the file is truncated, access to
+// the missing part is a fault: see [Tensor.View].
 func (t *Tensor) Bytes() ([]byte, error) {
 	switch {
 	case t.part.closed.Load():
@@ -163,7 +163,7 @@ func (t *Tensor) View(f func(b []byte) error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
 	}
-	// The size was checked against the file when that was opened.
+	// Opening the file has checked the size against the file.
 	b = make([]byte, t.size)
 	if _, err := t.ReadAt(b, 0); err != nil {
 		return err
@@ -171,12 +171,13 @@ func (t *Tensor) View(f func(b []byte) error) error {
 	return f(b)
 }
 
-// buffers are for blocks on their way.
+// buffers are temporary memory for blocks.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
 
-// Dequantize writes len(dst) elements from element first on to dst. first and
-// len(dst) are whole blocks; the error is a [block.SizeError] or ErrLimit if they
-// are not or go beyond the end. It decodes many elements of a view, see [Tensor.Bytes], on all cores.
+// Dequantize decodes len(dst) elements, from element first on, to dst. The error is a
+// [block.SizeError] if first or len(dst) is not a whole number of blocks, and ErrLimit if the
+// elements end beyond the tensor. Large parts of a view (see [Tensor.Bytes]) are decoded on all
+// cores.
 func (t *Tensor) Dequantize(dst []float32, first int64) error {
 	view, err := t.Bytes()
 	if err == nil && len(dst) >= spreadElements {
@@ -187,7 +188,7 @@ func (t *Tensor) Dequantize(dst []float32, first int64) error {
 	})
 }
 
-// decode decodes whole blocks, a part of so many elements.
+// decode decodes whole blocks, which are a part of a call for total elements.
 func (t *Tensor) decode(dst []float32, b []byte, total int) error {
 	if blockdecode.Dequantize == nil {
 		return t.Type.Dequantize(dst, b)
@@ -196,8 +197,8 @@ func (t *Tensor) decode(dst []float32, b []byte, total int) error {
 	return nil
 }
 
-// A goroutine decodes spreadPart elements at a time, a multiple of each block; fewer than spreadElements are not
-// worth several goroutines.
+// A goroutine decodes spreadPart elements at a time, a multiple of every block length. For fewer than
+// spreadElements elements, several goroutines are not faster.
 const (
 	spreadElements = 1 << 20
 	spreadPart     = 1 << 16
@@ -253,8 +254,8 @@ func (t *Tensor) Check() error {
 	})
 }
 
-// blocks calls f with the bytes of n elements from first on, some at a time, and
-// with the number of the first of them, counted from first.
+// blocks reads the bytes of n elements from element first on. It calls f with a part of them at
+// a time, and with the index of the part's first element, counted from first.
 func (t *Tensor) blocks(n, first int64, f func(b []byte, at int64) error) error {
 	if err := t.within(n, first); err != nil {
 		return err
@@ -276,7 +277,7 @@ func (t *Tensor) blocks(n, first int64, f func(b []byte, at int64) error) error 
 	return nil
 }
 
-// within returns an error unless n elements from first on are whole blocks of the tensor.
+// within returns an error if n elements from element first on are not whole blocks of the tensor.
 func (t *Tensor) within(n, first int64) error {
 	per := int64(t.Type.Elements())
 	switch {
@@ -285,7 +286,7 @@ func (t *Tensor) within(n, first int64) error {
 	case first%per != 0:
 		return &block.SizeError{Format: t.Type, Elements: int(first), Bytes: -1}
 	case first < 0 || first > t.Elements() || n > t.Elements()-first:
-		return fmt.Errorf("gguf: tensor %q: %d elements from %d on, it has %d: %w", t.Name, n, first, t.Elements(), ErrLimit)
+		return fmt.Errorf("gguf: tensor %q: %d elements from element %d on are outside its %d elements: %w", t.Name, n, first, t.Elements(), ErrLimit)
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// transcodeElements is how many elements are converted at a time, about.
+// transcodeElements is the approximate number of elements that are converted at a time.
 const transcodeElements = 1 << 20
 
-// writeAs writes the tensor with another type.
+// writeAs writes the tensor with type f.
 func (t *Tensor) writeAs(ctx context.Context, dst io.Writer, f block.Format, o QuantizeOptions) error {
 	progress := o.Progress
 	if progress == nil {
@@ -26,12 +26,12 @@ func (t *Tensor) writeAs(ctx context.Context, dst io.Writer, f block.Format, o Q
 	}
 	importance := o.Importance[t.Name]
 	if importance != nil && int64(len(importance)) != row {
-		return fmt.Errorf("gguf: tensor %q: %w: %d for rows of %d", t.Name, block.ErrImportance, len(importance), row)
+		return fmt.Errorf("gguf: tensor %q: %w: there are %d for rows of %d elements, expected one for each element", t.Name, block.ErrImportance, len(importance), row)
 	}
 	if f.Scalar() {
 		importance = nil
 	}
-	// Whole rows, or whole blocks of both types where rows are long.
+	// Whole rows, or whole blocks of both types if rows are long.
 	n := max(1, transcodeElements/row) * row
 	x := make([]float32, min(n, t.Elements()))
 	b := make([]byte, len(x)/f.Elements()*f.Bytes())
@@ -74,9 +74,9 @@ func copyTensor(ctx context.Context, dst io.Writer, t *Tensor, progress func(int
 	return nil
 }
 
-// Copy writes the tensors and the metadata of a file, split or not, to a new
-// file: see [Create]. With SplitAt it splits, without it joins. progress may be
-// nil.
+// Copy writes the tensors and the metadata of a file to a new file, as [Create] does. With
+// [SplitAt] the new file is split; without, it is one file, even if f is split. progress may
+// be nil.
 func Copy(ctx context.Context, path string, f *File, progress func(bytes int64), opts ...CreateOption) error {
 	w, err := Create(path, f.meta, f.infos(), opts...)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Kind is the type of a metadata value.
 type Kind uint32
 
-// The kinds, by their numbers in files.
+// The kinds, with their numbers in files.
 const (
 	Uint8 Kind = iota
 	Int8
@@ -29,8 +29,8 @@ const (
 	Float64
 )
 
-// kinds has the name of each kind, the bytes of a value, 0 if that depends on
-// the value, and how its bits become a number.
+// kinds has for each kind the name, the number of bytes of a value (0 if it varies), and the
+// interpretation of its bits.
 var kinds = [...]struct {
 	name   string
 	size   int
@@ -59,9 +59,9 @@ func (k Kind) valid() bool { return int(k) < len(kinds) }
 // Value is a metadata value. Values do not change. The zero Value is the u8 0.
 type Value struct {
 	kind, elem Kind
-	n          int    // elements of an array
-	bits       uint64 // of a number; a float32 as its own bits
-	data       string // a string, or the elements of an array as files hold them
+	n          int    // the number of elements of an array
+	bits       uint64 // the bits of a number; a float32 has its own bits
+	data       string // a string, or the elements of an array in the encoding of files
 }
 
 // Scalar are the Go types of values that are not arrays.
@@ -154,13 +154,13 @@ func (v Value) Elem() Kind { return v.elem }
 // Len returns the number of elements of an array.
 func (v Value) Len() int { return v.n }
 
-// Text returns a string.
+// Text returns the value if it is a string.
 func (v Value) Text() (s string, ok bool) { return v.data, v.kind == String }
 
-// Bool returns a boolean.
+// Bool returns the value if it is a boolean.
 func (v Value) Bool() (b, ok bool) { return v.bits != 0, v.kind == Bool }
 
-// Uint returns an integer of any kind that is not negative.
+// Uint returns the value if it is an integer of any kind and not negative.
 func (v Value) Uint() (n uint64, ok bool) {
 	if !v.integer() || kinds[v.kind].signed && int64(v.bits) < 0 {
 		return 0, false
@@ -168,7 +168,7 @@ func (v Value) Uint() (n uint64, ok bool) {
 	return v.bits, true
 }
 
-// Int returns an integer of any kind that an int64 holds.
+// Int returns the value if it is an integer of any kind that fits an int64.
 func (v Value) Int() (n int64, ok bool) {
 	if !v.integer() || !kinds[v.kind].signed && v.bits > math.MaxInt64 {
 		return 0, false
@@ -181,7 +181,7 @@ func (v Value) integer() bool {
 	return k.size > 0 && !k.float && v.kind != Bool
 }
 
-// Float returns a number of any kind, integers rounded to float64.
+// Float returns the value if it is a number of any kind. Integers are rounded to float64.
 func (v Value) Float() (x float64, ok bool) {
 	switch {
 	case v.kind == Float32:
@@ -215,9 +215,9 @@ func (v Value) All() iter.Seq2[int, Value] {
 	}
 }
 
-// Slice returns the elements of an array as Go values. Integers of any kind
-// become any integer type that holds them, numbers any floating-point type. The
-// error is ErrValue for other kinds, and for an element that does not fit.
+// Slice returns the elements of an array as Go values of type T. If T is an integer type,
+// the elements may be integers of any kind that fit T. If T is a floating-point type, they
+// may be numbers of any kind. Otherwise the error is ErrValue.
 func Slice[T Scalar](v Value) ([]T, error) {
 	if v.kind != Array {
 		return nil, fmt.Errorf("gguf: %w: %v is not an array", ErrValue, v.kind)
@@ -226,14 +226,14 @@ func Slice[T Scalar](v Value) ([]T, error) {
 	for i, e := range v.All() {
 		x, ok := as[T](e)
 		if !ok {
-			return nil, fmt.Errorf("gguf: %w: element %d, %v of type %v, is not a %T", ErrValue, i, e, e.kind, x)
+			return nil, fmt.Errorf("gguf: %w: element %d is %v of type %v, which is not a valid %T", ErrValue, i, e, e.kind, x)
 		}
 		xs = append(xs, x)
 	}
 	return xs, nil
 }
 
-// as converts a value that is no array.
+// as converts a value that is not an array.
 func as[T Scalar](v Value) (x T, ok bool) {
 	var y any
 	switch any(x).(type) {

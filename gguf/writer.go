@@ -20,15 +20,15 @@ type TensorInfo struct {
 // Info returns the description of the tensor.
 func (t *Tensor) Info() TensorInfo { return TensorInfo{t.Name, t.Type, t.Dims} }
 
-// Size returns the bytes of the tensor: ErrFormat for an invalid type and for
-// rows that are not whole blocks, ErrLimit for more than an int64 counts.
+// Size returns the number of bytes of the tensor. The error is ErrFormat for an invalid type
+// and for rows that are not whole blocks, and ErrLimit if the number overflows an int64.
 func (t TensorInfo) Size() (int64, error) {
 	if !t.Type.Valid() {
 		return 0, fmt.Errorf("gguf: tensor %q: %w: %v is not a type", t.Name, ErrFormat, t.Type)
 	}
 	for _, d := range t.Dims {
 		if d < 0 {
-			return 0, fmt.Errorf("gguf: tensor %q: %w: dimensions %v", t.Name, ErrFormat, t.Dims)
+			return 0, fmt.Errorf("gguf: tensor %q: %w: dimensions %v must not be negative", t.Name, ErrFormat, t.Dims)
 		}
 	}
 	n, err := sizeOf(t.Type, t.Dims)
@@ -45,9 +45,9 @@ type Writer struct {
 	tensors   []TensorInfo
 	sizes     []int64
 	alignment int64
-	next      int   // the tensor to come
-	left      int64 // bytes to come of the one before
-	at        int64 // bytes written
+	next      int   // the index of the next tensor
+	left      int64 // the number of missing bytes of the tensor before it
+	at        int64 // the number of bytes written
 	err       error
 }
 
@@ -68,8 +68,8 @@ func NewWriter(w io.Writer, meta *Metadata, tensors []TensorInfo) (*Writer, erro
 	return f, f.pad()
 }
 
-// encodeHeader returns the bytes before the tensors, without padding, and the
-// sizes of these.
+// encodeHeader returns the bytes before the tensors, without padding, the sizes of the
+// tensors, and their alignment.
 func encodeHeader(meta *Metadata, tensors []TensorInfo) (b []byte, sizes []int64, alignment int64, err error) {
 	alignment, err = alignmentOf(meta, 0)
 	if err != nil {
@@ -135,8 +135,8 @@ func (f *Writer) pad() error {
 	return err
 }
 
-// errOrder is the error of tensors that are not written one after another.
-var errOrder = errors.New("tensors are written whole and in their order")
+// errOrder is the error of tensors that are not written completely and in order.
+var errOrder = errors.New("all tensors must be written completely and in their order")
 
 // Tensor returns the writer of the next tensor, which must have the given name. Write all its bytes
 // before the next call of Tensor.
@@ -160,7 +160,7 @@ type tensorWriter struct{ f *Writer }
 func (w tensorWriter) Write(b []byte) (int, error) {
 	f := w.f
 	if int64(len(b)) > f.left {
-		return 0, fmt.Errorf("gguf: %d bytes for a tensor that lacks %d: %w", len(b), f.left, ErrLimit)
+		return 0, fmt.Errorf("gguf: %d bytes are written to a tensor of which only %d bytes are missing: %w", len(b), f.left, ErrLimit)
 	}
 	n, err := f.write(b)
 	f.left -= int64(n)
@@ -170,14 +170,14 @@ func (w tensorWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close returns an error if a tensor is missing or something could not be
-// written. It does not close the underlying writer.
+// Close returns an error if a tensor is incomplete or a write has failed. It does
+// not close the underlying writer.
 func (f *Writer) Close() error {
 	if f.err != nil {
 		return f.err
 	}
 	if f.left > 0 || f.next < len(f.tensors) {
-		return fmt.Errorf("gguf: %d of %d tensors were written, the last lacks %d bytes: %w", f.next, len(f.tensors), f.left, errOrder)
+		return fmt.Errorf("gguf: %d of %d tensors were started, and %d bytes of the last one are missing: %w", f.next, len(f.tensors), f.left, errOrder)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ var defAttention = Operation{define: func() *definition {
 		}})
 }}
 
-// AttentionSizes is the sizes of an [Attention], and what its options say.
+// AttentionSizes holds the sizes and the options of an [Attention].
 type AttentionSizes struct {
 	Batch, Heads, KVHeads, Tq, Tk, D int
 	E                                int // elements of a value and of a result
@@ -81,13 +81,13 @@ type AttentionSizes struct {
 	Scale   float32
 
 	Causal, FromStart bool
-	Window            int // 0 for no lengths
+	Window            int // 0 for no window
 	Softcap           float32
-	// Mask is the elements from one to the next along [b h tq tk], for a mask
-	// without gaps, 0 where it is repeated; Masked says that there is one.
+	// Mask holds the strides of a contiguous mask along [b h tq tk], in elements. The stride is 0
+	// along axes where the mask repeats. Masked reports whether there is a mask.
 	Mask   [4]int
 	Masked bool
-	// Pages is how many pages of Page keys there are, and Page is 0 without a table.
+	// Pages is the number of pages, and Page is the number of keys of a page: 0 without a table.
 	Pages, Page int
 }
 
@@ -97,13 +97,14 @@ func (s *AttentionSizes) Plain() bool {
 	return s.Window == 0 && s.Softcap == 0 && !s.FromStart && !s.Masked && s.Page == 0 && s.D == s.E
 }
 
-// Of returns the sizes with as many keys as there are: the first ones.
+// Of returns the sizes of the attention over the first length keys. A length outside [0, Tk] is
+// limited to that range.
 func (s AttentionSizes) Of(length int) AttentionSizes {
 	s.Tk = max(0, min(length, s.Tk))
 	return s
 }
 
-// Seen returns how many keys query i sees. They are the first keys; windows are ignored.
+// Seen returns the number of keys that query i sees, counted from the first key. It ignores windows.
 func (s AttentionSizes) Seen(i int, causal bool) int {
 	if !causal {
 		return s.Tk
@@ -111,7 +112,7 @@ func (s AttentionSizes) Seen(i int, causal bool) int {
 	return max(0, min(s.Tk, s.stands(i)+1))
 }
 
-// stands returns the position of query i among the keys. It may be outside of them.
+// stands returns the position of query i among the keys. It may be negative, or Tk or more.
 func (s *AttentionSizes) stands(i int) int {
 	if s.FromStart {
 		return i
@@ -136,13 +137,13 @@ func AttentionOf(a *Attrs, in []Shape) (AttentionSizes, error) {
 	o := AttentionOptsOf(a)
 	s := AttentionSizes{Batch: 1, Causal: o.Causal, FromStart: o.FromStart, Window: o.Window, Softcap: o.Softcap}
 	if o.Window < 0 || !(o.Softcap >= 0) || math.IsInf(float64(o.Softcap), 0) {
-		return s, mismatch("a window of %d keys and a bound of scores of %v: neither may be negative, nor the bound infinite", o.Window, o.Softcap)
+		return s, mismatch("attention with Window %d and Softcap %v: both must be 0 or more, and Softcap must be finite", o.Window, o.Softcap)
 	}
 	var all [AttentionTable + 1]Shape
 	copy(all[:], in)
 	q := all[AttentionQ]
 	if len(q) != 3 && len(q) != 4 {
-		return s, mismatch("queries %v: expected three or four extents", q)
+		return s, mismatch("queries have shape %v: expected three or four extents", q)
 	}
 	if len(q) == 4 {
 		s.Batch, q = q[0], q[1:]
@@ -156,12 +157,12 @@ func AttentionOf(a *Attrs, in []Shape) (AttentionSizes, error) {
 		return s, err
 	}
 	if s.Heads != 0 && (s.KVHeads == 0 || s.Heads%s.KVHeads != 0) || s.Heads == 0 && s.KVHeads != 0 {
-		return s, mismatch("%d heads of queries share %d of keys", s.Heads, s.KVHeads)
+		return s, mismatch("%d query heads and %d key heads: the number of query heads must be a multiple of the number of key heads", s.Heads, s.KVHeads)
 	}
 	if n := all[AttentionLengths]; n != nil {
 		size, err := n.Size()
 		if err != nil || size != 1 && (len(n) != 1 || size != s.Batch) {
-			return s, mismatch("lengths %v for a batch of %d", n, s.Batch)
+			return s, mismatch("lengths have shape %v: expected one element, or [%d] for the batch", n, s.Batch)
 		}
 		s.Lengths = size
 	}
@@ -174,13 +175,13 @@ func (s *AttentionSizes) keys(in [AttentionTable + 1]Shape) error {
 	q, k, v := in[AttentionQ], in[AttentionK], in[AttentionV]
 	n := len(q)
 	if len(k) != n || len(v) != n || !k[:n-1].Equal(v[:n-1]) {
-		return mismatch("queries %v, keys %v, values %v: all have three or four extents, keys and values the same but for the last", q, k, v)
+		return mismatch("queries %v, keys %v, values %v: all must have the same number of extents, three or four, and keys and values may differ only in the last", q, k, v)
 	}
 	if n == 4 && q[0] != k[0] {
-		return mismatch("queries %v, keys %v: batches of %d and %d", q, k, q[0], k[0])
+		return mismatch("queries %v, keys %v: the batches %d and %d must be equal", q, k, q[0], k[0])
 	}
 	if s.D != k[n-1] {
-		return mismatch("queries %v, keys %v: heads of %d and %d elements", q, k, s.D, k[n-1])
+		return mismatch("queries %v, keys %v: their last extents %d and %d must be equal", q, k, s.D, k[n-1])
 	}
 	s.KVHeads, s.Tk, s.E = k[n-3], k[n-2], v[n-1]
 	return nil
@@ -190,13 +191,13 @@ func (s *AttentionSizes) keys(in [AttentionTable + 1]Shape) error {
 func (s *AttentionSizes) pages(in [AttentionTable + 1]Shape) error {
 	k, v, t := in[AttentionK], in[AttentionV], in[AttentionTable]
 	if len(k) != 4 || len(v) != 4 || !k[:3].Equal(v[:3]) || k[3] != s.D {
-		return mismatch("pages of keys %v and of values %v: both have four extents, [pages p h %d], the same but for the last of the values", k, v, s.D)
+		return mismatch("pages of keys %v and of values %v: both must have four extents, [pages p h %d], and values may differ only in the last", k, v, s.D)
 	}
 	if len(t) != 2 || t[0] != s.Batch {
 		return mismatch("table %v for a batch of %d: expected [%d n]", t, s.Batch, s.Batch)
 	}
 	if k[1] == 0 {
-		return mismatch("pages of keys %v: pages of no keys", k)
+		return mismatch("pages of keys %v: a page must hold at least one key", k)
 	}
 	s.Pages, s.Page, s.KVHeads, s.E = k[0], k[1], k[2], v[3]
 	n, err := Shape{t[1], k[1]}.Size()
@@ -204,7 +205,7 @@ func (s *AttentionSizes) pages(in [AttentionTable + 1]Shape) error {
 	return err
 }
 
-// mask reads how a mask lies over the scores.
+// mask sets the strides of a mask of shape m over the scores.
 func (s *AttentionSizes) mask(m Shape) error {
 	if m == nil {
 		return nil

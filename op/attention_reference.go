@@ -8,7 +8,7 @@ type attentionPlaces struct {
 	in []*Array
 }
 
-// length returns how many keys there are for one of the batch.
+// length returns the number of keys of one element of the batch.
 func (p *attentionPlaces) length(batch int) int {
 	if p.Lengths == 0 {
 		return p.Tk
@@ -48,7 +48,8 @@ type attentionKey struct {
 // seen appends the keys that query i of a head sees.
 func (p *attentionPlaces) seen(keys []attentionKey, batch, head, i int) []attentionKey {
 	there := p.Of(p.length(batch))
-	// The places of pages and masks go by how much room there is, not by the length.
+	// there has Tk set to the length, and gives the range of keys. Pages and masks are laid out for the Tk
+	// of p, whatever the length.
 	first, end := there.Sight(i)
 	q := p.in[AttentionQ].Data[((batch*p.Heads+head)*p.Tq+i)*p.D:][:p.D]
 	for j := first; j < end; j++ {
@@ -120,11 +121,11 @@ func (p *attentionPlaces) weigh(y *Array, r int, keys []attentionKey) {
 			t, at := w*e, r*p.E+c
 			y.Data[at] += t
 			if w != 0 {
-				// Sums are scaled again where a greater score is found: they lose twice.
+				// A device that finds a greater score scales its sums again, so a term is rounded twice as often.
 				y.Mag[at] += math.Abs(t)*(k.slack+mean+(m-scores[i])/2+share+depth) + 2*underflow(t)
 			}
-			// Weights are rounded relative to the greatest. Those of f16 below
-			// 2**-14 of it lose more: they are multiples of 2**-24.
+			// Weights are rounded relative to the greatest weight. Weights of f16 below 2**-14 of the
+			// greatest lose more, because they are multiples of 2**-24.
 			y.half[at] += math.Abs(t) + math.Abs(e)/sum*0x1p-14
 		}
 	}

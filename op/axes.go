@@ -25,7 +25,7 @@ func Axes(axes ...int) Along {
 }
 
 // KeepDims returns a with the axes kept as extents of 1, so that the result
-// spreads over the operand.
+// broadcasts over the operand.
 func (a Along) KeepDims() Along {
 	a.keep = true
 	return a
@@ -39,7 +39,7 @@ func (a Along) Keeps() bool { return a.keep }
 func (a Along) Of(rank int) (axes, others []int, err error) {
 	var is [MaxRank]bool
 	if a.bad || rank > MaxRank {
-		return nil, nil, mismatch("axes of %d extents", rank)
+		return nil, nil, mismatch("axes of an operand with %d extents: at most %d extents and as many axes are supported", rank, MaxRank)
 	}
 	for _, x := range a.axes[:a.n] {
 		i, err := axisOf(int(x), rank)

@@ -38,7 +38,7 @@ func bitcast(name string, to DType) *definition {
 		},
 		whole: func(x, _ Expr) Expr {
 			if x.n.Type == ir.Bool || x.n.Type == register(to) {
-				return Expr{new(ir.Node)} // which is invalid
+				return Expr{new(ir.Node)} // an invalid expression
 			}
 			return Expr{ir.NewBitcast(x.n, register(to))}
 		},

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// ranges is [irhook.Range] of an operation.
+// ranges implements [irhook.Range].
 func (o *Operation) ranges(a *Attrs, types []DType) (func(in []ir.Interval) ir.Interval, error) {
 	e, err := o.expression(a, types)
 	if err != nil {
@@ -39,7 +39,7 @@ func (o *Operation) ranges(a *Attrs, types []DType) (func(in []ir.Interval) ir.I
 		for i, x := range in {
 			finite[i] = x
 			if x.Certain() && !(x.Lo-x.Hi == 0) {
-				finite[i] = ir.Point(0) // as the reference does
+				finite[i] = ir.Point(0) // the reference does the same
 			}
 		}
 		m := magnitude.Enclose(finite, params)
@@ -50,8 +50,8 @@ func (o *Operation) ranges(a *Attrs, types []DType) (func(in []ir.Interval) ir.I
 	}, nil
 }
 
-// widen returns the range of results of type d whose references lie in v, for
-// references of magnitude at most mag.
+// widen returns the range of the results of type d that t allows if the references
+// lie in v and their magnitudes are at most mag.
 func (t Tolerance) widen(v ir.Interval, mag float64, d DType) ir.Interval {
 	if !d.Float() || v.Lo > v.Hi {
 		return v
@@ -78,13 +78,12 @@ func (t Tolerance) widen(v ir.Interval, mag float64, d DType) ir.Interval {
 	return v
 }
 
-// compositeULP bounds the error of the functions that expressions are made
-// of, in units of the result; arithmetic is correctly rounded.
+// compositeULP bounds the error of a composite function in an expression, in units in
+// the last place of its result. Arithmetic is correctly rounded.
 const compositeULP = 4
 
-// stepwise returns the evaluation of an expression with each of its steps in
-// float32: the tolerance of a user's operation, for which nobody has stated
-// one.
+// stepwise returns an encloser that rounds each step of the expression to float32. Its
+// enclosures are the tolerance of a user's operation, which states none.
 func stepwise(e *ir.Node) *ir.Encloser {
 	return ir.NewEncloser(e, func(n *ir.Node, v ir.Interval) ir.Interval {
 		switch {
@@ -106,8 +105,8 @@ func exactCode(c ir.Code) bool {
 	return false
 }
 
-// distance returns how far what lies in r may be from v, which is infinite if
-// either may be NaN and the other not.
+// distance returns the largest distance from v of a number in r. It is infinite if r may
+// be NaN or if v is not finite, unless r has only one value and that is v.
 func distance(r ir.Interval, v float64) float64 {
 	switch {
 	case r.Certain() && r.Contains(v):

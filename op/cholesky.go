@@ -42,8 +42,8 @@ func factorCholesky(a matrix) (l matrix, margin float64) {
 	return l, margin
 }
 
-// doubtful is the quotient of a pivot, for each order, below which float32 may find
-// a matrix definite or not.
+// doubtful, times the order of a matrix, is the quotient of a pivot and its diagonal element below
+// which rounding in float32 decides whether a device finds the matrix positive definite.
 const doubtful = 0x1p-16
 
 func choleskyReference(_ *Attrs, in, out []*Array) {
@@ -65,8 +65,8 @@ func choleskyReference(_ *Attrs, in, out []*Array) {
 	})
 }
 
-// choleskyFails reports whether a is clearly not positive definite: raised by what
-// rounding may do, it is not yet.
+// choleskyFails reports whether a is clearly not positive definite: even if its diagonal is raised by
+// as much as rounding may change it.
 func choleskyFails(a matrix) bool {
 	raised := a.clone()
 	for i := range raised.rows {

@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/internal/irhook"
 )
 
-// TopK, which chooses elements.
+// Selection of elements.
 var (
-	// defTopK finds the greatest elements of each row, and where they are.
+	// defTopK finds the greatest elements of each row, and their indices.
 	defTopK = Operation{define: func() *definition {
 		return add(&definition{name: "topk", class: Shaped, selfTest: &irhook.SelfTest{Attrs: TopKOpts{K: 2}.Attrs(), Shapes: [][]int{{3, 9}}}, doc: "the k greatest elements of each row in descending order, and their indices",
 			formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
@@ -41,7 +41,7 @@ func topKShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	n := x[len(x)-1]
 	if k < 0 || k > n {
-		return nil, mismatch("the %d greatest of rows of %d elements: expected 0 to %[2]d", k, n)
+		return nil, mismatch("K is %d for rows of %d elements: expected 0 to %[2]d", k, n)
 	}
 	if n > math.MaxInt32 {
 		return nil, mismatch("rows of %d elements: at most 2^31-1 are supported", n)

@@ -52,7 +52,7 @@ var defConv2D = Operation{define: func() *definition {
 		}})
 }}
 
-// Convolution is the sizes of a [Conv2D].
+// Convolution holds the sizes of a [Conv2D].
 type Convolution struct {
 	N, C, H, W int // of the images
 	O, KH, KW  int // windows and their extents
@@ -66,12 +66,12 @@ func Conv2DOf(a *Attrs, in []Shape) (Convolution, error) {
 	o := Conv2DOptsOf(a)
 	x, w := in[0], in[1]
 	if len(x) != 4 || len(w) != 4 {
-		return Convolution{}, mismatch("images %v, windows %v: both have four extents", x, w)
+		return Convolution{}, mismatch("images %v, windows %v: both must have four extents", x, w)
 	}
 	c := Convolution{N: x[0], C: x[1], H: x[2], W: x[3], O: w[0], KH: w[2], KW: w[3], Groups: o.Groups}
 	switch {
 	case o.Groups < 1 || c.C%o.Groups != 0 || c.O%o.Groups != 0:
-		return Convolution{}, mismatch("%d groups of %d channels and %d windows", o.Groups, c.C, c.O)
+		return Convolution{}, mismatch("%d groups for %d channels and %d windows: the number of groups must divide both", o.Groups, c.C, c.O)
 	case w[1] != c.C/o.Groups:
 		return Convolution{}, mismatch("windows %v of %d channels for images %v in %d groups: expected %d channels", w, w[1], x, o.Groups, c.C/o.Groups)
 	case len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{c.O}):
@@ -90,20 +90,20 @@ func windows(extent, window int, o Conv2DOpts, axis int) (int, error) {
 	stride, pad, dilation := o.Stride[axis], o.Pad[axis], o.Dilation[axis]
 	for _, v := range [...]int{stride, pad, dilation, extent, window} {
 		if v < 0 || v > math.MaxInt32 {
-			return 0, mismatch("extent %d, window %d, stride %d, padding %d, dilation %d: out of range", extent, window, stride, pad, dilation)
+			return 0, mismatch("extent %d, window %d, stride %d, padding %d, dilation %d: each must be from 0 to 2^31-1", extent, window, stride, pad, dilation)
 		}
 	}
 	if window == 0 || extent == 0 {
-		return 0, mismatch("window %d over extent %d", window, extent)
+		return 0, mismatch("window %d over extent %d: both must be at least 1", window, extent)
 	}
 	// Every factor is below 2^31, so nothing here overflows.
 	room := int64(extent) + 2*int64(pad) - int64(dilation)*int64(window-1) - 1
 	if room < 0 {
-		return 0, mismatch("window %d with dilation %d over extent %d with padding %d", window, dilation, extent, pad)
+		return 0, mismatch("window %d with dilation %d is longer than extent %d with padding %d on each side", window, dilation, extent, pad)
 	}
 	n := room/int64(stride) + 1
 	if n > math.MaxInt32 {
-		return 0, mismatch("%d places of a window", n)
+		return 0, mismatch("a window has %d places along an axis: at most 2^31-1 are supported", n)
 	}
 	return int(n), nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Scans: the reductions of each element and those before it in its row.
+// Scans reduce each element together with the elements before it in its row.
 var (
 	defCumsum = Operation{define: func() *definition {
 		return scan(&definition{name: "cumsum", doc: "the running sums: of each element and those before it",
@@ -94,8 +94,8 @@ func cumprodRow(_ *Attrs, x, _, _, y, mag []float64) {
 	}
 }
 
-// logCumsumExpRow keeps the share of the errors of the arguments in the sum, as
-// [shifted] has it, for the greatest element so far.
+// logCumsumExpRow keeps the sum and share of [shifted] relative to the greatest element so far. (Here
+// share is not yet divided by the sum.)
 func logCumsumExpRow(_ *Attrs, x, _, _, y, mag []float64) {
 	m, sum, share := math.Inf(-1), 0.0, 0.0
 	for i, v := range x {

@@ -37,8 +37,8 @@ func symmetric(a matrix) matrix {
 	return x
 }
 
-// jacobi diagonalises a symmetric matrix by rotations: w rises, the columns of v are
-// the vectors.
+// jacobi diagonalises a symmetric matrix by rotations. It returns the eigenvalues w in ascending
+// order and the eigenvectors as the columns of v.
 func jacobi(a matrix) (w []float64, v matrix) {
 	n := a.rows
 	a, vt := a.clone(), identityMatrix(n)
@@ -124,7 +124,7 @@ func eighCheck(_ *Attrs, in, out []*Array, i int) error {
 		return nil
 	}
 	if !slices.IsSorted(w) {
-		return errors.New("the eigenvalues do not rise")
+		return errors.New("the eigenvalues are not in ascending order")
 	}
 	if err := orthonormal("V", v); err != nil {
 		return err

@@ -22,7 +22,7 @@ var (
 	one  = Const(1)
 )
 
-// of is the part of an elementwise entry that differs from the usual.
+// of holds the properties of an elementwise operation that have defaults.
 type of struct {
 	aliases []string
 	params  []Param
@@ -33,9 +33,8 @@ type of struct {
 	mag     Expr // what tol.Mag refers to
 	inputs  []string
 	formula string // instead of the expression's
-	// whole, if not nil, makes the expression over integers or truth values of
-	// operands of one such type; it gives an invalid one for a type that it does
-	// not take.
+	// whole, if not nil, returns the expression for operands of an integer type or Bool. It
+	// returns an invalid expression for a type that the operation does not accept.
 	whole    func(x, y Expr) Expr
 	selfTest *irhook.SelfTest
 }
@@ -64,8 +63,8 @@ func comparison(name, doc string, e Cond) *definition {
 		special: "A comparison with NaN is false, but not_equal is true; -0 equals +0."})
 }
 
-// subnormal is the error of x·f(x) where f(x) is subnormal: one unit in its
-// last place, times the largest |x| for which it is not 0 yet.
+// subnormal is the error of x·f(x) if f(x) is subnormal: one unit in the last place of
+// f(x), times the largest |x| for which f(x) is not 0.
 const subnormal = 104 * 0x1p-149
 
 // ulp is the tolerance of an elementwise function.
@@ -191,7 +190,7 @@ var (
 
 	defHardSwish = Operation{define: func() *definition {
 		return elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
-			// The sixth first: six times a large x would overflow.
+			// The factor 1/6 comes first: six times a large x would overflow.
 			x.Mul(x.Add(Const(3)).Max(zero).Min(Const(6)).Mul(Const(1.0/6))),
 			of{aliases: []string{"hardswish"}, tol: ulp(2), special: "NaN stays NaN; NaN at -Inf."})
 	}}
@@ -213,9 +212,9 @@ var (
 		return elementwise(1, "gelu_tanh", "the tanh approximation of gelu",
 			// (1+tanh u)/2 is sigmoid(2u), which does not cancel for negative u.
 			x.Mul(x.Mul(x.Square().Fma(Const(2*0.044715*0.7978845608028654), Const(2*0.7978845608028654))).Sigmoid()),
-			// Three roundings of an argument u, each of up to 2^-24 of it, are 3|u| units
-			// of a result that lies just below a power of two. At u = -71 these are 213,
-			// sigmoid and the product add 3; beyond, Abs is more than all of them.
+			// Three roundings of the argument u, each by up to 2^-24 of u, change a result just
+			// below a power of two by 3|u| units: 213 at u = -71. Sigmoid and the product add 3
+			// units. For smaller u, Abs exceeds all of these errors.
 			of{tol: Tolerance{ULP: 216, Abs: 1e-37}, special: "NaN stays NaN; NaN at -Inf."})
 	}}
 
@@ -228,7 +227,7 @@ var (
 
 	defHardSigmoid = Operation{define: func() *definition {
 		return elementwise(1, "hard_sigmoid", "alpha·x + beta limited to [0, 1]", parameter(0).Fma(x, parameter(1)).Max(zero).Min(one),
-			// A product beyond |beta| + 1 is limited whatever its error.
+			// A product beyond |beta| + 1 gives exactly 0 or 1, whatever its error.
 			of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs().Min(parameter(1).Abs().Add(Const(2))), special: "NaN stays NaN.",
 				params: []Param{{Name: "alpha", Doc: "the slope", Required: true}, {Name: "beta", Doc: "the value at 0", Required: true}}})
 	}}
@@ -329,7 +328,8 @@ var (
 		return elementwise(1, "square", "x times x", x.Square(), of{types: numbers, special: "NaN stays NaN."})
 	}}
 
-	// Two units, and what is left of them just below 1, where 1.0000001 is a little more than two units off.
+	// 2.5 units and not 2: just below 1, where units are half as large as above 1, the result 1.0000001
+	// is off by a little more than 2 units.
 	defSin = Operation{define: func() *definition {
 		return elementwise(1, "sin", "the sine of x radians", x.Sin(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf; -0 stays -0."})
 	}}
@@ -387,11 +387,10 @@ var (
 	}}
 	defAxpy = Operation{define: func() *definition {
 		return elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
-			of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
+			of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // because a device may round the product
 				params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; the result is not defined where a·x overflows and a·x + y does not."})
 	}}
-	// Written so that it neither overflows between finite numbers nor misses
-	// x at 0 and y at 1.
+	// This form does not overflow between finite numbers, and gives exactly x at 0 and y at 1.
 	defLerp = Operation{define: func() *definition {
 		return elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
 			parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),

@@ -21,7 +21,7 @@ func Const(v float64) Expr { return Expr{ir.NewConst(v, ir.F32)} }
 func build(c ir.Code, args ...*ir.Node) *ir.Node {
 	n, err := ir.New(c, args...)
 	if err != nil {
-		return &ir.Node{} // no expression takes it as an operand
+		return &ir.Node{} // invalid, and so is every expression with this operand
 	}
 	return n
 }
@@ -137,38 +137,38 @@ func (x Expr) Cos() Expr { return x.unary(ir.Cos) }
 // Atan returns the arc tangent in radians.
 func (x Expr) Atan() Expr { return x.unary(ir.Atan) }
 
-// Eq reports x == y.
+// Eq reports whether x == y.
 func (x Expr) Eq(y Expr) Cond { return x.compare(ir.Eq, y) }
 
-// Ne reports x != y; true if either is NaN.
+// Ne reports whether x != y; true if either is NaN.
 func (x Expr) Ne(y Expr) Cond { return x.compare(ir.Ne, y) }
 
-// Lt reports x < y; false if either is NaN.
+// Lt reports whether x < y; false if either is NaN.
 func (x Expr) Lt(y Expr) Cond { return x.compare(ir.Lt, y) }
 
-// Le reports x <= y; false if either is NaN.
+// Le reports whether x <= y; false if either is NaN.
 func (x Expr) Le(y Expr) Cond { return x.compare(ir.Le, y) }
 
-// Gt reports x > y; false if either is NaN.
+// Gt reports whether x > y; false if either is NaN.
 func (x Expr) Gt(y Expr) Cond { return y.Lt(x) }
 
-// Ge reports x >= y; false if either is NaN.
+// Ge reports whether x >= y; false if either is NaN.
 func (x Expr) Ge(y Expr) Cond { return y.Le(x) }
 
 // And reports whether both hold.
 func (x Cond) And(y Cond) Cond { return x.logic(ir.And, y.n) }
 
-// Or reports whether one of them holds.
+// Or reports whether at least one of them holds.
 func (x Cond) Or(y Cond) Cond { return x.logic(ir.Or, y.n) }
 
-// Not reports the contrary.
+// Not reports whether x does not hold.
 func (x Cond) Not() Cond { return x.logic(ir.Not) }
 
-// Select returns a where c holds, else b.
+// Select returns a if c holds, else b.
 func Select(c Cond, a, b Expr) Expr { return Expr{build(ir.Select, c.n, a.n, b.n)} }
 
-// maxExpr bounds the distinct values in a user's expression: beyond it a
-// kernel would not fit the registers or the compilers of any device.
+// maxExpr bounds the number of distinct values in a user's expression. A kernel of a larger one
+// would exceed the registers or the compilers of devices.
 const maxExpr = 4096
 
 // Unary returns a user's elementwise operation of one operand. f is called
@@ -183,7 +183,7 @@ const maxExpr = 4096
 // [Operation.Err] and by every use.
 func Unary(name string, f func(x Expr) Expr) *Operation {
 	if f == nil {
-		return broken(name, 1, "nil function")
+		return broken(name, 1, "the function is nil")
 	}
 	return userOperation(name, 1, f(argument(0)))
 }
@@ -191,7 +191,7 @@ func Unary(name string, f func(x Expr) Expr) *Operation {
 // Binary returns a user's elementwise operation of two operands; see [Unary].
 func Binary(name string, f func(x, y Expr) Expr) *Operation {
 	if f == nil {
-		return broken(name, 2, "nil function")
+		return broken(name, 2, "the function is nil")
 	}
 	return userOperation(name, 2, f(argument(0), argument(1)))
 }
@@ -199,7 +199,7 @@ func Binary(name string, f func(x, y Expr) Expr) *Operation {
 // Ternary returns a user's elementwise operation of three operands; see [Unary].
 func Ternary(name string, f func(x, y, z Expr) Expr) *Operation {
 	if f == nil {
-		return broken(name, 3, "nil function")
+		return broken(name, 3, "the function is nil")
 	}
 	return userOperation(name, 3, f(argument(0), argument(1), argument(2)))
 }
@@ -212,17 +212,17 @@ func broken(name string, arity int, why string) *Operation {
 		err: fmt.Errorf("operation %q: %s: %w", name, why, ErrUnsupported)})
 }
 
-// errForeign: an operand or parameter that is not of this operation was
-// captured by the user's function.
-var errForeign = errors.New("uses an operand of another operation")
+// errForeign is the error of a user's function that captured an operand or parameter of another
+// operation.
+var errForeign = errors.New("the expression uses an operand of another operation: build it from the arguments of its own function only")
 
 func userOperation(name string, arity int, result Expr) *Operation {
 	if result.n == nil || result.n.Type != ir.F32 {
-		return broken(name, arity, "the result is no valid number")
+		return broken(name, arity, "the result of the function is not a valid number")
 	}
 	list, _ := ir.Flatten(result.n)
 	if len(list) > maxExpr {
-		return broken(name, arity, fmt.Sprintf("%d values, the most is %d", len(list), maxExpr))
+		return broken(name, arity, fmt.Sprintf("the expression has %d values; at most %d are allowed", len(list), maxExpr))
 	}
 	for _, n := range list {
 		if n.Code == ir.Arg && n.Index >= arity || n.Code == ir.Param {

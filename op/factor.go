@@ -21,8 +21,8 @@ func float32s(results int) typeRule {
 	}
 }
 
-// matrixOf returns the rows and columns of matrices and their leading extents, or an
-// ErrShape.
+// matrixOf splits the shape of an array of matrices into its leading extents, rows and columns, or
+// returns an ErrShape.
 func matrixOf(s Shape) (lead Shape, rows, cols int, err error) {
 	if len(s) < 2 {
 		return nil, 0, 0, mismatch("%v is not a matrix: it needs two extents or more", s)
@@ -82,7 +82,7 @@ func matrices(s Shape, f func(i int)) {
 	}
 }
 
-// matrixAt returns matrix i of an array; it shares memory with it.
+// matrixAt returns matrix i of an array. It shares the array's memory.
 func (x *Array) matrixAt(i int) matrix {
 	n := len(x.Shape)
 	rows, cols := x.Shape[n-2], x.Shape[n-1]
@@ -95,7 +95,7 @@ func (x *Array) vectorAt(i int) []float64 {
 	return x.Data[i*n:][:n]
 }
 
-// open says that no element of the array is defined by the reference alone.
+// open marks every element of the array as undefined, so that [Operation.Check] accepts any value.
 func (x *Array) open() {
 	x.Mag = make([]float64, len(x.Data))
 	for i := range x.Mag {
@@ -168,7 +168,7 @@ func identityMatrix(n int) matrix {
 	return x
 }
 
-// norm is the norm of Frobenius.
+// norm returns the Frobenius norm.
 func (m matrix) norm() float64 {
 	s := 0.0
 	for _, v := range m.v {
@@ -187,7 +187,7 @@ func (m matrix) allNaN() bool {
 	return !slices.ContainsFunc(m.v, func(v float64) bool { return v == v })
 }
 
-// residuals is the multiple of n·ε·size that a residual may have.
+// residuals is the largest residual that is allowed, in units of n·ε·size.
 const residuals = 30
 
 // small returns an error if diff, the difference between a matrix of order n and its expected
@@ -195,7 +195,7 @@ const residuals = 30
 func small(what string, diff matrix, n int, size float64) error {
 	bound := residuals * float64(max(n, 1)) * epsilon * size
 	if d := diff.norm(); !(d <= bound+minNormal) {
-		return fmt.Errorf("%s is %.3g, the bound is %.3g", what, d, bound)
+		return fmt.Errorf("%s is %.3g; at most %.3g is allowed", what, d, bound)
 	}
 	return nil
 }
@@ -210,8 +210,8 @@ func orthonormal(what string, q matrix) error {
 type resultCheck func(a *Attrs, in, out []*Array, i int) error
 
 // CheckResults checks properties of results that [Operation.Check] cannot check element by element,
-// and returns an error if they fail. Factors of a matrix must reproduce it, within 30·n·ε·‖A‖ in
-// the norm of Frobenius. Other operations have no such rule, and any results pass.
+// and returns an error if one does not hold. The product of the factors of a matrix A must equal A
+// within 30·n·ε·‖A‖ in the Frobenius norm. Operations without such a property pass with any results.
 func (o *Operation) CheckResults(a *Attrs, in, out []*Array) error {
 	if o.def().check == nil || len(in[0].Data) == 0 {
 		return nil

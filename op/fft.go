@@ -1,6 +1,6 @@
 package op
 
-// FFTNorm says which direction of a Fourier transform of n elements divides by n. [FFTOpts] has it.
+// FFTNorm says which direction of a Fourier transform of n elements divides by n. It is a field of [FFTOpts].
 type FFTNorm uint8
 
 // The norms, under NumPy's names.

@@ -21,7 +21,7 @@ var (
 	}}
 )
 
-// test is a question about one number.
+// test defines a predicate of one number.
 func test(name, alias, doc string, e Cond, special string) *definition {
 	return elementwise(1, name, doc, Expr(e), of{aliases: []string{alias}, types: tests, special: special})
 }

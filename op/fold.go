@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// foldOf makes the fold of an operation over elements that are computed in a type, nil
-// for a type that it does not take.
+// foldOf returns the fold of an operation for elements that are computed in type t, or nil
+// if the operation does not accept this type.
 type foldOf func(t ir.Type) *ir.Reducer
 
 // reducer returns the definition of a reduction or scan of elements of type d, or nil if
@@ -20,8 +20,8 @@ func (o *Operation) reducer(d DType) *ir.Reducer {
 }
 
 // ReadsColumns reports whether kernels that are generated from the operation's fold can
-// read an operand of shape s in a layout without a copy: see [Layout.Columns]. They cannot
-// if the order of elements matters.
+// read an operand of shape s and layout l without a copy: see [Layout.Columns]. They cannot
+// if the fold depends on the indices of elements.
 func (o *Operation) ReadsColumns(s Shape, l *Layout) bool {
 	if o.def().class != Reduction || len(s) == 0 {
 		return false
@@ -118,12 +118,12 @@ func foldCount(t ir.Type) *ir.Reducer {
 	return folded(t, literal(0, ir.I32), func(x Expr) Expr { return nonzero(x, ir.I32) }, Expr.Add, nil)
 }
 
-// foldPlace returns the fold of argmin or argmax: the state is an element and its index,
-// and of equal ones the lower index counts. An index of no element is the greatest number.
+// foldPlace returns the fold of argmin or argmax. The state is an element and its index; of
+// equal elements the one with the lower index is better. The identity has the greatest index.
 func foldPlace(better func(x, y Expr) Cond, identity func(t ir.Type) Expr) foldOf {
 	return func(t ir.Type) *ir.Reducer {
 		if t == ir.F32 {
-			return nil // NaN is no better than another number; kernels of their own count it first
+			return nil // comparisons would lose NaN; floats have kernels of their own, in which NaN is best
 		}
 		x, i := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, ir.I32)}
 		y, j := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, ir.I32)}
@@ -145,8 +145,8 @@ func foldArgMax(t ir.Type) *ir.Reducer {
 	return foldPlace(Expr.Gt, func(t ir.Type) Expr { least, _ := ends(t); return least })(t)
 }
 
-// foldLogSumExp: the state is the greatest element m and Σ e**(x-m). If m is infinite, the elements
-// themselves are the exponents, so that no infinity is subtracted from another.
+// foldLogSumExp has as its state the greatest element m and Σ e**(x-m). If m is infinite, the sum is
+// Σ e**x, so that no infinity is subtracted from another.
 func foldLogSumExp(t ir.Type) *ir.Reducer {
 	m, s := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, t)}
 	k, r := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, t)}

@@ -20,7 +20,7 @@ var defGather = Operation{define: func() *definition {
 // below 0.
 func GatherOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
 
-// Indexed is the sizes of [Gather] and [Scatter]. The table is [Outer Extent Inner], and
+// Indexed holds the sizes of [Gather] and [Scatter]. The table is [Outer Extent Inner], and
 // the gathered or scattered elements are [Outer IDs Inner].
 type Indexed struct{ Outer, Extent, Inner, IDs int }
 
@@ -32,13 +32,13 @@ func IndexedOf(a *Attrs, table, ids Shape) (Indexed, error) {
 		return Indexed{}, err
 	}
 	if int64(table[axis]) > math.MaxInt32 {
-		return Indexed{}, mismatch("an axis of %d elements: ids of type i32 reach 2^31-1", table[axis])
+		return Indexed{}, mismatch("an axis of %d elements: ids of type i32 address at most 2^31-1 elements", table[axis])
 	}
 	n, err := ids.Size()
 	return Indexed{Outer: int(elements(table[:axis])), Extent: table[axis], Inner: int(elements(table[axis+1:])), IDs: n}, err
 }
 
-// Row returns which of the Extent rows an id names, or false if it is outside.
+// Row returns the row that an id names, or false if the id is outside [-Extent, Extent).
 func (x Indexed) Row(id int32) (int, bool) {
 	row := int(id)
 	if row < 0 {
@@ -53,7 +53,7 @@ func gatherTypes(a *Attrs, in []DType) ([]DType, error) {
 	}
 	if in[0].Quantized() {
 		if a.I[0] != 0 && a.I[0] != -2 {
-			return nil, unsupported("axis %d of a quantised table, which has rows along axis 0", a.I[0])
+			return nil, unsupported("axis %d of a quantised table: only axis 0, of the rows, can be gathered", a.I[0])
 		}
 		return []DType{F32}, nil
 	}

@@ -2,10 +2,10 @@ package op
 
 import "strings"
 
-// GoName returns the name in Go of the operation called name: of its variable in
+// GoName returns the Go identifier of the operation called name: that of its variable in
 // this package and of its methods.
 func GoName(name string) string {
-	// Words that Go writes otherwise than with one capital.
+	// Words with more capitals than the first letter.
 	spelt := map[string]string{
 		"argmax":         "ArgMax",
 		"argmin":         "ArgMin",
@@ -35,5 +35,5 @@ func GoName(name string) string {
 	return b.String()
 }
 
-// GoName is [GoName] of its name.
+// GoName returns the Go identifier of the operation: see the function [GoName].
 func (o *Operation) GoName() string { return GoName(o.def().name) }

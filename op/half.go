@@ -9,19 +9,19 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// F16FromFloat32 returns the bits of the binary16 nearest to v, the even one
-// of two. From 65520 on that is +Inf. NaN stays NaN.
+// F16FromFloat32 returns the bits of the binary16 nearest to v, with ties to even.
+// From 65520 on it returns +Inf. NaN stays NaN.
 func F16FromFloat32(v float32) uint16 { return float16.Fromfloat32(v).Bits() }
 
 // F16ToFloat32 returns the value of binary16 bits.
 func F16ToFloat32(bits uint16) float32 { return float16.Frombits(bits).Float32() }
 
-// BF16FromFloat32 returns the bits of the bfloat16 nearest to v, the even one
-// of two. NaN stays NaN.
+// BF16FromFloat32 returns the bits of the bfloat16 nearest to v, with ties to even.
+// NaN stays NaN.
 func BF16FromFloat32(v float32) uint16 {
 	b := math.Float32bits(v)
 	if v != v {
-		return uint16(b>>16) | 0x40 // quiet: the bits that are cut off may be all there are
+		return uint16(b>>16) | 0x40 // a quiet NaN: without this bit the upper half may be an infinity
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
@@ -126,7 +126,7 @@ func (o *Operation) Rounds(a *Attrs, in []DType, out DType) (bool, error) {
 	wide := make([]DType, len(in))
 	for i, t := range in {
 		if wide[i] = t; t.Size() == 2 {
-			wide[i] = F32 // operands of several floating types are computed alike
+			wide[i] = F32 // all floating types are computed in float32
 		}
 	}
 	e, err := o.expression(a, wide)

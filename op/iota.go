@@ -14,7 +14,7 @@ var defIota = Operation{define: func() *definition {
 		types:  iotaTypes, shape: iotaShape, ref: iotaReference, special: "Wraps at 2^32."})
 }}
 
-// IotaOf returns the parameter of [Iota]: how many numbers there are.
+// IotaOf returns the parameter of [Iota]: the number of integers.
 func IotaOf(n int) Attrs { return Attrs{I: [8]int{n}} }
 
 func iotaTypes(_ *Attrs, in []DType) ([]DType, error) {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Layout describes the position of a value's elements in memory. The row-major index of an element
-// is a number whose digits, from the last factor to the first, count to the extents of the factors;
-// the element is at
+// Layout describes the position of a value's elements in memory. It splits the row-major index of an
+// element into digits, one for each factor; the digit of the last factor counts fastest. The element is
+// at
 //
 //	Off + Σ (digit-Lo)·Stride
 //
-// elements from the first one of the memory. A digit outside [Lo, Hi) is
-// outside of the memory: the element is Fill then, the bits of an element of
-// the value's type.
+// elements from the start of the memory. If a digit is outside [Lo, Hi), the
+// element is not in memory: it is Fill, the bits of an element of the value's
+// type.
 //
 // A layout does not know the shape of the value, only the number of its elements: reshaping a value
 // does not change its layout. Layouts are canonical, so that equal ones compare equal: no factor
 // has the extent 1, adjacent factors are merged if one factor can express both, and fields without
 // effect are zero. The zero Layout describes one element at the start of the memory.
 //
-// For example, the transposed of a matrix of 2 rows and 3 columns has the
+// For example, the transpose of a matrix of 2 rows and 3 columns has the
 // factors (N 3, Stride 1), (N 2, Stride 3).
 type Layout struct {
 	Off  int
@@ -30,20 +30,20 @@ type Layout struct {
 	F    [MaxRank]Factor
 }
 
-// Factor is one digit of a [Layout]: its extent, the digits that are in memory,
-// and the elements from one to the next.
+// Factor describes one digit of a [Layout]: its extent N, the range [Lo, Hi) of digits that are in
+// memory, and the distance of elements whose digits differ by 1.
 type Factor struct{ N, Lo, Hi, Stride int }
 
-// windowed reports whether some digits are outside of the memory.
+// windowed reports whether elements with some digits are not in memory.
 func (f *Factor) windowed() bool { return f.Lo != 0 || f.Hi != f.N }
 
-// RowMajor returns the layout of n elements one after the other.
+// RowMajor returns the layout of n contiguous elements.
 func RowMajor(n int) Layout {
 	l, _ := canonical(0, 0, []Factor{{n, 0, n, 1}})
 	return l
 }
 
-// canonical returns the layout of the factors, or false if there are too many.
+// canonical returns the layout of the factors, or false if more than MaxRank remain after merging.
 func canonical(off int, fill uint32, fs []Factor) (Layout, bool) {
 	size := 1
 	for _, f := range fs {
@@ -92,7 +92,7 @@ func canonical(off int, fill uint32, fs []Factor) (Layout, bool) {
 	return l, true
 }
 
-// Factors returns the factors, from the outermost on. It is not to be changed.
+// Factors returns the factors, outermost first. Callers must not change them.
 func (l *Layout) Factors() []Factor { return l.F[:l.Rank] }
 
 // Size returns the number of elements of the value.
@@ -114,7 +114,7 @@ func (l *Layout) Windowed() bool {
 	return false
 }
 
-// At returns where element i is, or false if it is Fill.
+// At returns the index in memory of element i, or false if the element is Fill.
 func (l *Layout) At(i int) (off int, in bool) {
 	off, in = l.Off, true
 	for k := int(l.Rank) - 1; k >= 0; k-- {
@@ -145,8 +145,8 @@ func (l *Layout) Bounds() (first, end int) {
 	return first, end
 }
 
-// BroadcastKind returns the name of the layout of a value in n elements of memory: one of the kinds
-// that need no index arithmetic, or Strided.
+// BroadcastKind returns the broadcast kind of the layout of a value in n elements of memory: a kind
+// that needs no index arithmetic, or Strided.
 func (l *Layout) BroadcastKind(n int) BroadcastKind {
 	f := l.F
 	plain := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].N == n && f[i].Stride == 1 }
@@ -205,9 +205,9 @@ func (l *Layout) Columns(rows, cols int) (outer, inner int, ok bool) {
 	return o.N, j.N, o.N*j.N == rows && c.N == cols && j.Stride == 1 && c.Stride == j.N && o.Stride == cols*j.N
 }
 
-// Inverse returns the layout of the memory over the value, if each of its n
-// elements is one of the value: element i of the memory is element At(i) of the
-// value then.
+// Inverse returns the layout that finds the elements of a memory of n elements in the value: element i
+// of the memory is element At(i) of the value. It returns false unless each element of the memory is
+// exactly one element of the value.
 func (l *Layout) Inverse(n int) (inverse Layout, ok bool) {
 	if l.Windowed() || l.Off != 0 || l.Size() != n || n == 0 {
 		return Layout{}, false
@@ -235,8 +235,8 @@ func (l *Layout) Inverse(n int) (inverse Layout, ok bool) {
 	return canonical(0, 0, fs)
 }
 
-// Part returns the layout of n elements from an element on, or false where no
-// layout says so.
+// Part returns the layout of n elements of the value, starting at element from, or false if no
+// layout can describe them.
 func (l *Layout) Part(from, n int) (Layout, bool) { return l.slice(Shape{l.Size()}, 0, from, n, 1) }
 
 // Filled returns the layout with Fill converted to another type, for a memory that has been
@@ -275,7 +275,7 @@ func (l *Layout) String() string {
 	return b.String()
 }
 
-// An aligned layout has factors for each axis of a shape.
+// aligned is a layout whose factors are assigned to the axes of a shape.
 type aligned struct {
 	off   int
 	fill  uint32
@@ -302,7 +302,7 @@ func (l *Layout) align(s Shape) (*aligned, bool) {
 		f = l.F[k]
 	}
 	for axis := len(s) - 1; axis >= 0; axis-- {
-		var fs []Factor // from the last
+		var fs []Factor // the last factor first
 		for need := s[axis]; need > 1; {
 			switch {
 			case k < 0:
@@ -348,8 +348,8 @@ func inner(fs []Factor) int {
 	return n
 }
 
-// permute returns the layout of the axes in another order: axis i is axis
-// order[i] of before.
+// permute returns the layout of the axes in another order: axis i of the result is axis
+// order[i] of s.
 func (l *Layout) permute(s Shape, order []int) (Layout, bool) {
 	a, ok := l.align(s)
 	if !ok {
@@ -362,8 +362,7 @@ func (l *Layout) permute(s Shape, order []int) (Layout, bool) {
 	return b.layout()
 }
 
-// slice returns the layout of count elements of an axis, from element start on
-// and step from one to the next.
+// slice returns the layout of count elements of an axis: start, start+step and so on.
 func (l *Layout) slice(s Shape, axis, start, count, step int) (Layout, bool) {
 	a, ok := l.align(s)
 	if !ok {
@@ -372,7 +371,7 @@ func (l *Layout) slice(s Shape, axis, start, count, step int) (Layout, bool) {
 	if count == 0 {
 		return Layout{Rank: 1}, true
 	}
-	if step < 0 { // the same elements from the other end, turned round
+	if step < 0 { // the same elements in ascending order, then reversed
 		if !a.slice(axis, start+(count-1)*step, count, -step) {
 			return Layout{}, false
 		}
@@ -393,13 +392,13 @@ func (a *aligned) slice(axis, start, count, step int) bool {
 		f := &fs[k]
 		p := inner(fs[k:])
 		switch {
-		case start/p == (start+(count-1)*step)/p && k < len(fs)-1: // one digit, and a part of the rest
+		case start/p == (start+(count-1)*step)/p && k < len(fs)-1: // this digit is constant; the next factors select the elements
 			f.cut(&a.off, start/p, 1, 1)
 			start %= p
-		case step%p == 0: // the digit moves, the rest stays
+		case step%p == 0: // only this digit changes; the digits of the next factors are constant
 			f.cut(&a.off, start/p, count, step/p)
 			start, count, step = start%p, 1, 1
-		case step == 1 && start%p == 0 && count%p == 0: // whole digits
+		case step == 1 && start%p == 0 && count%p == 0: // this digit selects the elements; the next factors keep all of theirs
 			f.cut(&a.off, start/p, count/p, 1)
 			return true
 		default:
@@ -409,7 +408,7 @@ func (a *aligned) slice(axis, start, count, step int) bool {
 	return true
 }
 
-// cut leaves count digits, from start on and step from one to the next.
+// cut keeps count digits: start, start+step and so on.
 func (f *Factor) cut(off *int, start, count, step int) {
 	ceil := func(n int) int { return min(max((n+step-1)/step, 0), count) }
 	g := Factor{N: count, Lo: 0, Hi: 0, Stride: f.Stride * step}
@@ -426,7 +425,7 @@ func (f *Factor) cut(off *int, start, count, step int) {
 	*f = g
 }
 
-// flip turns an axis round.
+// flip reverses an axis.
 func (a *aligned) flip(axis int) {
 	for i := range a.axes[axis] {
 		f := &a.axes[axis][i]
@@ -435,7 +434,7 @@ func (a *aligned) flip(axis int) {
 	}
 }
 
-// expand returns the layout of the value spread over a shape by NumPy's rule:
+// expand returns the layout of the value broadcast to a shape by NumPy's rule:
 // shapes are aligned at the end, and axes that are absent or of extent 1 repeat.
 func (l *Layout) expand(s, over Shape) (Layout, bool) {
 	if s.Equal(over) {
@@ -502,20 +501,20 @@ func Over(s, out Shape) (Layout, error) {
 	return l.Over(s, out)
 }
 
-// Over is the function [Over] for a value of layout l. It is an ErrUnsupported
-// where no layout says so: the value must be copied first.
+// Over is the function [Over] for a value of layout l. It returns an ErrUnsupported
+// if no layout can describe the result: then the value must be copied first.
 func (l *Layout) Over(s, out Shape) (Layout, error) {
 	if err := s.spreads(out); err != nil {
 		return Layout{}, err
 	}
 	m, ok := l.expand(s, out)
 	if !ok {
-		return m, unsupported("layout %v of %v over %v", l, s, out)
+		return m, unsupported("no layout describes %v of layout %v broadcast to %v: copy the operand first", s, l, out)
 	}
 	return m, nil
 }
 
-// spreads returns an ErrShape if s does not spread over out by NumPy's rule.
+// spreads returns an ErrShape if s does not broadcast to out by NumPy's rule.
 func (s Shape) spreads(out Shape) error {
 	if len(s) > len(out) {
 		return mismatch("%v does not broadcast to %v", s, out)

@@ -31,10 +31,10 @@ func logic(arity int, name, doc string, f func(x, y Expr) Expr) *definition {
 	return elementwise(arity, name, doc, Expr{}, of{types: logical, whole: f, special: "Exact."})
 }
 
-// like returns the number v of the type of x.
+// like returns the constant v in the type of x.
 func (x Expr) like(v float64) Expr { return Expr{ir.NewConst(v, x.n.Type)} }
 
-// within reports 0 <= y < 32. The codes of shifts take no other counts.
+// within reports whether 0 <= y < 32. The codes of shifts accept no other counts.
 func within(y Expr) Cond { return y.Ge(y.like(0)).And(y.Lt(y.like(32))) }
 
 func shiftLeft(x, y Expr) Expr {

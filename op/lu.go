@@ -81,7 +81,8 @@ func swapRows(a matrix, i, j int) {
 	}
 }
 
-// gauss solves a·X = b; X overwrites b, and factors a. It reports whether a is regular.
+// gauss solves a·X = b. It overwrites b with X and a with its factors, and reports whether a is
+// regular.
 func gauss(a, b matrix) bool {
 	for i, at := range factorLU(a) {
 		swapRows(b, i, at)
@@ -129,7 +130,7 @@ func luCheck(_ *Attrs, in, out []*Array, i int) error {
 			case j >= i:
 				u.set(i, j, v)
 			case !(math.Abs(v) <= 1+8*epsilon):
-				return fmt.Errorf("element [%d, %d] of L is %v, beyond 1: the pivot is not the greatest", i, j, v)
+				return fmt.Errorf("element [%d, %d] of L is %v: its magnitude must be at most 1, because the pivot must be the greatest of its column", i, j, v)
 			default:
 				l.set(i, j, v)
 			}
@@ -158,8 +159,8 @@ func solveReference(_ *Attrs, in, out []*Array) {
 	})
 }
 
-// emptyLine reports whether a row or a column is zeros: then any arithmetic finds the
-// matrix singular.
+// emptyLine reports whether a row or a column consists of zeros. Every device then finds the
+// matrix singular, whatever its rounding.
 func emptyLine(a matrix) bool {
 	zero := func(v float64) bool { return v != 0 }
 	t := a.t()
@@ -186,7 +187,7 @@ func solveCheck(_ *Attrs, in, out []*Array, i int) error {
 		least, most = min(least, math.Abs(f.at(i, i))), max(most, math.Abs(f.at(i, i)))
 	}
 	if least <= doubtful*float64(a.rows)*most && !x.finite() {
-		return nil // singular, or nearly
+		return nil // singular or nearly singular
 	}
 	if !x.finite() {
 		return errNotFinite(0)
@@ -194,7 +195,8 @@ func solveCheck(_ *Attrs, in, out []*Array, i int) error {
 	return small("‖A·X - B‖", a.times(x).less(b), a.rows, a.norm()*x.norm())
 }
 
-// errNotFinite is the error of a solution with NaN or infinities where there is one.
+// errNotFinite is the error of results with NaN or infinities for a system that has a solution of
+// norm size.
 func errNotFinite(size float64) error {
-	return fmt.Errorf("the solution has NaN or infinities, although there is one (of norm %.3g)", size)
+	return fmt.Errorf("the result has NaN or infinities, but the system has a solution (of norm %.3g)", size)
 }

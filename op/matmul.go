@@ -48,11 +48,11 @@ func integer(b bool) int {
 var (
 	// defMatMul multiplies matrices, one pair or many. [MatMulOf] reads the sizes.
 	//
-	// TF32 is the type of NVIDIA's tensor cores for float32: its range, and 11
-	// significant bits of 24. With [MatMulOpts].TF32 an element of a or b may become
-	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127, or
-	// for a signalling NaN of which they have no bit; sums stay float32. Devices that
-	// gain nothing by it ignore it.
+	// TF32 is a type of NVIDIA's tensor cores with the range of float32 and 11 of its 24
+	// significant bits. With [MatMulOpts].TF32 a device may round an element of a or b to
+	// either of the two neighbouring TF32 numbers. An element beyond 0x1.ff8p127 may become
+	// infinite, and so may a signalling NaN whose bits TF32 cuts off. Sums stay float32.
+	// Devices that gain nothing by TF32 ignore it.
 	defMatMul = Operation{define: func() *definition {
 		return add(&definition{name: "matmul", class: Shaped, selfTest: &irhook.SelfTest{Product: true}, doc: "the product of two matrices, of each pair of two batches of matrices, or of a batch with one matrix",
 			formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
@@ -75,13 +75,13 @@ var (
 	}}
 )
 
-// Product is the sizes of a product of matrices.
+// Product holds the sizes of a product of matrices.
 type Product struct {
 	Batch, M, K, N int
 	SharedB        bool // one b for the whole batch
 }
 
-// transposed says in messages how an operand is read.
+// transposed is the text after the shape of a transposed operand in error messages.
 var transposed = map[bool]string{true: " transposed"}
 
 // MatMulOf returns the sizes of a [MatMul] over operands of the given shapes,
@@ -134,9 +134,9 @@ func activated(a *Attrs, in []DType) ([]DType, error) {
 	return out, err
 }
 
-// productTypes returns the rule of a product: one floating type for all operands, but
-// weights, which are an operand of that number, may be f16 or bf16 where the others are
-// f32. The activation must keep the type.
+// productTypes returns the type rule of a product. All operands have one floating type, but
+// the operand with number weights may be f16 or bf16 if the others are f32. The activation
+// must keep the type.
 func productTypes(weights int) typeRule {
 	return func(a *Attrs, in []DType) ([]DType, error) {
 		if t := in[weights]; in[1-weights] == F32 && (t == F16 || t == BF16) {
@@ -153,7 +153,7 @@ func matMulReference(a *Attrs, in, out []*Array) {
 	o := MatMulOptsOf(a)
 	y := out[0]
 	y.Mag = make([]float64, len(y.Data))
-	// Distances between neighbours along each axis.
+	// Strides along each axis.
 	ai, ak, bk, bj := p.K, 1, p.N, 1
 	if o.TransA {
 		ai, ak = 1, p.M
@@ -187,14 +187,14 @@ func matMulReference(a *Attrs, in, out []*Array) {
 	}
 }
 
-// tf32Slack returns the units of ε by which x·y may change when both become numbers
-// of TF32 beside them: each by 2^-10 of itself, or 2^-136 where it is below the normal
-// numbers. It is infinite where one may become so.
+// tf32Slack returns, in units of ε, the largest change of x·y if both factors are rounded
+// to neighbouring numbers of TF32. Each factor changes by at most 2^-10 of itself, or by
+// 2^-136 if it is subnormal. The result is infinite if a factor may become infinite.
 func tf32Slack(x, y float64) float64 {
 	const step, least, most = 0x1p-10 / epsilon, 0x1p-136 / epsilon, 0x1.ff8p127
 	x, y = math.Abs(x), math.Abs(y)
 	if math.IsInf(x, 0) || math.IsInf(y, 0) {
-		return 0 // no rounding that counts
+		return 0 // infinities do not change
 	}
 	if x > most || y > most {
 		return math.Inf(1)
@@ -213,7 +213,7 @@ func matVecShape(a *Attrs, in []Shape) ([]Shape, error) {
 		rows, cols = cols, rows
 	}
 	if cols != x[0] {
-		return nil, mismatch("%v times %v: %d columns", m, x, cols)
+		return nil, mismatch("%v times %v: the matrix has %d columns, and the vector %d elements", m, x, cols, x[0])
 	}
 	return []Shape{{rows}}, nil
 }

@@ -34,8 +34,7 @@ var defMatMulExperts = Operation{define: func() *definition {
 		}})
 }}
 
-// Experts is the sizes of [MatMulExperts]: the product of row i of the result is that of row
-// i / Each of a.
+// Experts holds the sizes of [MatMulExperts]: row i of the result is a product of row i / Each of a.
 type Experts struct {
 	Experts, N, K int
 	Rows          int // of the result
@@ -52,14 +51,14 @@ func ExpertsOf(in []Shape) (Experts, error) {
 	lead := a[:len(a)-1]
 	more := len(ids) - len(lead)
 	if more != 0 && more != 1 || !ids[:len(lead)].Equal(lead) {
-		return Experts{}, mismatch("ids %v for rows of %v: expected %v, or with one more extent", ids, a, lead)
+		return Experts{}, mismatch("ids %v for rows of %v: expected the shape %v, or this shape with one more extent", ids, a, lead)
 	}
 	x := Experts{Experts: w[0], N: w[1], K: w[2], Each: 1}
 	if a[len(lead)] != x.K {
-		return Experts{}, mismatch("rows of %v times the transposes of %v: rows of %d and %d", a, w, a[len(lead)], x.K)
+		return Experts{}, mismatch("rows of %v times the transposes of %v: the last extents %d and %d must be equal", a, w, a[len(lead)], x.K)
 	}
 	if int64(x.Experts) > math.MaxInt32 {
-		return Experts{}, mismatch("%d matrices: ids of type i32 reach 2^31-1", x.Experts)
+		return Experts{}, mismatch("%d matrices: ids of type i32 address at most 2^31-1 matrices", x.Experts)
 	}
 	if more == 1 {
 		x.Each = ids[len(lead)]
@@ -69,7 +68,7 @@ func ExpertsOf(in []Shape) (Experts, error) {
 	return x, err
 }
 
-// Expert returns which of the matrices an id names, or false if it is outside.
+// Expert returns the matrix that an id names, or false if the id is outside [-Experts, Experts).
 func (x Experts) Expert(id int32) (int, bool) { return Indexed{Extent: x.Experts}.Row(id) }
 
 // expertsTypes accepts the types of [MatMul] and those of [MatMulQ], with ids of i32.

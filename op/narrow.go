@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// narrow returns x as a storage type holds it, in the register type of that. Floats
-// saturate, as they do in conversions to 32 bits; of integers the low 8 bits stay.
+// narrow converts x to storage type d and returns the value in d's register type. Floats
+// saturate, as in conversions to 32 bits; integers keep their low 8 bits.
 func (x Expr) narrow(d DType) Expr {
 	r := register(d)
 	switch {

@@ -1,12 +1,11 @@
 package op
 
-// The option structs of the operations of neural networks that package batch composes of
-// others. Lists that say how windows move have one number for each spatial axis, or one
-// number for all of them.
+// This file has the option structs of the operations of neural networks that package batch
+// composes of other operations. Lists that describe windows have one number for each spatial
+// axis, or one number for all of them.
 
-// Same selects automatic padding: as much as makes the number of windows along an axis
-// equal to its extent divided by the stride, rounded up. The options then ignore their
-// pads.
+// Same selects automatic padding, which makes the number of windows along an axis equal to
+// its extent divided by the stride, rounded up. It replaces the pads in the options.
 type Same uint8
 
 // The values of [Same].
@@ -53,8 +52,8 @@ const (
 	Area                         // the mean of the elements that an element of the result covers
 )
 
-// Coordinates says which place of an axis of n elements the element i of a resized axis
-// of m elements is.
+// Coordinates says which place on an axis of n elements corresponds to element i of the
+// resized axis of m elements.
 type Coordinates uint8
 
 // The coordinates. scale is m/n, or the scale that is given.
@@ -123,14 +122,14 @@ type NormalizeOpts struct {
 	Along Along   // axes of the norm; the zero value means the last axis
 }
 
-// Reduce says what becomes of the losses of elements.
+// Reduce says how the losses of the elements are combined.
 type Reduce uint8
 
 // The values of [Reduce].
 const (
 	ReduceMean Reduce = iota // their mean, weighted where there are weights
 	ReduceSum                // their sum
-	ReduceNone               // nothing: the result has one for each element
+	ReduceNone               // not at all: the result has one loss for each element
 )
 
 // LossOpts are the parameters of losses.
@@ -150,6 +149,6 @@ type RecurrentOpts struct {
 // QuantizeOpts are the parameters of quantisation.
 type QuantizeOpts struct {
 	Signed bool // to [-128, 127], not to [0, 255]
-	Bits   int  // of a quantised number, at most 16; 0 means 8
-	Axis   int  // along which scale and zero have one number for each element; below 0 from the end
+	Bits   int  // bits of a quantised number, at most 16; 0 means 8
+	Axis   int  // the axis along which scale and zero have one number for each element; below 0 it counts from the end
 }

@@ -39,10 +39,10 @@ func (c Class) String() string {
 	return [...]string{"elementwise", "reduction", "row", "shaped"}[c&3]
 }
 
-// MaxInputs is the most operands that an operation takes.
+// MaxInputs is the largest number of operands of an operation.
 const MaxInputs = 8
 
-// MaxRank is the most extents that the shape of an operand or result has.
+// MaxRank is the largest number of extents of an operand or result.
 const MaxRank = 8
 
 // Operation is one entry of the catalogue, or a user's own elementwise
@@ -53,7 +53,7 @@ type Operation struct {
 	define func() *definition
 	once   sync.Once
 	made   atomic.Bool
-	d      definition // once made
+	d      definition // valid once made is true
 }
 
 // def returns the definition.
@@ -78,10 +78,10 @@ func (o *Operation) first() {
 	})
 }
 
-// MaxID is more than any [Operation.ID].
+// MaxID is greater than every [Operation.ID].
 const MaxID = 256
 
-// lastID counts the operations of the catalogue that were used.
+// lastID is the number of operations of the catalogue that have been used.
 var lastID atomic.Int32
 
 // operationOf returns the operation of a definition that is not in the catalogue.
@@ -91,7 +91,7 @@ func operationOf(d *definition) *Operation {
 	return o
 }
 
-// definition is what an [Operation] is.
+// definition holds the properties of an [Operation].
 type definition struct {
 	name    string
 	aliases []string
@@ -112,7 +112,7 @@ type definition struct {
 
 	parametric, fixed *Operation // see Parametric and Fixed
 
-	expr *ir.Node // elementwise: over Arg, typed F32 but for conditions
+	expr *ir.Node // elementwise: the expression of operands Arg, of type F32 except for conditions
 	// typed has expressions for operands of particular types, which replace expr for these types.
 	typed [ir.Bool + 1]*ir.Node
 	mag   *ir.Node    // elementwise: the magnitude that Tolerance.Mag refers to, or nil
@@ -128,8 +128,8 @@ type definition struct {
 	flops    func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
 }
 
-// Param is a scalar parameter of an operation. Float parameters are found in
-// Attrs.F at the place of their order.
+// Param is a scalar parameter of an operation. The value of parameter i of an
+// operation is Attrs.F[i].
 type Param struct {
 	Name     string  // as in the formula and in Go, lower case: alpha, slope
 	Doc      string  // its meaning
@@ -142,9 +142,9 @@ type (
 	shapeRule func(a *Attrs, in []Shape) ([]Shape, error)
 	// typeRule returns the element types of the results.
 	typeRule func(a *Attrs, in []DType) ([]DType, error)
-	// reference computes the results in float64, without the activation. There
-	// are MaxInputs operands, absent ones nil, whose shapes have been checked,
-	// and results of zeros of the right shapes.
+	// reference computes the results in float64, without the activation. in has
+	// MaxInputs operands of checked shapes, nil for absent ones. out has arrays of
+	// zeros of the results' shapes.
 	reference func(a *Attrs, in, out []*Array)
 )
 
@@ -157,10 +157,10 @@ type Array struct {
 	// terms, each multiplied by the number of roundings that may affect it. An infinite Mag means
 	// that the element is undefined.
 	Mag []float64
-	// typ is the type of an operand, where a reference is computed.
+	// typ is the element type of an operand while a reference is computed.
 	typ DType
-	// half is, for each element, the magnitudes of what an operation may round
-	// on the way to its operands' type where that has 16 bits, or nil.
+	// half, if not nil, is for each element the sum of the magnitudes of the intermediate
+	// results that a device may round to the operands' type, if that has 16 bits.
 	half []float64
 }
 
@@ -172,7 +172,7 @@ type Attrs struct {
 	Act  *Operation // activation applied to each element of the result, or nil
 	ActF [2]uint32  // its float parameters
 
-	given int // option structs, if there were too many: see AttrsOf
+	given int // the number of option structs of a call with more than one, else 0: see AttrsOf
 }
 
 // Float returns float parameter i.
@@ -190,7 +190,7 @@ func Floats(v ...float32) Attrs {
 // Name returns the name: lower case, words joined by underscores.
 func (o *Operation) Name() string { return o.def().name }
 
-// Aliases returns the other names under which the field knows the operation.
+// Aliases returns other names of the operation.
 func (o *Operation) Aliases() []string { return o.def().aliases }
 
 // String returns the name.
@@ -247,8 +247,8 @@ func (o *Operation) Options() string { return o.def().options }
 // -1 for a user's operation. Operations are numbered in the order of their first use.
 func (o *Operation) ID() int { return o.def().id }
 
-// Key returns a text that two operations share exactly if they compute the
-// same.
+// Key returns a text that identifies the computation: two operations have the same
+// key exactly if they compute the same.
 func (o *Operation) Key() string {
 	if o.def().key != "" {
 		return o.def().key
@@ -256,7 +256,7 @@ func (o *Operation) Key() string {
 	return o.def().name
 }
 
-// Err returns the mistake in a user's operation, or nil. The zero Operation is a mistake too.
+// Err returns the mistake in a user's operation, or nil. The zero Operation has an error too.
 func (o *Operation) Err() error {
 	return o.def().err
 }
@@ -276,7 +276,7 @@ func (o *definition) defaults() Attrs {
 }
 
 // CheckDefaults returns an error if a parameter has no default, so that the
-// operation cannot be used without its parameters: it names the method to use.
+// operation cannot be used without parameters. The error names the method to use.
 func (o *Operation) CheckDefaults() error {
 	var names []string
 	for _, p := range o.def().params {
@@ -358,8 +358,8 @@ func (o *Operation) count(n int) error {
 	return nil
 }
 
-// Flops returns the arithmetic operations that one use does, as the field
-// counts them: a multiply-add is two, an elementwise function is one.
+// Flops returns the number of arithmetic operations of one use, by the usual
+// count: a multiply-add is two, an elementwise function is one.
 func (o *Operation) Flops(a *Attrs, in, out []Shape) float64 {
 	if o.def().flops != nil {
 		return o.def().flops(a, in, out)
@@ -373,7 +373,7 @@ func (o *Operation) Flops(a *Attrs, in, out []Shape) float64 {
 	return n
 }
 
-// expression is [irhook.Expression] of an operation.
+// expression implements [irhook.Expression].
 func (o *Operation) expression(a *Attrs, in []DType) (*ir.Node, error) {
 	if o.def().class != Elementwise {
 		return nil, fmt.Errorf("%s has no expression: %w", o.def().name, ErrUnsupported)
@@ -391,15 +391,15 @@ func (o *Operation) expression(a *Attrs, in []DType) (*ir.Node, error) {
 			return nil, fmt.Errorf("%s of %v: %v: %w", o.def().name, in, err, ErrUnsupported)
 		}
 	}
-	// Only cast gives another type than its expression.
+	// Only cast has a result of another type than its expression.
 	if out[0].Storage() && out[0] != in[len(in)-1] {
 		return Expr{n}.narrow(out[0]).n, nil
 	}
 	return ir.NewConvert(n, register(out[0])), nil
 }
 
-// register returns the type in which elements of type d are computed, or, of a storage
-// type, in which they are held between memory and a conversion.
+// register returns the type in which elements of type d are computed. For a storage type
+// it is the type that holds an element between a load and a conversion.
 func register(d DType) ir.Type {
 	switch d {
 	case F32, F16, BF16:

@@ -1,6 +1,6 @@
 package op
 
-// The variables of this file are the operations, by subject; their definitions stand with their
+// The variables of this file are the operations, by subject. Other files have their definitions, with
 // references and rules. docs/OPS.md describes each operation in full.
 
 // Activations.

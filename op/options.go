@@ -2,8 +2,9 @@ package op
 
 import "math"
 
-// OptionOf returns the option struct of a call that takes at most one as its variadic argument.
-// Without one it returns the zero value, which means the defaults; several are an ErrShape.
+// OptionOf returns the option struct of a call that takes at most one, as a variadic argument. If
+// there is none, it returns the zero value, which means the defaults. If there are several, it returns
+// an ErrShape.
 func OptionOf[T any](opts []T) (o T, err error) {
 	switch len(opts) {
 	case 0:
@@ -63,7 +64,8 @@ func (a *Attrs) read(i int, otherwise float32) float32 {
 	}
 }
 
-// field returns the field of an option struct that float parameter i of Attrs is.
+// field decodes float parameter i of Attrs to the value of a field of an option struct, which
+// writes the number 0 as [Zero].
 func (a *Attrs) field(i int, otherwise float32) float32 {
 	v := a.read(i, otherwise)
 	if v == 0 && a.F[i] != 0 {

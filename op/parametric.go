@@ -15,7 +15,7 @@ func (o *Operation) Parametric() *Operation { return o.def().parametric }
 // Fixed returns the operation of which o is the Parametric form, or nil.
 func (o *Operation) Fixed() *Operation { return o.def().fixed }
 
-// parametricOf returns what Parametric returns; d is the definition of o.
+// parametricOf makes the result of Parametric; d is the definition of o.
 func (o *Operation) parametricOf(d *definition) *Operation {
 	n := d.arity[1]
 	if d.class != Elementwise || len(d.params) == 0 || n+len(d.params) > MaxInputs {

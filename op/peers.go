@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// A Peer lists the names that other libraries have for an operation of the catalogue, or
-// for a method of package batch that is composed of operations.
+// A Peer lists the names in other libraries of an operation of the catalogue, or of a
+// method of package batch that is composed of operations.
 type Peer struct {
-	Name               string   // of the operation; "" for a method
-	Method             string   // methods of package batch for entries that are not operations
-	NumPy, Torch, ONNX []string // without np., torch. and onnx.
+	Name               string   // the operation; "" for a method
+	Method             string   // the method of package batch; "" for an operation
+	NumPy, Torch, ONNX []string // names without the prefixes np., torch. and onnx.
 }
 
 // Names returns the names with their libraries: np.clip, torch.clamp, onnx.Clip.
@@ -62,8 +62,8 @@ func PeersNamed(name string) []Peer {
 	return found
 }
 
-// operation and method make the table of names in other libraries: spaces separate names, and a bar
-// separates libraries.
+// operation and method make entries of the table of names in other libraries. In names, spaces
+// separate names, and bars separate NumPy, Torch and ONNX.
 func operation(name, names string) Peer { return peer(Peer{Name: name}, names) }
 func method(name, names string) Peer    { return peer(Peer{Method: name}, names) }
 

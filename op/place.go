@@ -30,11 +30,11 @@ var (
 	}}
 )
 
-// placed is the type rule of operations that read a start index: all operands have one
-// type, except the second, which is the index and has type i32.
+// placed is the type rule of operations that read a start index. The index is the second operand,
+// of type i32; all other operands have one type.
 func placed(_ *Attrs, in []DType) ([]DType, error) {
 	if in[1] != I32 {
-		return nil, unsupported("place has type %v: expected i32", in[1])
+		return nil, unsupported("the index at has type %v: expected i32", in[1])
 	}
 	return anything(nil, slices.Delete(slices.Clone(in), 1, 2))
 }
@@ -47,7 +47,7 @@ func SliceAtOf(axis, n int) Attrs { return Attrs{I: [8]int{axis, n}} }
 // below 0.
 func UpdateOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
 
-// Placed is the sizes of [SliceAt] and [Update]. The array is [Outer Extent Inner], and the
+// Placed holds the sizes of [SliceAt] and [Update]. The array is [Outer Extent Inner], and the
 // slice or the update is [Outer Part Inner].
 type Placed struct{ Outer, Extent, Inner, Part int }
 
@@ -60,22 +60,22 @@ func PlacedOf(a *Attrs, in []Shape) (Placed, error) {
 		return Placed{}, err
 	}
 	if n, err := in[1].Size(); err != nil || n != 1 {
-		return Placed{}, mismatch("place has shape %v: expected one element", in[1])
+		return Placed{}, mismatch("the index at has shape %v: expected one element", in[1])
 	}
 	p := Placed{Outer: int(elements(x[:axis])), Extent: x[axis], Inner: int(elements(x[axis+1:])), Part: a.I[1]}
 	if len(in) < 3 || in[2] == nil {
 		if p.Part < 0 || p.Part > p.Extent {
-			return p, mismatch("%d elements of axis %d of %v", p.Part, axis, x)
+			return p, mismatch("a slice of %d elements of axis %d of %v: expected 0 to %d elements", p.Part, axis, x, p.Extent)
 		}
 		return p, nil
 	}
 	v := in[2]
 	if len(v) != len(x) {
-		return p, mismatch("%v put into %v: %d axes and %d", v, x, len(v), len(x))
+		return p, mismatch("update of %v with %v: both must have the same number of axes", x, v)
 	}
 	for i := range x {
 		if i != axis && v[i] != x[i] {
-			return p, mismatch("%v put into %v along axis %d", v, x, axis)
+			return p, mismatch("update of %v with %v along axis %d: all other extents must be equal", x, v, axis)
 		}
 	}
 	p.Part = v[axis]

@@ -4,7 +4,7 @@ package op
 // gives a float32 result.
 func (o *Operation) Plain() bool { return o.def().plain }
 
-// setPlain finds out what Plain reports, once.
+// setPlain sets the field plain, which Plain reports.
 func (o *definition) setPlain() {
 	if o.class != Elementwise || o.err != nil {
 		return

@@ -2,11 +2,11 @@ package op
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// wholePower is x to the power y, of integers, by squaring: bit i of y multiplies
-// the result by x to the power 2^i.
+// wholePower returns x to the power y for integers, by repeated squaring: if bit i of y is
+// set, the result is multiplied by x to the power 2^i.
 func wholePower(x, y Expr) Expr {
 	if x.n.Type == ir.Bool {
-		return Expr{new(ir.Node)} // which is invalid
+		return Expr{new(ir.Node)} // an invalid expression
 	}
 	result, square := x.like(1), x
 	for i := range 32 {
@@ -17,7 +17,7 @@ func wholePower(x, y Expr) Expr {
 	if x.n.Type == ir.U32 {
 		return result
 	}
-	// A negative power of 1 and -1 is the positive one.
+	// For 1 and -1 a negative power equals the positive power; it is 0 for all other x.
 	odd := y.binary(ir.And, y.like(1)).Ne(y.like(0))
 	inverse := Select(x.Eq(x.like(1)), x.like(1), Select(x.Eq(x.like(-1)), Select(odd, x.like(-1), x.like(1)), x.like(0)))
 	return Select(y.Lt(y.like(0)), inverse, result)

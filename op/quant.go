@@ -58,7 +58,7 @@ func (d DType) Bytes(s Shape) (int, error) {
 	return bytes, nil
 }
 
-// rows returns an ErrShape unless rows of an array of quantised type d are
+// rows returns an ErrShape if the rows of an array of quantised type d are not
 // whole blocks.
 func (d DType) rows(s Shape) error {
 	if _, cols := s.Rows(); cols%d.Block().Elements() != 0 {
@@ -72,16 +72,17 @@ func (d DType) element(memory []byte, i int) float64 {
 	f := d.Block()
 	var v [maxBlock]float32
 	k := f.Elements()
-	_ = f.Dequantize(v[:k], memory[i/k*f.Bytes():][:f.Bytes()]) // a whole block
+	_ = f.Dequantize(v[:k], memory[i/k*f.Bytes():][:f.Bytes()]) // cannot fail for a whole block
 	return float64(v[i%k])
 }
 
-// maxBlock is the most elements of a block.
+// maxBlock is the largest number of elements of a block.
 const maxBlock = 256
 
 // Array returns the array of shape s and type d at the start of memory, in float64, or an ErrShape.
-// For a quantised type Mag has the magnitudes of the terms whose sum an element is; errors of
-// results computed from the elements are relative to them.
+// For a quantised type, Mag is the sum of the magnitudes of the terms that an element consists of:
+// |q·s| + |m| for a scale s and a minimum m. Errors of results computed from the elements are
+// relative to Mag.
 func (d DType) Array(s Shape, memory []byte) (*Array, error) {
 	bytes, err := d.Bytes(s)
 	if err != nil {

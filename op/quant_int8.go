@@ -2,7 +2,7 @@ package op
 
 import "math"
 
-// Int8Group is the number of neighbours of a row that [RoundInt8] gives one scale.
+// Int8Group is the number of neighbouring elements of a row that share one scale in [RoundInt8].
 const Int8Group = 32
 
 // leastInt8 is the magnitude below which [RoundInt8] rounds numbers to 0. It is far below any
@@ -10,15 +10,15 @@ const Int8Group = 32
 // the product of its scale and a block's scale does not underflow.
 const leastInt8 = 0x1p-100
 
-// RoundInt8 rounds numbers to integers from -127 to 127 times a scale for each [Int8Group] of
-// them: x is q·d, where d is the greatest magnitude divided by 127. That is what [MatMulQ] does to
-// its first operand with option Int8. The results are the same bits on every machine: d and
-// the factor 127/max|x| are quotients in float32, and q is the product with that, in float32, to the
-// nearest integer, the even one of two.
+// RoundInt8 rounds each number x to q·d, where q is an integer from -127 to 127 and d is the scale of
+// its group of [Int8Group] numbers: the greatest magnitude of the group divided by 127. [MatMulQ]
+// rounds its first operand in this way with option Int8. The bits of the results are the same on every
+// machine: d and the factor 127/max|x| are float32 quotients, and q is the float32 product of x and
+// the factor, rounded to the nearest integer with ties to even.
 //
-// If one number of a group is not finite, the group's scale is NaN and its integers are 0. If all
-// numbers of a group are below 2^-100 in magnitude, its scale and integers are 0. The last group may be short: q and scales have room for len(x)
-// integers and a scale for each begun group.
+// If a number of a group is not finite, the group's scale is NaN and its integers are 0. If all numbers
+// of a group are below 2^-100 in magnitude, its scale and integers are 0. The last group may be short.
+// q must have room for len(x) integers, and scales for one scale for each group.
 func RoundInt8(q []int8, scales, x []float32) {
 	for i := range (len(x) + Int8Group - 1) / Int8Group {
 		end := min((i+1)*Int8Group, len(x))
@@ -30,7 +30,7 @@ func RoundInt8(q []int8, scales, x []float32) {
 func roundGroup(q []int8, x []float32) (scale float32) {
 	most, finite := float32(0), float32(0)
 	for _, v := range x {
-		finite += v * 0 // NaN of an infinity too
+		finite += v * 0 // NaN if v is NaN or infinite
 		most = max(most, v, -v)
 	}
 	if finite != 0 || most < leastInt8 {
@@ -69,8 +69,8 @@ func roundedInt8(x []float64, k int) (rounded, scales []float64) {
 
 // lostInt8 returns, in units of ε, a bound of the error of x·w in addition to the roundings of a
 // sum, if x was rounded to v with a scale. It includes the whole difference between x and v, because
-// a device may not round, and the rounding of the product of the two scales as a subnormal number,
-// times at most 127·127.
+// a device need not round x. It also includes the rounding of the product of the two scales if that
+// is subnormal, times at most 127·127.
 func lostInt8(x, v, scale, w float64) float64 {
 	lost := math.Abs(x-v) * math.Abs(w) / epsilon
 	if p := math.Abs(scale * w); p > 0 && p < 128*minNormal {

@@ -46,12 +46,12 @@ var defMatMulQ = Operation{define: func() *definition {
 func MatMulQOf(in []Shape) (Product, error) {
 	a, w := in[0], in[1]
 	if len(a) < 2 || len(w) != 2 {
-		return Product{}, mismatch("%v times the transpose of %v: expected two axes or more, and two", a, w)
+		return Product{}, mismatch("%v times the transpose of %v: expected two axes or more for the first, and two for the second", a, w)
 	}
 	m, k := a.Rows()
 	p := Product{Batch: 1, M: m, K: k, N: w[0], SharedB: true}
 	if w[1] != k {
-		return Product{}, mismatch("%v times the transpose of %v: rows of %d and %d elements: expected the same", a, w, k, w[1])
+		return Product{}, mismatch("%v times the transpose of %v: the last extents %d and %d must be equal", a, w, k, w[1])
 	}
 	if len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{p.N}) {
 		return Product{}, mismatch("bias %v for %d columns: expected %v", in[2], p.N, Shape{p.N})
@@ -89,12 +89,12 @@ func matMulQReference(attrs *Attrs, in, out []*Array) {
 	}
 }
 
-// multipliedRows are rows of k numbers that are multiplied by rows of weights, rounded to 8 bits
-// or as they are.
+// multipliedRows are rows of k numbers that are multiplied by rows of weights. They may be rounded to
+// 8 bits before.
 type multipliedRows struct {
 	k       int
-	x       []float64 // as given
-	rounded []float64
+	x       []float64 // the numbers before rounding
+	rounded []float64 // the factors: x itself if nothing is rounded
 	scales  []float64 // of the groups of rounded; nil if nothing is rounded
 }
 
@@ -106,8 +106,8 @@ func rowsOf(x []float64, k int, int8 bool) multipliedRows {
 	return r
 }
 
-// dot returns the product of row i and row j of w, with element j of bias unless that is nil, and
-// its magnitude.
+// dot returns the product of row i with row j of weights, plus element j of bias unless bias is nil,
+// and the magnitude of the result.
 func (m multipliedRows) dot(i int, weights *Array, j int, bias *Array) (s, mag float64) {
 	a, w := m.rounded[i*m.k:][:m.k], weights.Data[j*m.k:][:m.k]
 	terms := w

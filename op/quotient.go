@@ -25,13 +25,15 @@ var (
 	}}
 )
 
-// quotientTooLarge is infinite where a quotient is not known to its last place.
+// quotientTooLarge returns the magnitude of a remainder's error: infinity if |x / y| is 2^23 or more,
+// where float32 does not hold the quotient to its last place, else 0.
 func quotientTooLarge() Expr {
 	a, b := x.Abs(), y.Abs()
 	return Select(b.Gt(zero).And(a.Div(b).Ge(Const(0x1p23))), infinity, zero)
 }
 
-// fmod: the quotient may be off by one after its rounding; its remainder is exact.
+// fmod computes the exact remainder of a rounded quotient. The quotient may be off by one, so it then
+// adds or subtracts b once.
 func fmod() Expr {
 	a, b := x.Abs(), y.Abs()
 	r := a.Div(b).Trunc().Neg().Fma(b, a)
@@ -40,7 +42,7 @@ func fmod() Expr {
 	return Select(b.Eq(infinity).And(a.Lt(infinity)), x, r.CopySign(x))
 }
 
-// opposite reports whether x is less than 0 and y is not, or y and not x.
+// opposite reports whether exactly one of x and y is less than 0.
 func opposite(x, y Expr) Cond { return x.Lt(x.like(0)).logic(ir.Xor, y.Lt(y.like(0)).n) }
 
 func remainder() Expr {
@@ -48,8 +50,8 @@ func remainder() Expr {
 	return Select(r.Eq(zero), zero.CopySign(y), Select(opposite(r, y), r.Add(y), r))
 }
 
-// floorDivide: rounding, or an inexact division, may move the quotient to the wrong side of a whole
-// number; the sign of the remainder shows this.
+// floorDivide corrects the rounded quotient by one if rounding, or an inexact division of a device, has
+// moved it to the wrong side of an integer. The sign of the remainder shows this.
 func floorDivide() Expr {
 	q := x.Div(y).Floor()
 	r := q.Neg().Fma(y, x)
@@ -62,7 +64,7 @@ func floorDivide() Expr {
 	return Select(x.Abs().Eq(infinity).And(y.Ne(zero)), Const(math.NaN()), q)
 }
 
-// divided is a whole quotient and its remainder.
+// divided is an integer quotient q and its remainder r, for a divisor y.
 type divided struct {
 	q, r, y Expr
 	invalid bool
@@ -94,11 +96,11 @@ func wholeDivide(x, y Expr) divided {
 	return d
 }
 
-// signedDivide divides in float32, whose quotient is off by at most a few hundred. It divides the
-// remainder again, which leaves a quotient that is off by at most one.
+// signedDivide divides in float32, which gives a quotient that is off by at most a few hundred. It
+// then divides the remainder in the same way, which leaves a quotient that is off by at most one.
 func signedDivide(x, y Expr) (q, r Expr) {
 	least := x.like(math.MinInt32)
-	by := Select(y.Eq(least), y.like(1), y) // its magnitude is not an i32
+	by := Select(y.Eq(least), y.like(1), y) // the magnitude of least is not an i32
 	q, r = x.like(0), x
 	for range 2 {
 		part := Expr{ir.NewConvert(Expr{ir.NewConvert(r.n, ir.F32)}.Div(Expr{ir.NewConvert(by.n, ir.F32)}).n, ir.I32)}
@@ -118,7 +120,7 @@ func signedDivide(x, y Expr) (q, r Expr) {
 // unsignedDivide divides half of x, which is an i32, and doubles the quotient.
 func unsignedDivide(x, y Expr) (q, r Expr) {
 	signed := func(x Expr) Expr { return Expr{ir.NewBitcast(x.n, ir.I32)} }
-	large := y.Ge(y.like(1 << 31)) // no i32: the quotient is 0 or 1
+	large := y.Ge(y.like(1 << 31)) // not an i32: the quotient is 0 or 1
 	half, _ := signedDivide(signed(x.binary(ir.Shr, x.like(1))), signed(Select(large, y.like(1), y)))
 	q = Expr{ir.NewBitcast(half.n, ir.U32)}.binary(ir.Shl, x.like(1))
 	q = Select(large, x.like(0), q)

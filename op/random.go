@@ -23,7 +23,8 @@ const (
 
 var threefryTurns = [8]int{13, 15, 26, 6, 17, 29, 16, 24}
 
-// cipher is the arithmetic of 32-bit words by which Threefry is written.
+// cipher holds the arithmetic on 32-bit words that Threefry uses. With it one function computes
+// Threefry on numbers and on expressions.
 type cipher[W any] struct {
 	add, xor func(a, b W) W
 	rotate   func(a W, n int) W // to the left
@@ -46,7 +47,7 @@ func (c *cipher[W]) threefry(k0, k1, x, y W) (W, W) {
 	return x, y
 }
 
-// ofWords does arithmetic on numbers, ofExprs on expressions.
+// ofWords computes with numbers, ofExprs with expressions.
 var (
 	ofWords = cipher[uint32]{
 		add:    func(a, b uint32) uint32 { return a + b },
@@ -72,12 +73,12 @@ func threefry() Expr {
 }
 
 // RandomKey is the key of a stream of random numbers: two words, which a batch takes
-// as an array of u32 of shape [2]. One key gives one stream: for further numbers take
-// keys from [RandomKey.Split] or [RandomKey.FoldIn].
+// as an array of u32 of shape [2]. One key gives one stream. For other numbers, derive
+// new keys with [RandomKey.Split] or [RandomKey.FoldIn].
 type RandomKey [2]uint32
 
-// Key returns the key of a seed: its upper and its lower word, as JAX's random.key
-// has them where 64-bit integers are on.
+// Key returns the key of a seed: the upper and the lower word of the seed, as in JAX's
+// random.key with 64-bit integers enabled.
 func Key(seed uint64) RandomKey { return RandomKey{uint32(seed >> 32), uint32(seed)} }
 
 // Split derives n keys from k, as JAX's random.split does. Do not use k itself after that.
@@ -94,7 +95,7 @@ func (k RandomKey) Split(n int) []RandomKey {
 // random.fold_in does.
 func (k RandomKey) FoldIn(n uint32) RandomKey { return k.at(uint64(n)) }
 
-// at returns the block of a counter.
+// at enciphers counter i by k.
 func (k RandomKey) at(i uint64) RandomKey {
 	a, b := ofWords.threefry(k[0], k[1], uint32(i>>32), uint32(i))
 	return RandomKey{a, b}

@@ -6,13 +6,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// The two ways to reduce: the value of Attrs.I[0] of a reduction.
+// The values of Attrs.I[0] of a reduction.
 const (
-	AllElements = 0 // everything becomes one element of shape []
+	AllElements = 0 // all elements become one element of shape []
 	AlongRows   = 1 // each row, along the last axis, becomes one element
 )
 
-// Rows returns the parameters of a reduction made to reduce along rows.
+// Rows returns a with the reduction set to [AlongRows].
 func (a Attrs) Rows() Attrs {
 	a.I[0] = AlongRows
 	return a
@@ -24,7 +24,7 @@ type VarOpts struct {
 	// the variance of the elements, 1 the estimate for the population.
 	DDOF int
 	// Along are the axes along which batches reduce: see [Axes]. The zero value
-	// stands for all, without KeepDims.
+	// means all axes, without KeepDims.
 	Along Along
 }
 
@@ -43,21 +43,21 @@ func AlongOf(opts []VarOpts) []Along {
 	return along
 }
 
-// VarOptsOf reads what [VarOpts.Attrs] wrote, which has no axes.
+// VarOptsOf reads what [VarOpts.Attrs] wrote. Along is not part of it.
 func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDOF: a.I[1]} }
 
-// rowReducer reduces one row in float64 and returns the value and what
+// rowReducer reduces one row in float64 and returns the value and the magnitude that
 // Tolerance.Mag refers to. y is the row of the second operand of dot, else nil.
 type rowReducer func(a *Attrs, x, y []float64) (v, mag float64)
 
-// reduces is the part of a reduction's entry that differs.
+// reduces holds the properties that differ between reductions.
 type reduces struct {
 	formula, special string
 	inputs           []string
 	options          string
 	types            typeRule
 	tol              Tolerance
-	nonempty         bool    // an empty slice has no result
+	nonempty         bool    // there is no result for 0 elements
 	fold             foldOf  // or nil
 	flops            float64 // for each element
 }
@@ -192,7 +192,7 @@ func indexes(a *Attrs, in []DType) ([]DType, error) {
 func reducedShape(a *Attrs, in []Shape, nonempty bool) ([]Shape, error) {
 	for _, s := range in[1:] {
 		if !s.Equal(in[0]) {
-			return nil, mismatch("%v and %v differ", in[0], s)
+			return nil, mismatch("operands have shapes %v and %v: they must be equal", in[0], s)
 		}
 	}
 	n, err := in[0].Size()
@@ -209,22 +209,22 @@ func reducedShape(a *Attrs, in []Shape, nonempty bool) ([]Shape, error) {
 			out = append(out, in[0][:len(in[0])-1]...)
 		}
 	default:
-		return nil, mismatch("axis mode %d, not %d or %d", a.I[0], AllElements, AlongRows)
+		return nil, mismatch("axis mode %d: expected %d or %d", a.I[0], AllElements, AlongRows)
 	}
 	if nonempty && cols == 0 && rows > 0 {
-		return nil, mismatch("the rows of %v have no elements", in[0])
+		return nil, mismatch("the rows of %v have no elements: this reduction needs at least one", in[0])
 	}
 	if cols > math.MaxInt32 {
 		// Indices and counts are 32-bit integers on every device.
 		return nil, mismatch("reduction of %d elements: at most 2^31-1 are supported", cols)
 	}
 	if a.I[1] < 0 || a.I[1] > math.MaxInt32 {
-		return nil, mismatch("ddof %d is out of range", a.I[1])
+		return nil, mismatch("DDOF is %d: expected 0 to 2^31-1", a.I[1])
 	}
 	return []Shape{out}, nil
 }
 
-// reduceRows applies f to each row, or to everything as one.
+// reduceRows applies f to each row, or to all elements as one row.
 func reduceRows(a *Attrs, in []*Array, out *Array, f rowReducer) {
 	x := in[0]
 	if len(out.Data) == 0 {
@@ -241,7 +241,7 @@ func reduceRows(a *Attrs, in []*Array, out *Array, f rowReducer) {
 	}
 }
 
-// sumOf returns the sum of f over the elements and of the magnitudes.
+// sumOf returns the sum of f over the elements, and the sum of the magnitudes of these terms.
 func sumOf(x []float64, f func(i int, v float64) float64) (s, mag float64) {
 	for i, v := range x {
 		t := f(i, v)
@@ -270,8 +270,8 @@ func reduceDot(_ *Attrs, x, y []float64) (v, mag float64) {
 // product is a product whose factors devices may multiply in any order.
 type product struct {
 	v            float64
-	above, below float64 // logarithms of the products of the factors beyond 1, and of those within
-	special      bool    // some are 0 or not finite
+	above, below float64 // base-2 logarithms of the product of the factors with magnitudes above 1, and of the others
+	special      bool    // some factors are 0 or not finite
 }
 
 func newProduct() product { return product{v: 1} }
@@ -288,7 +288,8 @@ func (p *product) take(x float64) {
 	}
 }
 
-// mag returns what Tolerance.Mag refers to: each of n factors is rounded once.
+// mag returns the magnitude that Tolerance.Mag refers to: the product is rounded once for each of n
+// factors.
 func (p *product) mag(n int) float64 {
 	switch {
 	case p.above >= 127 || p.below <= -125:
@@ -307,7 +308,8 @@ func reduceProd(_ *Attrs, x, _ []float64) (v, mag float64) {
 	return p.v, p.mag(len(x))
 }
 
-// reduceLogSumExp: the errors of the sum are absolute ones of its logarithm.
+// reduceLogSumExp adds the relative error of the sum to the magnitude, because it is an absolute
+// error of the logarithm.
 func reduceLogSumExp(_ *Attrs, x, _ []float64) (v, mag float64) {
 	m := math.Inf(-1)
 	for _, e := range x {
@@ -326,9 +328,9 @@ func reduceMean(_ *Attrs, x, _ []float64) (v, mag float64) {
 	return v / n, mag * Depth(len(x)) / n
 }
 
-// reduceVar: a device subtracts a mean that has a sum's error, and the square of this error is part
-// of the bound. The bound allows the two-pass formula, but not the difference of the mean square
-// and the squared mean, which cancels.
+// reduceVar includes in the bound the square of the error of the mean that a device subtracts. The
+// bound allows the two-pass formula, but not the difference of the mean square and the squared mean,
+// which cancels.
 func reduceVar(a *Attrs, x, _ []float64) (v, mag float64) {
 	n := float64(len(x))
 	mean, abs := sumOf(x, itself)
@@ -365,8 +367,8 @@ func reduceArgMax(_ *Attrs, x, _ []float64) (v, mag float64) {
 	return first(x, func(a, b float64) bool { return a > b }), 0
 }
 
-// first returns the index of the first element that no other is better than; NaN is better than any
-// number.
+// first returns the index of the best element, and the first of them if several are equally good.
+// NaN is better than any number.
 func first(x []float64, better func(a, b float64) bool) float64 {
 	at := 0
 	for i, v := range x {

@@ -15,13 +15,12 @@ func NewArray(s Shape) *Array {
 	return &Array{Shape: s, Data: make([]float64, n)}
 }
 
-// Reference computes the results in float64 over operands of the given
-// element types; absent operands are nil and InvalidType. It is what every
-// device is compared with, by [Operation.Check]. Results are not rounded to
-// their type.
+// Reference computes the results in float64 for operands of the given element
+// types. Absent operands are nil, with type InvalidType. Results are not rounded
+// to their type. [Operation.Check] compares the results of devices with them.
 func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, error) {
 	if len(in) != len(types) {
-		return nil, mismatch("%d operands of %d types", len(in), len(types))
+		return nil, mismatch("%d operands and %d types: expected one type for each operand", len(in), len(types))
 	}
 	if _, err := o.Types(a, types); err != nil {
 		return nil, err
@@ -141,9 +140,8 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 	return y, nil
 }
 
-// Index returns the function from the place of an element of an elementwise
-// result of shape out to the place of the operand's element, for an operand
-// of shape s.
+// Index returns a function that maps the index of an element of an elementwise
+// result of shape out to the index of the element of an operand of shape s.
 func Index(s, out Shape) (func(int) int, error) {
 	l, err := Over(s, out)
 	if err != nil {
@@ -175,7 +173,7 @@ func withAct(a Attrs, act *Operation, params Attrs) Attrs {
 	return a
 }
 
-// checkAct returns an ErrUnsupported if the activation cannot be one.
+// checkAct returns an ErrUnsupported if a.Act cannot be the activation of results of type d.
 func (a *Attrs) checkAct(d DType) error {
 	o := a.Act
 	switch {
@@ -192,7 +190,7 @@ func (a *Attrs) checkAct(d DType) error {
 		return err
 	}
 	if got[0] != d {
-		return unsupported("activation %s gives %v for %v", o.def().name, got[0], d)
+		return unsupported("activation %s gives %v for an operand of %v: its result must have the type of its operand", o.def().name, got[0], d)
 	}
 	return nil
 }
@@ -221,7 +219,7 @@ func activate(a *Attrs, t Tolerance, r *Array) {
 			}
 		}
 		if math.IsInf(r.Mag[i], 1) {
-			spread = r.Mag[i] // an operand that is not defined, infinite though it may be
+			spread = r.Mag[i] // the element is undefined, even if the distances are finite
 		}
 		spread += o.def().tol.Bound(y, 0, F32)
 		r.Data[i], r.Mag[i] = y, spread/(t.Mag*epsilon)

@@ -9,7 +9,7 @@ import (
 // RopeOpts are the parameters of [Rope].
 type RopeOpts struct {
 	Start       int     // position of the first row if there is no operand of positions
-	Theta       float32 // base of the wavelengths; 10000 where it is 0
+	Theta       float32 // base of the wavelengths; 0 means 10000
 	Interleaved bool    // pairs are adjacent elements; otherwise they are d/2 apart
 }
 
@@ -20,14 +20,13 @@ func (o RopeOpts) Attrs() Attrs {
 	return a
 }
 
-// RopeOptsOf reads what [RopeOpts.Attrs] wrote; Theta is the number itself, also if it
-// is 0.
+// RopeOptsOf reads what [RopeOpts.Attrs] wrote. A Theta of 0 in the result is the number 0, not the
+// default.
 func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], a.read(0, ropeTheta), a.I[1] != 0} }
 
 const ropeTheta = 10000
 
-// maxPosition is the greatest position that a float32 tells from its
-// neighbours.
+// maxPosition is the greatest position up to which float32 holds all integers.
 const maxPosition = 1 << 24
 
 // The operands of a [Rope].
@@ -73,15 +72,15 @@ func ropeShape(a *Attrs, in []Shape) ([]Shape, error) {
 	x, o := in[0], RopeOptsOf(a)
 	switch {
 	case len(x) != 3 || x[2]%2 != 0:
-		return nil, mismatch("%v is not [t h d] with d even", x)
+		return nil, mismatch("the operand has shape %v: expected [t h d] with an even d", x)
 	case len(in) > 1 && in[1] != nil && !in[1].Equal(x[:1]):
-		return nil, mismatch("positions %v for %d rows", in[1], x[0])
+		return nil, mismatch("positions have shape %v: expected [%d], one for each row", in[1], x[0])
 	case len(in) > RopeByFrequencies && in[RopeByFrequencies] != nil && !in[RopeByFrequencies].Equal(Shape{x[2] / 2}):
-		return nil, mismatch("frequencies %v for %d pairs", in[RopeByFrequencies], x[2]/2)
+		return nil, mismatch("frequencies have shape %v: expected [%d], one for each pair", in[RopeByFrequencies], x[2]/2)
 	case o.Theta == 0:
-		return nil, mismatch("theta is 0, which has no negative powers")
+		return nil, mismatch("theta is 0: it must not be 0, because its powers have negative exponents")
 	case o.Start < -maxPosition || o.Start > maxPosition || x[0] > maxPosition:
-		return nil, mismatch("%d positions from %d on: beyond 2^24", x[0], o.Start)
+		return nil, mismatch("%d positions from %d on: positions must be within ±2^24", x[0], o.Start)
 	}
 	return []Shape{x}, nil
 }
@@ -91,7 +90,7 @@ func ropeReference(a *Attrs, in, out []*Array) {
 	y.Mag = make([]float64, len(y.Data))
 	heads, d := x.Shape[1], x.Shape[2]
 	for p := range len(x.Data) / 2 {
-		// Pair p of all pairs in memory order of their first elements.
+		// p counts the pairs of all heads, in the order of their first elements in memory.
 		row, j := p/(d/2), p%(d/2)
 		u, v := row*d+j, row*d+j+d/2
 		if o.Interleaved {
@@ -110,7 +109,7 @@ func ropeReference(a *Attrs, in, out []*Array) {
 		sin, cos := math.Sincos(angle)
 		y.Data[u] = x.Data[u]*cos - x.Data[v]*sin
 		y.Data[v] = x.Data[u]*sin + x.Data[v]*cos
-		// The angle is off by two roundings, the functions by two units each.
+		// The angle has two roundings, and each function is off by at most two units.
 		mag := (math.Abs(x.Data[u]) + math.Abs(x.Data[v])) * (math.Abs(angle) + 4)
 		if math.Abs(position) > maxPosition || math.IsInf(frequency, 0) || frequency != frequency {
 			mag = math.Inf(1)

@@ -10,16 +10,16 @@ type NormOpts struct {
 // Attrs returns the parameters in the form that graphs carry.
 func (o NormOpts) Attrs() Attrs { return Floats(written(o.Eps, normEps)) }
 
-// NormOptsOf reads what [NormOpts.Attrs] wrote; Eps is the number itself, also if it
-// is 0.
+// NormOptsOf reads what [NormOpts.Attrs] wrote. An Eps of 0 in the result is the number 0, not the
+// default.
 func NormOptsOf(a *Attrs) NormOpts { return NormOpts{Eps: a.read(0, normEps)} }
 
 const normEps = 1e-5
 
 var normParams = []Param{{Name: "eps", Doc: "added to the variance or mean square", Default: normEps}}
 
-// rowFunction computes one row in float64: y and mag, what Tolerance.Mag
-// refers to. gamma and beta are nil if absent.
+// rowFunction computes one row in float64: the results y, and mag, the magnitudes that
+// Tolerance.Mag refers to. gamma and beta are nil if absent.
 type rowFunction func(a *Attrs, x, gamma, beta, y, mag []float64)
 
 func row(o *definition, f rowFunction, flops float64) *definition {
@@ -90,8 +90,8 @@ func rowShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{x}, nil
 }
 
-// shifted returns the elements minus their greatest, and the sum of their
-// exponentials, with the share that the errors of the arguments have in it.
+// shifted returns d, the elements minus the greatest element, and the sum of e**d. share bounds
+// the relative error of the sum that the errors of d and of the exponentials cause, in units of ε.
 func shifted(x []float64) (d []float64, sum, share float64) {
 	m := math.Inf(-1)
 	for _, v := range x {
@@ -133,8 +133,8 @@ func logSoftmaxRow(_ *Attrs, x, _, _, y, mag []float64) {
 	}
 }
 
-// beyondSquares reports whether the sum of squares s of finite numbers is
-// where float32 may not be able to form it.
+// beyondSquares reports whether all numbers are finite and their sum of squares s may overflow
+// float32.
 func beyondSquares(x []float64, s float64) bool {
 	for _, v := range x {
 		if v-v != 0 {
@@ -165,8 +165,8 @@ func layerNormRow(a *Attrs, x, gamma, beta, y, mag []float64) {
 			b = beta[i]
 		}
 		y[i] = u*g + b
-		// The variance is off by a sum's share of itself and by the square of
-		// the mean's error; the root halves both.
+		// The variance has the relative error of a sum, and the square of the mean's error. The
+		// square root halves both.
 		mag[i] = math.Abs(g)*(off+math.Abs(u)*(d/2+4+epsilon*off*off/2)) + math.Abs(b)
 		if beyond {
 			mag[i] = math.Inf(1)

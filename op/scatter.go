@@ -18,7 +18,7 @@ var defScatter = Operation{define: func() *definition {
 }}
 
 // ScatterReduce says how [Scatter] combines an element of v with the element of x at its
-// place.
+// index.
 type ScatterReduce uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	ScatterMax                      // the greater
 )
 
-// String names the way.
+// String returns set, add, mul, min or max.
 func (r ScatterReduce) String() string {
 	names := [...]string{"set", "add", "mul", "min", "max"}
 	if int(r) < len(names) {
@@ -61,7 +61,7 @@ func scatterTypes(a *Attrs, in []DType) ([]DType, error) {
 	pair := []DType{in[0], in[2]}
 	switch r := a.I[1]; {
 	case r < 0 || r > int(ScatterMax):
-		return nil, unsupported("a scatter that is number %d, of %d", r, ScatterMax)
+		return nil, unsupported("the ScatterReduce is %d: expected 0 to %d", r, uint8(ScatterMax))
 	case ScatterReduceOf(a) == ScatterSet:
 		return anything(nil, pair)
 	}
@@ -75,7 +75,7 @@ func scatterShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	axis, _ := axisOf(a.I[0], len(x))
 	if want := replaced(x, axis, ids); !v.Equal(want) {
-		return nil, mismatch("elements of shape %v for ids of shape %v along axis %d of %v, not %v", v, ids, axis, x, want)
+		return nil, mismatch("v has shape %v for ids of shape %v along axis %d of %v: expected %v", v, ids, axis, x, want)
 	}
 	return []Shape{slices.Clone(x)}, nil
 }
@@ -115,8 +115,8 @@ func scatterReference(a *Attrs, in, out []*Array) {
 	}
 }
 
-// folder combines elements one after the other with the old element, and adds up the magnitudes
-// that are rounded.
+// folder combines elements, one after the other, with the old element, and records the magnitudes and
+// the number of the roundings.
 type folder struct {
 	reduce     ScatterReduce
 	typ        DType
@@ -127,14 +127,14 @@ func (f *folder) rounds() bool {
 	return f.typ.Float() && (f.reduce == ScatterAdd || f.reduce == ScatterMul)
 }
 
-// fold returns what becomes of x, which is at a place, and v.
+// fold combines x, the element at index at, with v.
 func (f *folder) fold(at int, x, v float64) float64 {
 	switch f.reduce {
 	case ScatterAdd:
 		if f.typ.Float() {
 			f.count[at]++
 			if f.mag[at] += finite(v); f.mag[at] >= overflow {
-				f.mag[at] = math.Inf(1) // a sum on the way may be beyond the range
+				f.mag[at] = math.Inf(1) // an intermediate sum may overflow
 			}
 			return x + v
 		}
@@ -160,16 +160,17 @@ func (f *folder) fold(at int, x, v float64) float64 {
 	return v
 }
 
-// finite returns the magnitude of v, or 0 if that is no number or infinite.
+// finite returns the magnitude of v, or 0 if v is NaN or infinite.
 func finite(v float64) float64 {
-	// Not v-v: where v is a product that is inlined, arm64 fuses the two.
+	// Not v-v != 0: if v is a product and finite is inlined, a compiler for arm64 fuses the
+	// product with the subtraction.
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
 	return math.Abs(v)
 }
 
-// wrap returns an integer as one of 32 bits.
+// wrap reduces an integer to the low 32 bits, as an element of the type.
 func (f *folder) wrap(v int64) float64 {
 	if f.typ == U32 {
 		return float64(uint32(v))

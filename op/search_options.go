@@ -2,7 +2,7 @@ package op
 
 // SearchOpts are the parameters of SearchSorted of package batch.
 type SearchOpts struct {
-	Right bool // behind equal elements; before them if not given
+	Right bool // the index behind equal elements; otherwise the index of the first of them
 }
 
 // UniqueOpts are the parameters of Unique of package batch.
@@ -16,13 +16,13 @@ type TopOpts struct {
 	Along    Along // the axis along which elements are chosen; by default the last axis
 }
 
-// ScanOpts are the options of the running sums and the like of package batch: of Cumsum,
-// Cumprod, Cummax, Cummin and LogCumsumExp.
+// ScanOpts are the options of the scans of package batch: Cumsum, Cumprod, Cummax, Cummin and
+// LogCumsumExp.
 type ScanOpts struct {
 	// Reverse combines each element with those after it, not with those before.
 	Reverse bool
-	// Exclusive leaves the element itself out: the first of each row, or with Reverse the last, is
-	// the result for no elements: 0 for a sum, 1 for a product, the least number for a maximum.
+	// Exclusive leaves the element itself out. The first result of each row, or with Reverse the last, is
+	// then the reduction of no elements: 0 for a sum, 1 for a product, the least number for a maximum.
 	Exclusive bool
 	Along     Along // axes that are combined as one row; the last axis if not given
 }

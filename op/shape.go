@@ -11,14 +11,14 @@ import (
 type Shape []int
 
 // Size returns the number of elements, or an ErrShape if an extent is
-// negative or the product does not fit an int with room for the bytes.
+// negative or if the number of bytes could overflow an int.
 func (s Shape) Size() (int, error) {
 	n := 1
 	zero := false
 	for _, d := range s {
 		switch {
 		case d < 0:
-			return 0, mismatch("negative extent in %s", s.String()) // not s: it would not stay on the stack
+			return 0, mismatch("negative extent in %s", s.String()) // String keeps s on the stack
 		case d == 0:
 			zero = true
 		case n > math.MaxInt/16/d:
@@ -92,9 +92,9 @@ func (s Shape) String() string {
 type BroadcastKind uint8
 
 const (
-	// Full: one element for each element of the result.
+	// Full: the operand has one element for each element of the result.
 	Full BroadcastKind = iota
-	// Scalar: one element for all.
+	// Scalar: the operand has one element for all elements of the result.
 	Scalar
 	// Tiled: the operand has the trailing extents of the result and is
 	// repeated over the leading ones: a bias on every row.
@@ -102,7 +102,7 @@ const (
 	// Repeated: the operand has the leading extents of the result, followed by ones, so each
 	// element applies to a contiguous run of the result: a factor per row.
 	Repeated
-	// Strided: as a [Layout] says.
+	// Strided: any other [Layout].
 	Strided
 )
 
@@ -139,8 +139,8 @@ func Broadcast(in ...Shape) (Shape, error) {
 	return out, err
 }
 
-// at returns extent i of s seen as a shape of that rank: as in NumPy, shapes
-// are aligned at the end and missing leading extents are ones.
+// at returns extent i of s broadcast to rank extents: as in NumPy, shapes are aligned
+// at the end and missing leading extents are ones.
 func (s Shape) at(i, rank int) int {
 	if j := i - (rank - len(s)); j >= 0 {
 		return s[j]
@@ -148,8 +148,8 @@ func (s Shape) at(i, rank int) int {
 	return 1
 }
 
-// BroadcastOf returns how an operand of shape s lies over a result of shape out,
-// or an ErrShape.
+// BroadcastOf returns the broadcast kind of a contiguous operand of shape s for a result of shape
+// out, or an ErrShape.
 func BroadcastOf(s, out Shape) (BroadcastKind, error) {
 	l, err := Over(s, out)
 	if err != nil {

@@ -63,7 +63,7 @@ func sortReference(a *Attrs, in, out []*Array) {
 	}
 }
 
-// sorted returns the indices of x in the order of its elements: NaN is the greatest,
+// sorted returns the indices of x in the order of its elements. NaN counts as the greatest, and
 // equal elements keep their order.
 func sorted(x []float64, descending bool) []int {
 	place := make([]int, len(x))

@@ -30,7 +30,8 @@ func svdShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{append(lead, m, k), append(lead, k), append(lead, k, n)}, nil
 }
 
-// singular returns the decomposition of a, by one-sided rotations of the columns of R.
+// singular returns the decomposition of a: a QR factorisation, then Jacobi's one-sided rotations of
+// the columns of R.
 func singular(a matrix) (u matrix, s []float64, vt matrix) {
 	if a.rows < a.cols {
 		u, s, vt = singular(a.t())
@@ -151,7 +152,7 @@ func svdCheck(_ *Attrs, in, out []*Array, i int) error {
 		return nil
 	}
 	if !slices.IsSortedFunc(s, func(x, y float64) int { return cmp.Compare(y, x) }) || len(s) > 0 && !(s[len(s)-1] >= 0) {
-		return errors.New("the singular values do not fall, or are negative")
+		return errors.New("the singular values are not in descending order, or some are negative")
 	}
 	if err := orthonormal("U", u); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 // where ulp is the unit in the last place of float32, ε is 2^-23 and magnitude is [Array].Mag of
 // the reference, or 0. Half a unit in the last place of the result's type is added if that is
 // narrower than float32: devices compute in float32 for every type in memory. NaN must agree, -0
-// equals 0, and a result whose bound reaches the range's end may be infinite. Integers and truth
-// values must be equal.
+// equals 0, and a result may be infinite if its bound reaches the end of the type's range. Integers
+// and truth values must be equal.
 type Tolerance struct {
 	ULP float64 // units in the last place of the true result
 	Mag float64 // units of ε·magnitude: for sums, whose error is not proportional to the result
@@ -36,10 +36,10 @@ func (t Tolerance) String() string {
 	return s
 }
 
-// float32 facts.
+// Limits of float32.
 const (
 	epsilon   = 0x1p-23
-	minULP    = 0x1p-149          // of subnormals
+	minULP    = 0x1p-149          // the distance between subnormal numbers
 	overflow  = 0x1p128 - 0x1p103 // the least number that rounds to +Inf
 	minNormal = 0x1p-126
 )
@@ -71,7 +71,8 @@ func infinityOf(d DType) float64 {
 	return overflow
 }
 
-// Bound returns how far a result of type d may be from want.
+// Bound returns the largest allowed distance of a result of type d from want, a reference of
+// magnitude mag.
 func (t Tolerance) Bound(want, mag float64, d DType) float64 {
 	if !d.Float() || want-want != 0 {
 		return 0
@@ -81,7 +82,7 @@ func (t Tolerance) Bound(want, mag float64, d DType) float64 {
 		b += t.Mag * epsilon * mag
 	}
 	if d != F32 {
-		// The error may have carried the result into the next binade.
+		// The error may move the result beyond the next power of two, where units are larger.
 		b += ulpOf(math.Abs(want)+b, d) / 2
 	}
 	return b

@@ -9,7 +9,7 @@ var (
 		return elementwise(1, "tan", "the tangent of x radians", x.Sin().Div(x.Cos()),
 			of{formula: "sin(x) / cos(x)", tol: ulp(6), special: "NaN at NaN and ±Inf; -0 stays -0."})
 	}}
-	// By the arc tangent of the other side: 1-x and 1+x lose nothing near ±1.
+	// asin(x) is atan(x / sqrt((1-x)·(1+x))). Near ±1, 1-x and 1+x are exact, while 1-x² would cancel.
 	defAsin = Operation{define: func() *definition {
 		return elementwise(1, "asin", "the arc sine in radians", x.Div(one.Sub(x).Mul(one.Add(x)).Sqrt()).Atan(),
 			of{formula: "asin(x)", tol: ulp(5), special: "NaN for |x| > 1; -0 stays -0."})
@@ -81,12 +81,11 @@ var (
 	half     = Const(0.5)
 )
 
-// large is from where on x² is so much more than 1 that x is all that counts of
-// sqrt(x² ± 1), and far below where it would overflow.
+// large is a number from which on sqrt(x² ± 1) rounds to x. Its square does not overflow.
 var large = Const(0x1p30)
 
-// atan2: the quotient of the smaller by the greater is at most 1; the angle is
-// taken off a right one where |y| is the greater, and off two where x is negative.
+// atan2 computes the arc tangent of the smaller magnitude divided by the greater, which is at most 1.
+// It subtracts this angle from pi/2 if |y| is the greater, and the result from pi if x is negative.
 func atan2(y, x Expr) Expr {
 	a, b := x.Abs(), y.Abs()
 	most := a.Max(b)
@@ -98,8 +97,8 @@ func atan2(y, x Expr) Expr {
 	return Select(most.Eq(most), angle.CopySign(y), most)
 }
 
-// sinh: with e = e**|x| - 1 it is (e + e/(e+1))/2, which does not cancel. Far out
-// it is half the exponential.
+// sinh computes (e + e/(e+1))/2 with e = e**|x| - 1, which does not cancel. For |x| above 80 it
+// computes e**|x| / 2.
 func sinh() Expr {
 	e := x.Abs().Expm1()
 	near := half.Mul(e.Add(e.Div(e.Add(one))))
@@ -117,7 +116,7 @@ func halfExp() Expr {
 	return x.Abs().Sub(one).Exp().Mul(Const(math.E / 2))
 }
 
-// asinh: log(a + sqrt(a²+1)) as log1p of a + a²/(1 + sqrt(a²+1)).
+// asinh computes log(a + sqrt(a²+1)) as log1p of a + a²/(1 + sqrt(a²+1)).
 func asinh() Expr {
 	a := x.Abs()
 	s := a.Square()
@@ -125,7 +124,7 @@ func asinh() Expr {
 	return Select(a.Gt(large), a.Log().Add(ln2), near).CopySign(x)
 }
 
-// acosh: log(x + sqrt(x²-1)) as log1p of t + sqrt(t·(t+2)) with t = x-1.
+// acosh computes log(x + sqrt(x²-1)) as log1p of t + sqrt(t·(t+2)) with t = x-1.
 func acosh() Expr {
 	t := x.Sub(one)
 	near := t.Add(t.Mul(t.Add(Const(2))).Sqrt()).Log1p()
@@ -137,14 +136,14 @@ func atanh() Expr {
 	return half.Mul(a.Add(a).Div(one.Sub(a)).Log1p()).CopySign(x)
 }
 
-// logAddExp: two equal infinities have no difference.
+// logAddExp takes 0 as the difference of equal numbers, because that of two infinities would be NaN.
 func logAddExp() Expr {
 	d := Select(x.Eq(y), zero, x.Sub(y).Abs())
 	return x.Max(y).Add(d.Neg().Exp().Log1p())
 }
 
-// cbrt: by way of the logarithm, and a step of Newton's method, which doubles the digits.
-// A subnormal x is scaled, as its residual would have no digits.
+// cbrt computes 2**(log2(x)/3) and improves it by a step of Newton's method, which doubles the number
+// of correct digits. It scales a tiny x, because the residual of that would be subnormal.
 func cbrt() Expr {
 	tiny := x.Abs().Lt(Const(0x1p-100))
 	a := Select(tiny, x.Abs().Mul(Const(0x1p60)), x.Abs())
@@ -155,7 +154,7 @@ func cbrt() Expr {
 	return Select(x.Eq(zero), x, Select(x.Abs().Eq(infinity), x, y.CopySign(x)))
 }
 
-// hypot: the greater side times the length where it is 1.
+// hypot computes m·sqrt(1 + q²), where m is the greater magnitude and q is the other one divided by m.
 func hypot() Expr {
 	a, b := x.Abs(), y.Abs()
 	most := a.Max(b)
@@ -165,14 +164,15 @@ func hypot() Expr {
 	return Select(infinite, infinity, Select(most.Eq(zero), most, length))
 }
 
-// The polynomials of erfinv(x)/x that testdata/fit_erfinv.py fits, from the
-// constant on: of w - 2.5 where w = -log(1-x²) is below 5, of √w - 3 beyond.
+// The coefficients of polynomials for erfinv(x)/x, the constant first, which testdata/fit_erfinv.py
+// fits. With w = -log(1-x²), erfinvNear is a polynomial in w - 2.5 for w below 5, and erfinvFar a
+// polynomial in √w - 3 for other w.
 var (
 	erfinvNear = []float64{1.50140941, 0.246640727, -0.00417770771, -0.00125370757, 0.00021860213, -4.39675978e-06, -3.52884172e-06, 3.43725077e-07, 2.85333073e-08}
 	erfinvFar  = []float64{2.83297706, 1.00167418, 0.00943590701, -0.00762488274, 0.00575995632, -0.00366178877, 0.00130417279, 8.77807179e-05, -0.000168220038}
 )
 
-// erfinv: 1-x² as a product, which is exact to its last places near ±1.
+// erfinv computes 1-x² as (1-x)·(1+x), which stays accurate near ±1.
 func erfinv() Expr {
 	w := one.Sub(x).Mul(one.Add(x)).Log().Neg()
 	near := x.Mul(horner(w.Sub(Const(2.5)), erfinvNear))
@@ -180,7 +180,7 @@ func erfinv() Expr {
 	return Select(x.Abs().Eq(one), infinity.CopySign(x), Select(w.Lt(Const(5)), near, far))
 }
 
-// horner returns the polynomial of v with the coefficients, from the constant on.
+// horner returns the polynomial in v with the given coefficients, the constant first.
 func horner(v Expr, coefficients []float64) Expr {
 	n := len(coefficients) - 1
 	y := Const(coefficients[n])

@@ -123,8 +123,8 @@ const unchanged = "Values are copied unchanged."
 
 func noFlops(*Attrs, []Shape, []Shape) float64 { return 0 }
 
-// viewOf returns the layout of the result of a view of an operand that has
-// layout l, both of the given shapes, or false where no layout says so.
+// viewOf returns the layout of the result of a view, of shape out, for an operand of
+// layout l and shape in. It returns false if no layout can describe the result.
 type viewOf func(l Layout, a *Attrs, in, out Shape, t DType) (Layout, bool)
 
 // View reports whether the operation only changes the layout of its operand and computes nothing:
@@ -132,8 +132,8 @@ type viewOf func(l Layout, a *Attrs, in, out Shape, t DType) (Layout, bool)
 func (o *Operation) View() bool { return o.def().view != nil }
 
 // Layout returns the layout of the result of a view, of shape out, for an
-// operand of shape in, of type t and of layout l, or false where no layout says
-// so: then the operand must be copied first.
+// operand of shape in, of type t and of layout l. It returns false if no layout
+// can describe the result: then the operand must be copied first.
 func (o *Operation) Layout(a *Attrs, l Layout, in, out Shape, t DType) (Layout, bool) {
 	return o.def().view(l, a, in, out, t)
 }
@@ -142,7 +142,7 @@ func (o *Operation) Layout(a *Attrs, l Layout, in, out Shape, t DType) (Layout, 
 func (o *Operation) look(a *Attrs, x, y *Array, t DType) {
 	l, ok := o.def().view(RowMajor(len(x.Data)), a, x.Shape, y.Shape, t)
 	if !ok {
-		panic("BUG: " + o.def().name + " of memory in order")
+		panic("BUG: " + o.def().name + " has no layout for a contiguous operand")
 	}
 	for i := range y.Data {
 		if at, in := l.At(i); in {
@@ -166,7 +166,7 @@ func (d DType) bits(v float64) uint32 {
 	return binary.NativeEndian.Uint32(b)
 }
 
-// number returns the element of type d that bits are.
+// number returns the value of the bits of an element of type d.
 func (d DType) number(bits uint32) float64 {
 	switch d.Size() {
 	case 1:
@@ -177,8 +177,8 @@ func (d DType) number(bits uint32) float64 {
 	return d.Float64(binary.NativeEndian.AppendUint32(nil, bits), 0)
 }
 
-// axisOf returns an axis of so many, where those below 0 count from the end, or
-// an ErrShape.
+// axisOf returns the index of one of rank axes, or an ErrShape if it is out of range. An axis
+// below 0 counts from the end.
 func axisOf(axis, rank int) (int, error) {
 	if axis < -rank || axis >= rank {
 		return 0, mismatch("axis %d is out of range for %d axes", axis, rank)
@@ -186,7 +186,7 @@ func axisOf(axis, rank int) (int, error) {
 	return (axis + rank) % rank, nil
 }
 
-// withAxes returns Attrs that list axes, some below 0.
+// withAxes returns Attrs that hold a list of axes, which may be below 0.
 func withAxes(axes []int) (Attrs, error) {
 	var a Attrs
 	if len(axes) > len(a.I) {
@@ -200,7 +200,8 @@ func withAxes(axes []int) (Attrs, error) {
 	return a, nil
 }
 
-// axesOf reads what withAxes wrote: axes of so many, each once.
+// axesOf reads what withAxes wrote, for an operand of rank axes. An axis that is given twice is an
+// ErrShape.
 func axesOf(a *Attrs, rank int) ([]int, error) {
 	var axes []int
 	for _, x := range a.I {
@@ -222,8 +223,8 @@ func axesOf(a *Attrs, rank int) ([]int, error) {
 	return axes, nil
 }
 
-// PermuteTo returns the parameters of [Permute]: the axes of the operand in the
-// order of those of the result. Axes below 0 count from the end.
+// PermuteTo returns the parameters of [Permute]: axis i of the result is axis order[i]
+// of the operand. Axes below 0 count from the end.
 func PermuteTo(order ...int) (Attrs, error) { return withAxes(order) }
 
 func permuteShape(a *Attrs, in []Shape) ([]Shape, error) {
@@ -241,15 +242,15 @@ func permuteShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{out}, nil
 }
 
-// End is the bound of a [Slice] to the end of the axis, in the direction of its
-// step.
+// End is the stop of a [Slice] that reaches to the end of the axis, in the direction of
+// its step.
 const End = math.MaxInt
 
 // SliceTo returns the parameters of [Slice]. An axis or a bound below 0 counts
 // from the end.
 func SliceTo(axis, start, stop, step int) Attrs { return Attrs{I: [8]int{axis, start, stop, step}} }
 
-// slice is a part of an axis: count elements.
+// slice describes count elements of an axis.
 type slice struct{ axis, start, count, step int }
 
 // sliceOf reads what SliceTo wrote, for an operand of shape in.
@@ -260,10 +261,10 @@ func sliceOf(a *Attrs, in Shape) (slice, error) {
 		return s, err
 	}
 	if s.step == 0 || s.step == math.MinInt {
-		return s, mismatch("slice of %v with step %d", in, s.step)
+		return s, mismatch("slice of %v with step %d: the step must not be 0 or the least int", in, s.step)
 	}
 	n, stop := in[s.axis], a.I[2]
-	first, last := 0, n // of the bounds
+	first, last := 0, n // the range of bounds
 	if s.step < 0 {
 		first, last = -1, n-1
 	}
@@ -300,8 +301,8 @@ func sliceShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{out}, nil
 }
 
-// FlipOf returns the parameters of [Flip]. Axes below 0 count from the end; none
-// stand for all.
+// FlipOf returns the parameters of [Flip]. Axes below 0 count from the end. Without
+// arguments it means all axes.
 func FlipOf(axes ...int) (Attrs, error) { return withAxes(axes) }
 
 // flipAxes reads what FlipOf wrote.
@@ -341,7 +342,7 @@ func expandShape(a *Attrs, in []Shape) ([]Shape, error) {
 			continue
 		}
 		if i < lead {
-			return nil, mismatch("%v has no extent for axis %d of %d", in[0], i, len(out))
+			return nil, mismatch("%v has no extent for axis %d of %d: -1 stands only for extents of the operand", in[0], i, len(out))
 		}
 		out[i] = in[0][i-lead]
 	}
@@ -361,10 +362,10 @@ func padShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	n, before, after := in[0][axis], a.I[1], a.I[2]
 	if before < 0 || after < 0 {
-		return nil, mismatch("%d elements before and %d after axis %d: take a slice to have fewer", before, after, axis)
+		return nil, mismatch("padding of %d elements before and %d after axis %d: expected 0 or more; take a slice to remove elements", before, after, axis)
 	}
 	if before > math.MaxInt/4 || after > math.MaxInt/4 || n > math.MaxInt/4 {
-		return nil, mismatch("%d elements before and %d after %v overflow", before, after, in[0])
+		return nil, mismatch("padding of %d elements before and %d after %v overflows an int", before, after, in[0])
 	}
 	out := slices.Clone(in[0])
 	out[axis] += before + after
@@ -396,10 +397,10 @@ func concatShape(a *Attrs, in []Shape) ([]Shape, error) {
 			same = same && (k == axis || s[k] == out[k])
 		}
 		if !same {
-			return nil, mismatch("%v and %v along axis %d: no other extents may differ", in[0], s, axis)
+			return nil, mismatch("concat of %v and %v along axis %d: all other extents must be equal", in[0], s, axis)
 		}
 		if out[axis] > math.MaxInt/4 || s[axis] > math.MaxInt/4 {
-			return nil, mismatch("%v along axis %d overflow", in, axis)
+			return nil, mismatch("concat of %v along axis %d overflows an int", in, axis)
 		}
 		out[axis] += s[axis]
 	}
@@ -435,7 +436,7 @@ func ReshapeTo(s ...int) (Attrs, error) {
 		if d < -1 {
 			return a, mismatch("negative extent in %v", Shape(s))
 		}
-		// 0 means that there is no extent, so that the zero Attrs describe a scalar.
+		// 0 ends the list of extents, so that the zero Attrs describe a scalar.
 		a.I[i] = d + 1
 		if d == -1 {
 			a.I[i] = -1
@@ -486,7 +487,7 @@ func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
 		out[infer], m = n/m, n
 	}
 	if m != n {
-		return nil, mismatch("%v of %d elements in the shape %v of %d", in[0], n, out, m)
+		return nil, mismatch("%v has %d elements, but the shape %v has %d", in[0], n, out, m)
 	}
 	return []Shape{out}, nil
 }

@@ -36,11 +36,11 @@ var (
 	}}
 )
 
-// DiagonalOf returns the parameters of [Diagonal]: how far the index of axis2 is
-// beyond that of axis1. Axes below 0 count from the end.
+// DiagonalOf returns the parameters of [Diagonal]: offset is the index along axis2 minus
+// the index along axis1. Axes below 0 count from the end.
 func DiagonalOf(offset, axis1, axis2 int) Attrs { return Attrs{I: [8]int{offset, axis1, axis2}} }
 
-// diagonal is the elements of two axes, from one index of each on.
+// diagonal names the two axes of a diagonal and the index along each at which it starts.
 type diagonal struct{ axes, start [2]int }
 
 // diagonalOf reads what DiagonalOf wrote, for an operand of shape in.
@@ -53,7 +53,7 @@ func diagonalOf(a *Attrs, in Shape) (d diagonal, err error) {
 	if d.axes[0] == d.axes[1] {
 		return d, mismatch("the diagonal of axis %d with itself: name two axes of %v", d.axes[0], in)
 	}
-	// An offset beyond the axes is as good as one at their end.
+	// An offset beyond the axes gives no elements, like an offset at their end.
 	offset := min(max(a.I[0], -in[d.axes[0]]), in[d.axes[1]])
 	d.start = [2]int{max(-offset, 0), max(offset, 0)}
 	return d, nil
@@ -74,13 +74,13 @@ func diagonalShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{append(out, n)}, nil
 }
 
-// SlidingWindowOf returns the parameters of [SlidingWindow]: windows of size
-// elements, dilation from one to the next. An axis below 0 counts from the end.
+// SlidingWindowOf returns the parameters of [SlidingWindow]: windows start step elements
+// apart and have size elements that are dilation apart. An axis below 0 counts from the end.
 func SlidingWindowOf(axis, size, step, dilation int) Attrs {
 	return Attrs{I: [8]int{axis, size, step, dilation}}
 }
 
-// window is count windows of an axis.
+// window describes count windows of an axis.
 type window struct{ axis, size, step, dilation, count int }
 
 // windowOf reads what SlidingWindowOf wrote, for an operand of shape in.
@@ -91,10 +91,10 @@ func windowOf(a *Attrs, in Shape) (w window, err error) {
 	}
 	n := in[w.axis]
 	if w.size < 1 || w.step < 1 || w.dilation < 1 {
-		return w, mismatch("windows of %d elements, %d from one to the next, with step %d: all are 1 or more", w.size, w.dilation, w.step)
+		return w, mismatch("windows of %d elements with dilation %d and step %d: all must be 1 or more", w.size, w.dilation, w.step)
 	}
 	if n == 0 || w.size > 1 && (n-1)/(w.size-1) < w.dilation {
-		return w, mismatch("a window of %d elements, %d from one to the next, is longer than axis %d of %v", w.size, w.dilation, w.axis, in)
+		return w, mismatch("a window of %d elements with dilation %d is longer than axis %d of %v", w.size, w.dilation, w.axis, in)
 	}
 	w.count = (n-1-(w.size-1)*w.dilation)/w.step + 1
 	return w, nil
@@ -110,8 +110,8 @@ func windowShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{out}, nil
 }
 
-// single returns the only factor of an axis, or false if it has several, or some
-// digits outside of the memory.
+// single returns the only factor of an axis, or false if the axis has several factors or
+// elements that are not in memory.
 func (a *aligned) single(axis int) (Factor, bool) {
 	switch fs := a.axes[axis]; len(fs) {
 	case 0:

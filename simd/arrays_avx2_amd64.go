@@ -4,24 +4,24 @@
 
 package simd
 
-// sortFlipAVX2 inverts the bits flip of each element.
+// sortFlipAVX2 inverts the bits of each element that are set in flip.
 //
 //go:noescape
 func sortFlipAVX2(dst *uint32, src *uint32, n int, flip uint32)
 
-// sortFloatKeysAVX2 sets dst to the keys of floats, their bits flip inverted. The result is not 0 if
-// -0 or a NaN is among them.
+// sortFloatKeysAVX2 sets dst to the keys of floats, with the bits inverted that are set in flip. It returns 0
+// only if no element is -0 or NaN.
 //
 //go:noescape
 func sortFloatKeysAVX2(dst *uint32, src *uint32, n int, flip uint32) uint32
 
-// sortFloatBitsAVX2 sets dst to the bits of the floats whose keys, with the bits of flip inverted, are src.
+// sortFloatBitsAVX2 sets dst to the bits of floats. src has their keys, with the bits inverted that are set in flip.
 //
 //go:noescape
 func sortFloatBitsAVX2(dst *uint32, src *uint32, n int, flip uint32)
 
-// sortPartitionAVX2 moves n keys of src to the ends of the free elements at dst, those up to pivot to the lower end,
-// and returns how many these are. free and n are positive multiples of 8.
+// sortPartitionAVX2 moves n keys of src to the two ends of the free elements at dst: keys up to pivot to the lower end.
+// It returns the number of keys up to pivot. free and n are positive multiples of 8.
 //
 //go:noescape
 func sortPartitionAVX2(dst *uint32, src *uint32, free int, n int, pivot uint32) int
@@ -41,48 +41,48 @@ func sort64AVX2(keys *uint32)
 //go:noescape
 func sort128AVX2(keys *uint32)
 
-// gatherRowsAVX2 copies the rows of size bytes that ids name out of a table of extent rows, up to the first row that
-// the table lacks. It returns how many these are. n is positive, and size is at least 8.
+// gatherRowsAVX2 copies the rows of size bytes with the given ids from a table of extent rows. It stops at the first id that
+// is out of range, and returns the number of copied rows. n is positive, and size is at least 8.
 //
 //go:noescape
 func gatherRowsAVX2(dst *byte, x *byte, ids *int32, n int, extent int, size int) int
 
-// gatherWordsAVX2 copies the elements that ids name out of a table of extent elements. An id below 0 counts from the end. An element that
-// the table lacks becomes missing. n is a positive multiple of 8.
+// gatherWordsAVX2 copies the elements with the given ids from a table of extent elements. An id below 0 counts from the end. For an id
+// that is out of range it stores missing. n is a positive multiple of 8.
 //
 //go:noescape
 func gatherWordsAVX2(dst *uint32, x *uint32, ids *int32, n int, extent int, missing uint32)
 
-// repeatAVX2 writes each of count elements of x, which are step apart, n times to dst. n is at least 8.
+// repeatAVX2 writes each of count elements of x, which are step elements apart, n times to dst. n is at least 8.
 //
 //go:noescape
 func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)
 
-// repeatShortAVX2 writes each of count elements of x, which are step apart, n times to dst, and 8-n times more after the last.
+// repeatShortAVX2 writes each of count elements of x, which are step elements apart, n times to dst, and the last one 8-n times more.
 //
 //go:noescape
 func repeatShortAVX2(dst *uint32, x *uint32, n int, step int, count int)
 
-// interleave4AVX2 stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first
-// 4 addresses are valid, k is up to as many, and memory follows for so many elements of the last row.
+// interleave4AVX2 stores blocks of 8 rows of k elements. Element j of row i is element i of src[j]. The first
+// 4 addresses of src must be valid. k is at most that number, and dst must have room for that number of elements in the last row.
 //
 //go:noescape
 func interleave4AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
 
-// deinterleave4AVX2 stores column j of a matrix at dst[j], in reverse order, for the first 4. The matrix has 8 rows for each
-// block, which are step elements apart; 4 elements of each are read.
+// deinterleave4AVX2 stores column j of a matrix at dst[j], in reverse order, for the first 4 columns. The matrix has 8 rows for each
+// block, step elements apart. 4 elements of each row are read.
 //
 //go:noescape
 func deinterleave4AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
 
-// interleave8AVX2 stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first
-// 8 addresses are valid, k is up to as many, and memory follows for so many elements of the last row.
+// interleave8AVX2 stores blocks of 8 rows of k elements. Element j of row i is element i of src[j]. The first
+// 8 addresses of src must be valid. k is at most that number, and dst must have room for that number of elements in the last row.
 //
 //go:noescape
 func interleave8AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
 
-// deinterleave8AVX2 stores column j of a matrix at dst[j], in reverse order, for the first 8. The matrix has 8 rows for each
-// block, which are step elements apart; 8 elements of each are read.
+// deinterleave8AVX2 stores column j of a matrix at dst[j], in reverse order, for the first 8 columns. The matrix has 8 rows for each
+// block, step elements apart. 8 elements of each row are read.
 //
 //go:noescape
 func deinterleave8AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
@@ -149,108 +149,108 @@ func foldZerosAVX2(x *uint32, n int) uint32
 //go:noescape
 func foldFloatZerosAVX2(x *uint32, n int) uint32
 
-// indexWordAVX2 returns the first place of v among n elements, a positive multiple of 8, or n.
+// indexWordAVX2 returns the index of the first of n elements that equals v, or n. n is a positive multiple of 8.
 //
 //go:noescape
 func indexWordAVX2(x *uint32, n int, v uint32) int
 
-// nonzeroBytesAVX2 returns how many of n elements, a positive multiple of 32, are not 0.
+// nonzeroBytesAVX2 returns how many of n elements are not 0. n is a positive multiple of 32.
 //
 //go:noescape
 func nonzeroBytesAVX2(x *uint8, n int) int
 
-// scanAddAVX2 sets dst[i] to before plus the sum of x[:i+1] and returns the last of them. n is positive. dst may be x.
+// scanAddAVX2 sets dst[i] to before plus the sum of x[:i+1] and returns the last element of dst. n is positive. dst may be x.
 //
 //go:noescape
 func scanAddAVX2(dst *uint32, x *uint32, n int, before uint32) uint32
 
-// columnsAddF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsAddF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAddF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMulF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMulF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMulF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMaxF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMaxF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMinF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMinF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMinF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsSquaresF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsSquaresF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsAddAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsAddAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAddAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMulAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMulAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMulAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMaxI32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMaxI32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMinI32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMinI32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMinI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMaxU32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMaxU32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsMinU32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsMinU32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMinU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsZerosAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsZerosAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsFloatZerosAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsFloatZerosAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsAnyAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsAnyAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsFloatAnyAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsFloatAnyAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsAllAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsAllAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsFloatAllAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+// columnsFloatAllAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
-// columnsDeviationsAVX2 adds, for each of n columns of x, the distances of rows elements, which are stride apart,
-// from the mean of the column to sum, and the squares of the distances to squares. n is positive.
+// columnsDeviationsAVX2 adds, for each of n columns of x, the distances of its elements from the mean of the column
+// to sum, and the squares of the distances to squares. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsDeviationsAVX2(sum *float32, squares *float32, x *float32, mean *float32, n int, rows int, stride int)

@@ -12,18 +12,17 @@ import (
 //
 //	Dst[h, i, :] = sum over j of softmax_j(Scale · Q[h, i, :]·K[g, j, :]) · V[g, j, :]
 //
-// Q is [Heads, Queries, Dim], K [KVHeads, Keys, Dim], V [KVHeads, Keys,
-// ValueDim] and Dst [Heads, Queries, ValueDim], all without gaps unless strides
-// say otherwise. Heads is a
-// multiple of KVHeads, and g is h divided by their ratio: neighbouring heads
-// share their keys and values. A batch is more heads of either.
+// Q is [Heads, Queries, Dim], K [KVHeads, Keys, Dim], V [KVHeads, Keys, ValueDim]
+// and Dst [Heads, Queries, ValueDim]. They are contiguous unless strides are given.
+// Heads is a multiple of KVHeads, and g is h·KVHeads/Heads: neighbouring heads share
+// their keys and values. For a batch, multiply Heads and KVHeads by its size.
 //
-// With Causal, query i sees the keys j <= i + Keys - Queries, otherwise all; [Sight]
-// says more. A query that sees no key gives zeros. Keys and values that a query does not see
-// do not affect it, NaN or not.
+// With Causal, query i sees the keys j <= i + Keys - Queries, otherwise all keys;
+// [Sight] has more options. A query that sees no key gives zeros. Keys and values that
+// a query does not see do not affect it, even if they are NaN.
 //
-// Scores are never stored but for a block of queries and keys: the softmax is
-// corrected as further keys come (Milakov and Gimelshein 2018).
+// Scores are stored only for one block of queries and keys at a time: a running softmax
+// is corrected for each further block of keys (Milakov and Gimelshein 2018).
 type Attention struct {
 	Heads, KVHeads int
 	Queries, Keys  int
@@ -31,7 +30,7 @@ type Attention struct {
 	ValueDim       int // 0 means Dim
 	Q, K, V, Dst   []float32
 	Halves
-	// Distances in elements from one head to the next and from one row to the next. An operand with
+	// Strides in elements from one head to the next and from one row to the next. An operand with
 	// a Row of 0 is contiguous.
 	QHead, QRow, KHead, KRow, VHead, VRow, DstHead, DstRow int
 
@@ -41,17 +40,17 @@ type Attention struct {
 }
 
 const (
-	attentionRows = 64  // queries in a block, of all heads that share keys
+	attentionRows = 64  // queries in a block, which may belong to several heads that share keys
 	attentionKeys = 512 // keys in a block
 
-	// Few queries leave no parts for several threads but along the keys. Up
-	// to fewQueries the keys are therefore cut in stretches, on any number of
-	// threads, so that all give the same result.
+	// Few queries give work to several threads only along the keys. Up to
+	// fewQueries queries, keys are therefore split into stretches, on any number
+	// of threads, so that the result does not depend on that number.
 	fewQueries       = 16
 	attentionStretch = 1024
 
-	// dotQueries is the most queries in a block for which scores are made by
-	// dot products, which read the keys where they are.
+	// dotQueries is the largest number of queries in a block whose scores are
+	// computed by dot products, which read the keys in place.
 	dotQueries = 4
 )
 
@@ -62,9 +61,9 @@ func strides(head, row *int, rows, dim int) {
 	}
 }
 
-// Run computes the attention with the threads of p; a nil Pool is the calling
-// thread alone. Dst must not overlap the operands. The result does not depend
-// on the number of threads. Run panics if a size or a length does not fit.
+// Run computes the attention with the threads of p. With a nil Pool it uses only the
+// calling thread. Dst must not overlap the operands. The result does not depend
+// on the number of threads. Run panics if a size is invalid or a slice too short.
 func (a *Attention) Run(p *workers.Pool) {
 	d := *a
 	if d.ValueDim == 0 {
@@ -106,28 +105,27 @@ func (a *Attention) Run(p *workers.Pool) {
 	attentions.Put(t)
 }
 
-// attentionTask is an Attention on its way through the workers. The rows of
-// one head of keys are the queries of all heads that share it, which lie
-// behind each other.
+// attentionTask computes an Attention with several threads. The rows of a head of
+// keys are the queries of all heads that share it, which are adjacent in memory.
 type attentionTask struct {
 	Attention
-	rows   int // of one head of keys
-	blocks int // of rows
+	rows   int // rows of one head of keys
+	blocks int // blocks of rows
 	splits int // stretches of keys
 
-	// With more than one stretch: the results of each before the division, and the maxima and sums
-	// with which the softmax joins them.
+	// If there are several stretches: for each, the sums of weighted values before the division, and
+	// the maxima and sums of the softmax that join needs.
 	partial []float32
 	tops    []float32 // maxima of the scores
 	sums    []float64 // sums of their exponentials
-	shown   []int     // keys that each query saw
+	shown   []int     // the number of keys that each query saw
 }
 
 // attentionScratch is the temporary memory of a part.
 type attentionScratch struct {
 	q, scores []float32
-	k, v      []float32 // of halves
-	out       []float32 // results that do not lie side by side
+	k, v      []float32 // keys and values converted from 16 bits
+	out       []float32 // results that are not contiguous in Dst
 	tops      []float32
 	sums      []float64
 	shown     []int
@@ -138,7 +136,7 @@ var (
 	attentionScratches = sync.Pool{New: func() any { return new(attentionScratch) }}
 )
 
-// resized returns s with n elements of any value.
+// resized returns s with length n and unspecified elements.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -169,7 +167,7 @@ func (t *attentionTask) run(a Attention, p *workers.Pool) {
 	}
 }
 
-// Part computes a block of queries against a stretch of keys.
+// Part computes one block of queries with one stretch of keys.
 func (t *attentionTask) Part(i int) {
 	split, block, head := i%t.splits, i/t.splits%t.blocks, i/t.splits/t.blocks
 	// The last queries see the most keys: their blocks go first.
@@ -182,7 +180,7 @@ func (t *attentionTask) Part(i int) {
 	s.q, s.scores = resized(s.q, n*t.Dim), resized(s.scores, n*attentionKeys)
 	s.tops, s.sums, s.shown = resized(s.tops, n), resized(s.sums, n), resized(s.shown, n)
 
-	first := head*t.rows + r0 // of the rows of Q
+	first := head*t.rows + r0 // the first row of Q
 	w := attentionWeights{tops: s.tops, sums: s.sums, shown: s.shown}
 	beside := t.DstRow == t.ValueDim && t.DstHead == t.Queries*t.ValueDim
 	var out []float32
@@ -235,7 +233,7 @@ func (t *attentionTask) result(q int) []float32 {
 	return t.Dst[q/t.Queries*t.DstHead+q%t.Queries*t.DstRow:][:t.ValueDim]
 }
 
-// queries writes n rows from r0 on of a head of keys, times the scale, to q.
+// queries writes the queries of n rows of a head of keys, from row r0 on, times the scale, to q.
 func (t *attentionTask) queries(q []float32, head, r0, n int) {
 	if n*t.Dim == 0 {
 		return
@@ -262,7 +260,7 @@ type attentionWeights struct {
 	shown     []int
 }
 
-// keys processes count keys from j on for n rows from r0 on.
+// keys adds count keys, from key j on, to the results of n rows from row r0 on.
 func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0, n, j, count int) {
 	kAt, vAt, is := t.places(head, j)
 	if !is {
@@ -290,7 +288,7 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 	for r := range n {
 		row := scores[r*count:][:count]
 		first, end := t.stretch(r0+r, j, count)
-		// Hidden keys count as infinitely far away.
+		// Hidden keys get the weight 0.
 		clear(row[:first])
 		clear(row[end:])
 		shown := t.masked(row, head, r0+r, j, first, end)
@@ -303,7 +301,7 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 		}
 	}
 
-	// A weight of 0 would not hide a NaN from the product.
+	// A value of NaN or infinity times a weight of 0 would make the product NaN.
 	if hidden && !finiteRows(v, count, vRow, t.ValueDim) {
 		t.addSeen(w, scores, v, vRow, head, r0, n, j, count)
 		return
@@ -347,7 +345,7 @@ func (t *attentionTask) addSeen(w *attentionWeights, scores, v []float32, vRow, 
 	}
 }
 
-// rowsOf returns n rows, a stride apart, that begin at an element.
+// rowsOf returns the part of x with the given rows of dim elements, stride apart, from element at on.
 func rowsOf(x []float32, at, rows, stride, dim int) []float32 {
 	if rows == 0 || dim == 0 {
 		return nil
@@ -368,7 +366,7 @@ func finiteRows(x []float32, rows, stride, dim int) bool {
 	return true
 }
 
-// divide makes weights of a row add up to 1.
+// divide divides the sums of a row by the sum of its weights.
 func (t *attentionTask) divide(row []float32, sum float64, shown int) {
 	if shown == 0 {
 		return // zeros

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Halves are the keys and values of an [Attention] as numbers of 16 bits, in place of K
-// and V. They become float32 a block at a time.
+// Halves has the keys and values of an [Attention] as numbers of 16 bits, in place of K
+// and V. The attention converts them to float32 block by block.
 type Halves struct {
 	Half             op.DType // op.F16 or op.BF16, or the zero value for float32
 	KHalves, VHalves []uint16
@@ -15,7 +15,7 @@ type Halves struct {
 
 var halfKernels = map[op.DType]MapFunc{op.F16: VectorMap("cast.f16.f32"), op.BF16: VectorMap("cast.bf16.f32")}
 
-// elements returns how many elements an operand has.
+// elements returns the number of elements of an operand, which is x, or y if there are Halves.
 func (h *Halves) elements(x []float32, y []uint16) int {
 	if h.Half != op.InvalidType {
 		return len(y)
@@ -23,8 +23,8 @@ func (h *Halves) elements(x []float32, y []uint16) int {
 	return len(x)
 }
 
-// read returns rows of an operand from an element on, and their stride: rows of x in place, and
-// rows of y converted to scratch.
+// read returns rows of an operand, from element at on, and their stride. It returns rows of x in place,
+// and converts rows of y to scratch.
 func (h *Halves) read(scratch *[]float32, x []float32, y []uint16, at, rows, stride, dim int) ([]float32, int) {
 	if h.Half == op.InvalidType {
 		return rowsOf(x, at, rows, stride, dim), stride

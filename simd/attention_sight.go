@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Sight describes which keys the queries of an [Attention] see, and how keys are stored. The zero
+// Sight says which keys the queries of an [Attention] see, and whether keys are in pages. The zero
 // Sight hides only the keys that Causal hides.
 type Sight struct {
 	// Softcap, if not 0, bounds scores before the mask: x becomes
@@ -18,15 +18,15 @@ type Sight struct {
 	FromStart bool
 
 	// Add, if not nil, is added to the scores, and hides keys where it is -Inf. Show,
-	// if not nil, hides keys where it is 0. The element for a head, query and key is
-	// at the sum of these times MaskHead, MaskRow and MaskKey.
+	// if not nil, hides keys where it is 0. The index of the element for a head, query
+	// and key is head·MaskHead + query·MaskRow + key·MaskKey.
 	Add                        []float32
 	Show                       []uint32
 	MaskHead, MaskRow, MaskKey int
 
 	// Page, if not 0, is the number of keys in a page, and Table has the page of each run of Page
 	// keys. Consecutive pages are KPage and VPage elements apart; KHead, KRow, VHead and VRow are
-	// strides within a page. Keys on a page with a number outside of Pages are hidden.
+	// strides within a page. Keys on a page with a number outside [0, Pages) are hidden.
 	Table        []int32
 	Page, Pages  int
 	KPage, VPage int
@@ -35,7 +35,7 @@ type Sight struct {
 // checkPages panics if pages are not within their operands, or the table is too short.
 func (a *Attention) checkPages(keys int) {
 	if len(a.Table) < ceilDiv(keys, a.Page) {
-		panic(fmt.Sprintf("simd: Attention of %d keys in pages of %d: a table of %d", keys, a.Page, len(a.Table)))
+		panic(fmt.Sprintf("simd: Attention of %d keys in pages of %d: a Table of %d pages is too short", keys, a.Page, len(a.Table)))
 	}
 	if a.Pages == 0 {
 		return
@@ -44,8 +44,8 @@ func (a *Attention) checkPages(keys int) {
 	fits("V", max(0, a.elements(a.V, a.VHalves)-(a.Pages-1)*a.VPage), a.KVHeads, a.VHead, a.Page, a.VRow, a.ValueDim, 1)
 }
 
-// places returns where the rows from key j on begin in K and V, or false if their page
-// is not there.
+// places returns the indices in K and V of the rows from key j on, or false if their page
+// number is outside [0, Pages).
 func (t *attentionTask) places(head, j int) (k, v int, is bool) {
 	if t.Page == 0 {
 		return head*t.KHead + j*t.KRow, head*t.VHead + j*t.VRow, true
@@ -57,8 +57,8 @@ func (t *attentionTask) places(head, j int) (k, v int, is bool) {
 	return page*t.KPage + head*t.KHead + row*t.KRow, page*t.VPage + head*t.VHead + row*t.VRow, true
 }
 
-// sight returns the keys that the query of row r sees unless a mask hides them: from
-// first to before end.
+// sight returns the range of keys, first to end-1, that the query of row r sees if no mask
+// hides them.
 func (t *attentionTask) sight(r int) (first, end int) {
 	end = t.Keys
 	if !t.Causal && t.Window == 0 {
@@ -78,14 +78,14 @@ func (t *attentionTask) sight(r int) (first, end int) {
 	return min(first, end), end
 }
 
-// stretch returns which of the count keys from j on the query of row r sees.
+// stretch returns the range of the count keys from key j on that the query of row r sees, relative to j.
 func (t *attentionTask) stretch(r, j, count int) (first, end int) {
 	first, end = t.sight(r)
 	end = max(0, min(count, end-j))
 	return max(0, min(first-j, end)), end
 }
 
-// cap bounds scores, which have been divided by the bound.
+// cap applies Softcap to scores that were divided by Softcap before.
 func (t *attentionTask) cap(scores []float32) {
 	if n := len(scores); n > 0 {
 		kernelTanh(&scores[0], &scores[0], nil, nil, n, nil)
@@ -93,7 +93,7 @@ func (t *attentionTask) cap(scores []float32) {
 	}
 }
 
-// mask returns where the mask for the query of row r of a head of keys begins.
+// mask returns the index of the first element of the mask for the query of row r of a head of keys.
 func (t *attentionTask) mask(head, r int) int {
 	return (head*(t.rows/t.Queries)+r/t.Queries)*t.MaskHead + r%t.Queries*t.MaskRow
 }
@@ -104,8 +104,8 @@ func (t *attentionTask) shows(head, r, j int) bool {
 	return (t.Show == nil || t.Show[at] != 0) && (t.Add == nil || !math.IsInf(float64(t.Add[at]), -1))
 }
 
-// masked applies the masks to the scores from first to before end, of the keys from j
-// on, and returns how many keys they show.
+// masked applies the masks to the scores from first to end-1, which belong to keys from key j
+// on. It returns the number of keys that the masks show.
 func (t *attentionTask) masked(row []float32, head, r, j, first, end int) int {
 	shown := end - first
 	if t.Add == nil && t.Show == nil {

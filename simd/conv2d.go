@@ -11,11 +11,11 @@ import (
 //
 //	Y[n, o, y, x] = epilogue(Bias[o] + Σ Weights[o, c, i, j] * X[n, c', y*StrideH+i*DilationH-PadH, x*StrideW+j*DilationW-PadW])
 //
-// where the sum goes over the channels c of a group and the elements i, j of
-// a window, and c' counts from the first channel of the group. X is [N, C, H, W],
-// Weights is [O, C/Groups, KH, KW] and Y is [N, O, OutH, OutW], all without gaps;
-// pixels outside of the image are zeros, and as such enter the sum. Y must not
-// overlap the others.
+// where the sum is over the channels c of a group and the elements i, j of a
+// window, and c' is channel c of the group in X. X is [N, C, H, W], Weights is
+// [O, C/Groups, KH, KW] and Y is [N, O, OutH, OutW], all contiguous. Pixels outside
+// of the image are zeros that take part in the sum: an infinite weight over one gives
+// NaN. Y must not overlap the others.
 //
 // Sums are float32. A stride, dilation or number of groups of 0 means 1.
 type Conv2D struct {
@@ -30,15 +30,15 @@ type Conv2D struct {
 	X, Weights, Y []float32
 	Bias          []float32 // O elements, or nil
 
-	// Epilogue, unless nil, is called once for every finished piece of Y
-	// while that is still in the cache: row is Y from pixel j on, counted along
-	// the rows of the image, in plane i = n*O + o. Calls come from several
-	// goroutines at once, in any order.
+	// Epilogue, unless nil, is called once for every finished piece of Y, while
+	// the piece is still in the cache. row is the piece, which starts at pixel j,
+	// counted along the rows of the image, of plane i = n*O + o. Several goroutines
+	// call Epilogue at once, in any order.
 	Epilogue func(row []float32, i, j int)
 }
 
-// OutSize returns the size of the resulting images: 0 where the window does
-// not fit into the padded image.
+// OutSize returns the extents of the resulting images. An extent is 0 if the window
+// does not fit into the padded image.
 func (c *Conv2D) OutSize() (h, w int) {
 	d := *c
 	d.defaults()
@@ -69,7 +69,7 @@ func (c *Conv2D) defaults() {
 // too short.
 func (c *Conv2D) Run(p *workers.Pool) {
 	j := gemmJobs.Get().(*gemmJob)
-	// The copy lives in the job: one on the stack would move to the heap.
+	// The copy is in the job, because a local variable would escape to the heap.
 	j.window = *c
 	d := &j.window
 	d.defaults()
@@ -84,19 +84,19 @@ func (c *Conv2D) Run(p *workers.Pool) {
 	j.release()
 }
 
-// largestConv bounds every size of a convolution, so that sums of a few fit in
-// an int, and products of two in an int64.
+// largestConv bounds every size of a convolution, so that sums of a few sizes fit
+// in an int, and products of two in an int64.
 const largestConv = 1 << 28
 
 // check panics if sizes or lengths are invalid.
 func (c *Conv2D) check() {
 	for _, v := range [...]int{c.N, c.C, c.H, c.W, c.O, c.KH, c.KW, c.StrideH, c.StrideW, c.PadH, c.PadW, c.DilationH, c.DilationW, c.Groups} {
 		if v < 0 || v > largestConv {
-			panic(fmt.Sprintf("simd: Conv2D: size %d out of range", v))
+			panic(fmt.Sprintf("simd: Conv2D: a size is %d: it must be from 0 to %d", v, largestConv))
 		}
 	}
 	if c.C%c.Groups != 0 || c.O%c.Groups != 0 {
-		panic(fmt.Sprintf("simd: Conv2D: %d groups of %d channels and %d windows", c.Groups, c.C, c.O))
+		panic(fmt.Sprintf("simd: Conv2D: %d groups for %d channels and %d windows: the number of groups must divide both", c.Groups, c.C, c.O))
 	}
 	h, w := c.outSize()
 	holds("X", len(c.X), [4]int{c.N, c.C, c.H, c.W})
@@ -107,7 +107,7 @@ func (c *Conv2D) check() {
 	}
 }
 
-// holds panics unless have elements are as many as the product of the sizes.
+// holds panics if have is less than the product of the sizes.
 func holds(name string, have int, sizes [4]int) {
 	if sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0 || sizes[3] == 0 {
 		return
@@ -121,9 +121,9 @@ func holds(name string, have int, sizes [4]int) {
 	}
 }
 
-// runConv computes the convolution as products of matrices, one an image and
-// group: the windows, of O/Groups rows, times a matrix that has the pixels
-// under the window in each column. That one is never stored as a whole.
+// runConv computes the convolution as products of matrices, one for each image and
+// group. A has the O/Groups windows of the group as rows. Each column of B has the
+// pixels under the window at one place. B is never stored as a whole.
 func (j *gemmJob) runConv(p *workers.Pool) {
 	c := &j.window
 	h, w := c.outSize()
@@ -140,7 +140,7 @@ func (j *gemmJob) runConv(p *workers.Pool) {
 	g.CRow, g.CStride = g.N, g.M*g.N
 	j.repeatA, j.rowBias = c.Groups, c.Bias
 	if c.KH == 1 && c.KW == 1 && c.StrideH == 1 && c.StrideW == 1 && c.PadH == 0 && c.PadW == 0 {
-		j.conv = nil // the matrix is the image
+		j.conv = nil // B is the image itself
 	}
 	j.planTiles(p)
 	p.Do(j.count(), j)

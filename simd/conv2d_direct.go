@@ -13,26 +13,25 @@ import (
 
 // Limits of the convolutions that are computed row by row.
 const (
-	directWindows = 4    // windows in a group; more share too little
+	directWindows = 4    // windows in a group; with more, matrix products are faster
 	directTaps    = 1024 // elements of a window with all its channels
 	directRing    = 1 << 18
 )
 
-// direct reports whether the convolution is one of these.
+// direct reports whether the convolution is computed row by row.
 func (c *Conv2D) direct() bool {
 	taps := c.C / c.Groups * c.KH * c.KW
 	return c.StrideW == 1 && c.O/c.Groups <= directWindows && taps <= directTaps && c.ringFloats() <= directRing
 }
 
-// span returns how many rows of an image the window reaches over.
+// span returns the number of rows of an image from the first to the last row of a window.
 func (c *Conv2D) span() int { return (c.KH-1)*c.DilationH + 1 }
 
 // pitch returns the distance between rows of the ring: a padded row of the image, plus the elements
 // that a vector may read beyond it.
 func (c *Conv2D) pitch() int { return pad(c.W + 2*c.PadW) }
 
-// ringFloats returns the size of the ring: as many rows as the window
-// spans, of all channels of a group.
+// ringFloats returns the size of the ring: span rows of all channels of a group.
 func (c *Conv2D) ringFloats() int {
 	if c.span() > directRing || c.pitch() > directRing || c.C/c.Groups > directTaps {
 		return directRing + 1
@@ -49,7 +48,7 @@ func (j *gemmJob) runDirect(p *workers.Pool) {
 	flops := 2 * float64(c.N) * float64(c.O) * float64(h) * float64(w) * float64(c.C/c.Groups*c.KH*c.KW)
 	bytes := 4 * float64(planes) * (float64(c.C/c.Groups)*float64(c.H)*float64(c.W) + float64(c.O/c.Groups)*float64(h)*float64(w))
 	parts := partsOf(p, max(2*flops/flopsPerNS, bytes/bytesPerNS))
-	// A band begins by filling the ring.
+	// Each band fills the ring first, so bands should not be too short.
 	j.mParts, j.nParts = 1, max(1, min(ceilDiv(parts, planes), h/(4*c.span())))
 	p.Do(planes*j.nParts, j)
 }
@@ -75,7 +74,7 @@ func (j *gemmJob) convPart(plane, band int) {
 
 	rows, pitch := c.span()+together-1, c.pitch()
 	ringSize := channels * rows * pitch
-	pairWeights := 2 * taps // of one window
+	pairWeights := 2 * taps // the number of weights of one window
 	const perInt = int(unsafe.Sizeof(int(0)) / 4)
 	sc := takeScratch(ringSize + perInt*(taps+outer) + windows*pairWeights + 1)
 	buf := sc.data
@@ -91,7 +90,7 @@ func (j *gemmJob) convPart(plane, band int) {
 	}
 
 	y0, y1 := spread(h, j.nParts, band), spread(h, j.nParts, band+1)
-	ready := y0*c.StrideH - c.PadH // the next row that the ring lacks
+	ready := y0*c.StrideH - c.PadH // the next row to copy to the ring
 	for y := y0; y < y1; {
 		n := min(together, y1-y)
 		top := y*c.StrideH - c.PadH
@@ -114,7 +113,7 @@ func (j *gemmJob) convPart(plane, band int) {
 			}
 		}
 		if n == 1 {
-			// In the order of the weights.
+			// The offsets are in the order of the weights.
 			for ch := range channels {
 				for i := range c.KH {
 					offset(ch, i)
@@ -168,7 +167,7 @@ func (c *Conv2D) pairWeights(dst, w []float32, channels int) {
 	}
 }
 
-// modulo is the remainder of a division that rounds down.
+// modulo returns the remainder of a division that rounds down.
 func modulo(a, n int) int {
 	if a %= n; a < 0 {
 		a += n

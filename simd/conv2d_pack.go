@@ -5,9 +5,9 @@ import "unsafe"
 // packB gathers rows k0 to k1 and columns c0 to c1 of the matrix of pixels of the channels x in
 // panels. It does not write the padding between the last column and the end of its panel.
 //
-// The rows of the image that these columns need are copied first, padded with zeros; for a stride
-// above 1, columns are grouped by their phase. From this band every element of the window reads
-// neighbouring pixels, whatever the stride.
+// It first copies the rows of the image that these columns need to a band, padded with zeros. For a
+// stride above 1, the band groups columns by their phase. Each element of the window then reads
+// contiguous pixels of the band, whatever the stride.
 func (c *Conv2D) packB(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 int) {
 	_, width := c.outSize()
 	window := c.KH * c.KW
@@ -53,11 +53,11 @@ func (c *Conv2D) packB(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 int) {
 	sc.free()
 }
 
-// largestBand is the largest size of a band in floats. More comes of steps
-// or paddings that are far larger than images.
+// largestBand is the largest size of a band in floats. Only strides, dilations or paddings that
+// are far larger than the image need a larger one.
 const largestBand = 1 << 22
 
-// packSparse is packB for these: it takes every pixel from the image itself.
+// packSparse is packB without a band: it takes every pixel from the image itself.
 func (c *Conv2D) packSparse(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 int) {
 	_, width := c.outSize()
 	window := c.KH * c.KW
@@ -75,13 +75,12 @@ func (c *Conv2D) packSparse(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 in
 	}
 }
 
-// A convBand is a copy of some rows of some channels with their padding. Each
-// row is stored as one phase for every step that a window of stride StrideW
-// has not taken: column x is element x/StrideW of phase x%StrideW.
+// A convBand is a copy of some rows of some channels with their padding. Each row
+// is stored as StrideW phases: column x is element x/StrideW of phase x%StrideW.
 type convBand struct {
 	firstCh, endCh int
-	top, rows      int // in the image, top < 0 being padding
-	phase          int // elements of a phase
+	top, rows      int // the rows of the image; rows before 0 are padding
+	phase          int // the number of elements of a phase
 }
 
 // pitch returns the distance between rows.

@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Cumsum sets each element of dst to the sum of that of x and those before it in its row: rows of
-// cols elements each, without gaps. dst may be x, and must not overlap it otherwise. A nil Pool
-// uses only the calling thread. It panics if a length is wrong.
+// Cumsum sets each element of dst to the sum of the same element of x and the elements before it in its
+// row. Rows of cols elements lie one after the other. dst may be x, and must not overlap it otherwise.
+// With a nil Pool it uses only the calling thread. It panics if a slice is too short.
 //
-// Sums are made in float32 within blocks of [ReduceBlock] elements and in float64
-// from block to block: they do not depend on the number of threads.
+// Sums are computed in float32 within blocks of [ReduceBlock] elements and in float64
+// across blocks, so they do not depend on the number of threads.
 func Cumsum(p *workers.Pool, dst, x []float32, rows, cols int) {
 	n := area(rows, cols)
 	if len(dst) < n || len(x) < n {
-		panic(fmt.Sprintf("simd: Cumsum of %d rows of %d: lengths %d, %d", rows, cols, len(dst), len(x)))
+		panic(fmt.Sprintf("simd: Cumsum of %d rows of %d: dst and x have lengths %d and %d", rows, cols, len(dst), len(x)))
 	}
 	if n == 0 {
 		return
@@ -46,29 +46,29 @@ func Cumsum(p *workers.Pool, dst, x []float32, rows, cols int) {
 	cumsums.Put(t)
 }
 
-// cumsumNS is what an element takes in the cache, besides being read and written.
+// cumsumNS is the time for an element in the cache, in nanoseconds, without reading and writing it.
 const cumsumNS = 0.05
 
 type cumsumTask struct {
 	dst, x     []float32
 	rows, cols int
 	way        cumsumWay
-	group      int // rows of a part, or blocks of one of a long row
+	group      int // rows of a part, or blocks of a part of a long row
 
-	// Of a long row, which is worked on alone:
+	// For a long row, which is computed alone:
 	row    int
 	before float64   // inTurn: the sum of the parts that are done
-	starts []float64 // of its blocks: their sums, then the sums before them
+	starts []float64 // the sums of its blocks, then the sums of all elements before its blocks
 }
 
-// cumsumWay says what a part is.
+// cumsumWay says what a part computes.
 type cumsumWay uint8
 
 const (
-	wholeRows   cumsumWay = iota // rows
-	inTurn                       // blocks of a row, part after part
-	blockSums                    // the same in any order: their sums,
-	fromOffsets                  // and then from the sums before
+	wholeRows   cumsumWay = iota // whole rows
+	inTurn                       // blocks of a row; parts run in their order
+	blockSums                    // the sums of blocks of a row; parts run in any order
+	fromOffsets                  // blocks of a row, from the sums before them; parts run in any order
 )
 
 // parts returns the number of parts of a long row.
@@ -80,7 +80,7 @@ func (t *cumsumTask) blocks() int { return (t.cols + ReduceBlock - 1) / ReduceBl
 
 var cumsums = sync.Pool{New: func() any { return new(cumsumTask) }}
 
-// long computes row t.row in two passes over its blocks, which threads share: sums of
+// long computes row t.row with several threads, in two passes over its blocks: first the sums of
 // the blocks, then the running sums.
 func (t *cumsumTask) long(p *workers.Pool, threads int) {
 	if cap(t.starts) < t.blocks() {
@@ -96,7 +96,7 @@ func (t *cumsumTask) long(p *workers.Pool, threads int) {
 		before += s
 	}
 	t.way = fromOffsets
-	p.Spread(t.parts(), true, t) // the elements that a thread has read last are in its cache
+	p.Spread(t.parts(), true, t) // in reverse: the elements that a thread read last are in its cache
 }
 
 // Part implements workers.Task.
@@ -130,7 +130,7 @@ func (t *cumsumTask) Part(i int) {
 func cumsumBlocks(dst, x []float32, before float64) float64 {
 	if len(x) <= ReduceBlock && before == 0 {
 		rowKernel.cumsum(&dst[0], &x[0], len(x), 0)
-		return 0 // the row has ended: parts have several blocks
+		return 0 // there is no next block: parts of a long row have several blocks
 	}
 	for b := 0; b*ReduceBlock < len(x); b++ {
 		in := blockOf(x, b)
@@ -142,7 +142,7 @@ func cumsumBlocks(dst, x []float32, before float64) float64 {
 }
 
 // rowsCumsumGeneric adds up eight elements at a time, so that few additions wait for
-// another.
+// previous ones.
 func rowsCumsumGeneric(dst, x *float32, n int, before float32) {
 	d, s := floats(dst, n), floats(x, n)
 	carry := float32(0)

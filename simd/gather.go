@@ -8,14 +8,14 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Gather copies rows out of tables: x is outer tables of extent rows of inner elements,
-// and row i of each of the outer parts of dst becomes row ids[i] of its table. Negative
-// ids count from the end; a row that a table does not have is filled with missing. dst must
-// not overlap x. A nil Pool is the calling thread alone. It panics if a length does not fit.
+// Gather copies rows of tables. x is outer tables of extent rows of inner elements, and row i
+// of each of the outer parts of dst becomes row ids[i] of its table. Negative ids count from the
+// end. For an id that is out of range the row is filled with missing. dst must not overlap x. With
+// a nil Pool it uses only the calling thread. It panics if a slice is too short.
 func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, ids []int32, outer, extent, inner int, missing T) {
 	n, m := area(outer*extent, inner), area(outer*len(ids), inner)
 	if len(x) < n || len(dst) < m {
-		panic(fmt.Sprintf("simd: Gather of %d among %d times %d rows of %d: lengths %d, %d", len(ids), outer, extent, inner, len(dst), len(x)))
+		panic(fmt.Sprintf("simd: Gather of %d rows from %d times %d rows of %d: dst and x have lengths %d and %d", len(ids), outer, extent, inner, len(dst), len(x)))
 	}
 	if m == 0 {
 		return
@@ -37,21 +37,23 @@ func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, id
 	pool.Put(t)
 }
 
-// Nanoseconds that one thread takes for a row, for a row of one element, and for an element.
+// The time of one thread for a row, for a row of one element, and for an element, in nanoseconds.
 const (
 	gatherRowNS = 10
 	gatherOneNS = 1
 	gatherNS    = 0.1
 
-	gatherCall  = 2048 // rows of one call, which the runtime cannot interrupt
+	gatherCall  = 2048 // most rows of one call of a kernel, which the runtime cannot interrupt
 	gatherShort = 2048 // bytes of a row up to which vectors are faster than copy
 )
 
-// gatherShortRows copies rows of size bytes, at least 8, up to the first that the table of extent
-// rows lacks, and returns how many these are; or nil.
+// gatherShortRows copies rows of size bytes, at least 8, from a table of extent rows. It stops at the
+// first id that is out of range and returns the number of rows that it copied. It is nil if there is
+// no such kernel.
 var gatherShortRows = gatherShortRowsOf(active)
 
-// gatherWords copies n elements of 32 bits by their ids; n is a positive multiple of 8. It is nil if there is no such kernel.
+// gatherWords copies the n elements of 32 bits with the given ids. n is a positive multiple of 8. It is nil
+// if there is no such kernel.
 var gatherWords = gatherWordsOf(active)
 
 type gatherTask[T any] struct {
@@ -59,7 +61,7 @@ type gatherTask[T any] struct {
 	ids           []int32
 	extent, inner int
 	missing       T
-	rows, group   int // of all tables, and of a part
+	rows, group   int // the number of rows, and of rows in a part
 }
 
 var (
@@ -69,7 +71,7 @@ var (
 	gathersF  = sync.Pool{New: func() any { return new(gatherTask[float32]) }}
 )
 
-// gatherPool returns where tasks over elements of a type are kept.
+// gatherPool returns the pool of tasks for elements of type T.
 func gatherPool[T any]() *sync.Pool {
 	switch any(*new(T)).(type) {
 	case uint8:

@@ -14,14 +14,14 @@ import (
 //	C = epilogue(A·B + bias)        or, with Accumulate,
 //	C = epilogue(C + A·B + bias)
 //
-// A is M×K, B is K×N and C is M×N. Element (i, k) of A is A[i*ARow+k*ACol],
-// and B likewise, so that a transposed matrix is one with its strides
-// exchanged. Strides count elements and are not negative; an A or B whose two
-// strides are 0 is row-major without gaps. C is row-major, its rows CRow
+// A is M×K, B is K×N and C is M×N. Element (i, k) of A is A[i*ARow+k*ACol], and
+// element (k, j) of B is B[k*BRow+j*BCol]. To transpose a matrix, exchange its
+// strides. Strides count elements and are not negative. If both strides of A or B
+// are 0, the matrix is row-major and contiguous. C is row-major with rows CRow
 // elements apart, or N if CRow is 0. C must not overlap A, B or Bias.
 //
-// Sums are float32, and every product enters them: a NaN or an infinity
-// in A or B reaches C even through a zero. With K = 0 the product is zero.
+// Sums are float32, and no product is left out: 0 times a NaN or an infinity makes
+// an element of C NaN. With K = 0 the product is zero.
 type Gemm struct {
 	M, N, K int
 
@@ -36,24 +36,23 @@ type Gemm struct {
 	Bias       []float32 // N elements that are added to every row, or nil
 
 	// Epilogue, unless nil, is called once for every finished piece of a row
-	// of C while that is still in the cache: row is C at row i from column
-	// j on. Calls come from several goroutines at once, in any order.
-	// In a batch i counts on from matrix to matrix: matrix b has the
-	// rows b*M to (b+1)*M.
+	// of C, while the piece is still in the cache. row is the piece of row i of C
+	// from column j on. Several goroutines call Epilogue at once, in any order.
+	// In a batch, matrix b has the rows b*M to (b+1)*M-1.
 	Epilogue func(row []float32, i, j int)
 
-	// Batch is the number of products, 0 meaning 1. The strides are the
-	// distances from one matrix to the next; AStride and BStride may be 0, for
-	// one matrix that takes part in all products.
+	// Batch is the number of products; 0 means 1. The strides are the distances
+	// from one matrix to the next. AStride and BStride may be 0: then all products
+	// use the same matrix.
 	Batch                     int
 	AStride, BStride, CStride int
 
-	// AFrom and BFrom, unless nil, say where each of the Batch matrices begins, in
-	// the place of AStride and BStride.
+	// AFrom and BFrom, unless nil, have the index of the first element of each of the
+	// Batch matrices. They replace AStride and BStride.
 	AFrom, BFrom []int
 }
 
-// AAt returns where matrix i of A begins.
+// AAt returns the index of the first element of matrix i of A.
 func (g *Gemm) AAt(i int) int {
 	if g.AFrom != nil {
 		return g.AFrom[i]
@@ -61,7 +60,7 @@ func (g *Gemm) AAt(i int) int {
 	return i * g.AStride
 }
 
-// BAt returns where matrix i of B begins.
+// BAt returns the index of the first element of matrix i of B.
 func (g *Gemm) BAt(i int) int {
 	if g.BFrom != nil {
 		return g.BFrom[i]
@@ -69,7 +68,7 @@ func (g *Gemm) BAt(i int) int {
 	return i * g.BStride
 }
 
-// Product returns product i of the batch alone.
+// Product returns product i of the batch as a Gemm of one product.
 func (g *Gemm) Product(i int) Gemm {
 	part := *g
 	part.Batch, part.AFrom, part.BFrom = 1, nil, nil
@@ -92,7 +91,7 @@ func (g *Gemm) Run(p *workers.Pool) {
 // check sets the defaults and panics if sizes or lengths are invalid.
 func (g *Gemm) check() {
 	if g.M < 0 || g.N < 0 || g.K < 0 || g.Batch < 0 {
-		panic(fmt.Sprintf("simd: Gemm of %dx%dx%d, batch of %d: negative size", g.M, g.K, g.N, g.Batch))
+		panic(fmt.Sprintf("simd: Gemm of %dx%dx%d, batch of %d: sizes must not be negative", g.M, g.K, g.N, g.Batch))
 	}
 	if g.Batch == 0 {
 		g.Batch = 1
@@ -107,7 +106,7 @@ func (g *Gemm) check() {
 		g.CRow = g.N
 	}
 	if g.CRow < g.N && g.M > 1 {
-		panic(fmt.Sprintf("simd: Gemm: rows of C are %d apart and %d long", g.CRow, g.N))
+		panic(fmt.Sprintf("simd: Gemm: CRow is %d, but rows of C have %d elements and must not overlap", g.CRow, g.N))
 	}
 	if g.M == 0 || g.N == 0 {
 		return
@@ -116,15 +115,15 @@ func (g *Gemm) check() {
 	fits("B", len(g.B)-last("B", g.BFrom, g.Batch), g.alone(g.BFrom), g.BStride, g.K, g.BRow, g.N, g.BCol)
 	fits("C", len(g.C), g.Batch, g.CStride, g.M, g.CRow, g.N, 1)
 	if g.Batch > 1 && g.CStride < (g.M-1)*g.CRow+g.N {
-		panic(fmt.Sprintf("simd: Gemm: the matrices of C overlap: %d apart", g.CStride))
+		panic(fmt.Sprintf("simd: Gemm: CStride is %d, but the matrices of C must not overlap", g.CStride))
 	}
 	if g.Bias != nil && len(g.Bias) < g.N {
-		panic(fmt.Sprintf("simd: Gemm: bias of %d for %d columns", len(g.Bias), g.N))
+		panic(fmt.Sprintf("simd: Gemm: Bias has %d elements for %d columns", len(g.Bias), g.N))
 	}
 }
 
-// alone returns how many matrices follow each other at equal distances: one, where
-// from says where each begins.
+// alone returns the number of matrices at equal distances: Batch, or 1 if from has the start of
+// each matrix.
 func (g *Gemm) alone(from []int) int {
 	if from != nil {
 		return min(g.Batch, 1)
@@ -132,25 +131,26 @@ func (g *Gemm) alone(from []int) int {
 	return g.Batch
 }
 
-// last returns where the last of the matrices begins, 0 for those at equal distances.
+// last returns the greatest index in from, or 0 if from is nil.
 func last(name string, from []int, batch int) int {
 	if from == nil {
 		return 0
 	}
 	if len(from) < batch {
-		panic(fmt.Sprintf("simd: %s begins in %d places, not %d", name, len(from), batch))
+		panic(fmt.Sprintf("simd: %sFrom has %d indices for a batch of %d", name, len(from), batch))
 	}
 	end := 0
 	for _, at := range from[:batch] {
 		if at < 0 {
-			panic(fmt.Sprintf("simd: %s begins at %d", name, at))
+			panic(fmt.Sprintf("simd: %sFrom has the index %d: it must not be negative", name, at))
 		}
 		end = max(end, at)
 	}
 	return end
 }
 
-// fits panics if the sizes and strides reach beyond have elements. An empty matrix reaches nothing.
+// fits panics if matrices of the given sizes and strides need more than have elements. Empty matrices
+// need none.
 func fits(name string, have, batch, batchStride, rows, rowStride, cols, colStride int) {
 	if batchStride < 0 || rowStride < 0 || colStride < 0 {
 		panic(fmt.Sprintf("simd: %s has negative strides", name))

@@ -39,7 +39,7 @@ func gemmTile6AVX2(a *float32, b *float32, c *float32, bias *float32, next *floa
 //go:noescape
 func gemmTilePackAVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
 
-// gemmTileStreamAVX2 is a tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes.
+// gemmTileStreamAVX2 is a tileFunc of the largest tile with non-temporal stores; rows of C start at a multiple of 64 bytes.
 //
 //go:noescape
 func gemmTileStreamAVX2(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)

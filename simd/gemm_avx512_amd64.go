@@ -79,17 +79,17 @@ func gemmTile14AVX512(a *float32, b *float32, c *float32, bias *float32, next *f
 //go:noescape
 func gemmTilePackAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)
 
-// gemmTileStreamAVX512 is a tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes.
+// gemmTileStreamAVX512 is a tileFunc of the largest tile with non-temporal stores; rows of C start at a multiple of 64 bytes.
 //
 //go:noescape
 func gemmTileStreamAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
-// gemmTileBraidAVX512 is a tileFunc of the largest tile for a braided A: as means nothing.
+// gemmTileBraidAVX512 is a tileFunc of the largest tile for a braided A; it ignores as.
 //
 //go:noescape
 func gemmTileBraidAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool)
 
-// gemmTileBraidPackAVX512 is a tilePackFunc for a braided A: as means nothing.
+// gemmTileBraidPackAVX512 is a tilePackFunc for a braided A; it ignores as.
 //
 //go:noescape
 func gemmTileBraidPackAVX512(a *float32, b *float32, c *float32, bias *float32, next *float32, as int, bs int, bp int, cs int, ns int, k int, n int, add bool, packed *float32)

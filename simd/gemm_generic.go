@@ -110,7 +110,7 @@ func gemmRowsGeneric(a, b, c *float32, _, bs, _, k, n int) {
 func gemmDotsGeneric(s, p, c *float32, ss, cr, _, k, rows int) {
 	y := unsafe.Slice(p, k)
 	for r := range rows {
-		// Four sums, as one would wait for itself at every step.
+		// Four sums, so that an addition does not wait for the previous one.
 		var t [4]float32
 		x := unsafe.Slice(step(s, r*ss/4), k)[:len(y)]
 		for len(x) >= 4 && len(y) >= 4 {

@@ -2,13 +2,13 @@ package simd
 
 import "github.com/rayo-go/rayo/internal/workers"
 
-// parts returns the number of parts of about equal work into which the batch is divided: several
-// for every thread, in case one is late, but each takes at least a few microseconds. It is 1 if
-// threads do not pay.
+// parts returns the number of parts, of about equal work, into which the batch is divided. There are
+// several for each thread, in case one thread is late, but each takes at least a few microseconds. It
+// returns 1 if the work is too little for several threads.
 func (j *gemmJob) parts(p *workers.Pool) int {
 	g := &j.g
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
-	// Memory is the slower one where every element is used a few times only.
+	// Memory is the bottleneck if each element is used only a few times.
 	ns := float64(g.Batch) * max(2*m*n*k/flopsPerNS, 4*(m*k+k*n+m*n)/bytesPerNS)
 	return partsOf(p, ns)
 }
@@ -31,12 +31,12 @@ func (j *gemmJob) cut(p *workers.Pool, units int) {
 	j.nParts = max(1, min(parts, units))
 }
 
-// farColumns is how many elements of a row lie on two pages of memory.
+// farColumns is the number of elements of two pages of memory.
 const farColumns = 2 * 4096 / 4
 
-// farParts returns how many of the parts remain for a B that is read where it
-// lies, from afar: each shall have two pages' worth of every row. The processor
-// reads ahead along a page, and finding the next one takes it some lines.
+// farParts reduces the number of parts for a B that is read in place from memory, so that
+// each part has at least two pages of each row. The processor prefetches within a page,
+// and needs some cache lines to start again on the next page.
 func (j *gemmJob) farParts(p *workers.Pool, parts int) int {
 	if parts == 1 {
 		return 1
@@ -64,10 +64,10 @@ func (j *gemmJob) grid(p *workers.Pool) {
 		panels -= t * j.strip
 		parts = 2 * t
 	}
-	packCost := 3.0 // of B relative to A, which is read and written through the first-level cache
+	packCost := 3.0 // the cost of packing B relative to A, which is read and written in the first-level cache
 	switch {
 	case j.conv != nil:
-		packCost = 4 // gathered piece by piece
+		packCost = 4 // because B is gathered piece by piece
 	case !j.packB:
 		packCost = 0
 	}
@@ -85,8 +85,8 @@ func (j *gemmJob) grid(p *workers.Pool) {
 	}
 }
 
-// wideBlocks returns how many panels, from least to most, are cut into the widest
-// blocks of no more than block panels.
+// wideBlocks returns the number of panels, from least to most, that divides into the widest
+// blocks of at most block panels.
 func wideBlocks(least, most, block int) int {
 	best, width := least, 0
 	for n := max(1, least); n <= most; n++ {
@@ -97,5 +97,5 @@ func wideBlocks(least, most, block int) int {
 	return best
 }
 
-// count returns the number of parts.
+// count returns the number of parts of the whole batch.
 func (j *gemmJob) count() int { return j.strips + j.g.Batch*j.mParts*j.nParts }

@@ -5,23 +5,23 @@ import "unsafe"
 // gemmKernels are the kernels of one level.
 type gemmKernels struct {
 	rows, cols int          // the largest tile
-	tile       []tileFunc   // for 1 to rows rows
-	tileStream tileFunc     // of the largest tile, for a C past the caches, or nil
-	tilePack   tilePackFunc // of the largest tile, or nil
+	tile       []tileFunc   // kernels for 1 to rows rows
+	tileStream tileFunc     // for the largest tile, with non-temporal stores to C; or nil
+	tilePack   tilePackFunc // for the largest tile, or nil
 
-	tileBraid     tileFunc     // of the largest tile for a braided A, or nil
-	tileBraidPack tilePackFunc // and what packs B as well
-	braidRows     braidFunc    // what braids it
+	tileBraid     tileFunc     // for the largest tile with a braided A, or nil
+	tileBraidPack tilePackFunc // the same, which also packs B
+	braidRows     braidFunc    // braids A
 
-	// wholePanels: tile reads the last panel of B as if it were whole.
+	// wholePanels says that tile reads the last panel of B as if it were whole.
 	wholePanels bool
 
-	lanes      int // most rows that transpose takes
+	lanes      int // the largest number of rows of transpose
 	transpose  transposeFunc
 	copyPanels copyPanelsFunc // or nil
 
-	rowsFew []rowsFunc // for 1 row and more, as far as they beat tiles
-	dots    []dotsFunc // for 1 and more
+	rowsFew []rowsFunc // kernels for 1 row, 2 rows and so on, up to the number from which tiles are faster
+	dots    []dotsFunc // kernels for 1 vector, 2 vectors and so on
 
 	convRow    convRowFunc
 	convPair   convPairFunc   // or nil
@@ -36,7 +36,7 @@ type gemmKernels struct {
 //		c[i*cs + j*4] = t[i][j], or += with add
 //		b += bp
 //
-// n is the number of columns in all. Strides are in bytes and A is contiguous along k. bias may be
+// n is the total number of columns. Strides are in bytes, and A is contiguous along k. bias may be
 // nil. next, unless nil, is a prefetch hint: the address of rows, ns bytes apart, that the caller
 // will read soon.
 type tileFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)
@@ -45,9 +45,9 @@ type tileFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, a
 // follow one another in packed. The padding of an incomplete panel becomes zero or is not written.
 type tilePackFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool, packed *float32)
 
-// braidFunc braids the rows of the largest tile, which are contiguous and ss bytes apart: element j
-// of row i goes to dst[j*lanes+i]. cols is a positive multiple of 4. The padding between the
-// columns is overwritten.
+// braidFunc braids the rows of the largest tile: it copies element j of row i to dst[j*lanes+i]. Rows
+// are contiguous and ss bytes apart. cols is a positive multiple of 4. The padding between the columns
+// of dst is overwritten.
 type braidFunc func(dst, src *float32, ss, cols int)
 
 // transposeFunc writes the transpose of a matrix of rows×cols elements that
@@ -82,14 +82,14 @@ type convGatherFunc func(dst, src *float32, offsets *int, k, n int)
 //	c[i*cs + j*4] += a[i*as + p*4] * b[p*bs + j*4]   for p in 0..k
 type rowsFunc func(a, b, c *float32, as, bs, cs, k, n int)
 
-// dotsFunc adds the products of rows of s, contiguous along k, and of q vectors
-// p to C. In p a vector's worth of elements of one alternates with as many
-// of the others, and the last ones are filled up with zeros.
+// dotsFunc adds the dot products of rows of s, contiguous along k, with q vectors
+// p to C. p is interleaved: it has the first elements of all vectors, as many as a
+// register holds, then the next ones, and zeros after the last.
 //
 //	c[r*cr + i*cq] += s[r*ss + k*4] * p_i[k]   for r in 0..rows, i in 0..q
 type dotsFunc func(s, p, c *float32, ss, cr, cq, k, rows int)
 
-// step returns the address of the element i after the one at p.
+// step returns the address of the element i places after p.
 func step(p *float32, i int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), i*4))
 }

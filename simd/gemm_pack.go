@@ -52,8 +52,8 @@ func (ks *gemmKernels) braid(dst []float32, a []float32, row, col, k int) {
 	}
 }
 
-// packB copies k×n elements of B to panels of ks.cols columns that follow one
-// another in dst. The columns that the last panel lacks are zeros.
+// packB copies k×n elements of B to adjacent panels of ks.cols columns in dst. It fills the
+// last panel with columns of zeros.
 func (ks *gemmKernels) packB(dst []float32, b []float32, row, col, k, n int) {
 	first := 0
 	if whole := n / ks.cols; col == 1 && ks.copyPanels != nil && whole > 0 {

@@ -18,29 +18,29 @@ type gemmJob struct {
 	ks   *gemmKernels
 	form gemmForm
 
-	strips, strip  int // parts before the grid, and how many panels each has
-	mParts, nParts int // the grid of one C, or of the rest after the strips
+	strips, strip  int // the number of parts before the grid, and the panels of each
+	mParts, nParts int // the grid of one C, or of its columns after the strips
 	kSteps         int // blocks along K
-	nBlock         int // most panels in a block of B
-	kBlock         int // most elements along K in a block
+	nBlock         int // the largest number of panels in a block of B
+	kBlock         int // the largest number of elements along K in a block
 	packA, packB   bool
 	braid          bool // whole tiles of A are packed as braids
 	fused          bool // the first tile of a part packs B
-	far            bool // B is read once, where it lies, from outside the caches
-	streams        bool // C is written past the caches
+	far            bool // B is read once, in place, from memory
+	streams        bool // C is written with non-temporal stores
 
 	// A convolution is a product whose B is gathered while it is packed, with several matrices A,
 	// and with one bias for each row.
 	window  Conv2D
-	conv    *Conv2D // window, while its pixels are to be gathered
+	conv    *Conv2D // &window, or nil if B is the image itself
 	repeatA int
 	rowBias []float32
 
-	vectors *scratch // of the form of dots
+	vectors *scratch // packed vectors of formDots
 	dots    dotsPlan
 }
 
-// gemmForm is a way to go over the matrices.
+// gemmForm is an algorithm for a product.
 type gemmForm uint8
 
 const (
@@ -50,19 +50,19 @@ const (
 	formConv                  // few windows: row by row
 )
 
-// gemmJobs keeps what products need while they run.
+// gemmJobs is the pool of jobs.
 var gemmJobs = sync.Pool{New: func() any { return new(gemmJob) }}
 
-// spread returns where part i of n things in the given number of parts begins.
+// spread returns the start of part i if n is divided into equal parts.
 func spread(n, parts, i int) int { return n/parts*i + min(i, n%parts) }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// flopsPerNS is a guess for deciding on threads, on the high side: of
-// splitting too little work little is lost.
+// flopsPerNS is an estimate that decides on the number of threads. It is rather too high:
+// splitting too little work costs little.
 const flopsPerNS = 100
 
-// bytesPerNS is the same for memory.
+// bytesPerNS is such an estimate for memory traffic.
 const bytesPerNS = 20
 
 func (g *Gemm) run(p *workers.Pool) {

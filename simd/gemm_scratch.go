@@ -7,16 +7,14 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// scratch is a buffer that lives on between products. Its data starts on a
-// cache line.
+// scratch is a buffer that products reuse. Its data starts on a cache line.
 type scratch struct {
 	data []float32
 }
 
-// Scratches of the usual size are kept for good, a few for every thread: the
-// collector, which empties a sync.Pool, would have them made anew, and
-// touching fresh pages takes longer than many a product. Larger ones it may
-// take.
+// A few scratches of the usual size for each thread are never freed: the garbage
+// collector empties a sync.Pool, and touching the fresh pages of a new buffer takes
+// longer than many products. Larger scratches are garbage-collected.
 var (
 	scratchMu    sync.Mutex
 	scratchFree  []*scratch
@@ -54,7 +52,7 @@ func newScratch(n int) *scratch {
 	return &scratch{d}
 }
 
-// free gives the scratch back.
+// free returns the scratch to its pool.
 func (s *scratch) free() {
 	if len(s.data) > scratchUsual {
 		scratchLarge.Put(s)

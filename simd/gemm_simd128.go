@@ -29,7 +29,7 @@ func tileAtPlace(rows int, place uint32) tileFunc {
 	return func(a, b, c, bias, _ *float32, as, bs, bp, cs, _, k, n int, add bool) {
 		f := host.Begin(place)
 		as = f.ReadRows(0, unsafe.Pointer(a), rows, 4*k, as)
-		// B is rows of all panels, or one panel after the other.
+		// B has either rows through all panels, or one panel after the other.
 		switch panels := ceilDiv(n, panelSIMD128); bp {
 		case 4 * panelSIMD128:
 			bs = f.ReadRows(1, unsafe.Pointer(b), k, panels*bp, bs)

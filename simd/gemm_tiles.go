@@ -12,13 +12,13 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 	j.form = formTiles
 	cache := memory.CPUCaches()
 
-	// A tile of A shares the first cache with the next one and what streams past.
+	// The first cache holds a tile of A, the next tile, and the part of B that is being read.
 	kMost := min(512, cache.L1*9/20/(4*ks.rows))
 	j.packB = j.conv != nil || g.BCol != 1 || g.M > 2*ks.rows && g.K*g.N*4 > directB ||
 		ks.wholePanels && g.N%ks.cols != 0
 	j.far = !j.packB && g.K*g.N*4 > cache.L2/2
 	if j.far {
-		// Few rows of B side by side: the processor follows some 32 at once.
+		// Few rows of B at once: the processor prefetches about 32 streams.
 		kMost = farK
 	}
 	j.kSteps = max(1, ceilDiv(g.K, kMost))
@@ -33,27 +33,26 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 		}
 	}
 	j.nBlock = max(1, min(most, panels))
-	// Rows that alias stay where they are if the ways of the first cache, of one
-	// page each, are nearly as many: half of them, as a second thread of the
-	// core may have the others.
+	// Rows that alias are not packed if the first cache has nearly as many ways, of one page
+	// each. Only half of the ways count, because a second thread of the core may use the
+	// others.
 	j.packA = g.ACol != 1 || g.N > 4*ks.cols && aliases(4*g.ARow) && 4*(cache.L1/2/4096) < 3*ks.rows
-	// Only from the second caches B arrives as fast as the first tile takes it.
+	// Only if B is in the second-level caches does it arrive as fast as the first tile consumes it.
 	j.fused = j.packB && j.conv == nil && g.BCol == 1 && ks.tilePack != nil && g.K*g.N*4 <= p.Threads()*cache.L2/2
 	j.streams = ks.tileStream != nil && j.kSteps == 1 && g.K <= streamK && !g.Accumulate &&
 		g.Epilogue == nil && j.rowBias == nil && g.N%ks.cols == 0 &&
 		4*float64(g.Batch)*float64(g.M)*float64(g.N) >= float64(min(streamC, cache.Last/2)) &&
 		(uintptr(unsafe.Pointer(&g.C[0]))|uintptr(4*g.CRow)|uintptr(4*g.CStride))%64 == 0
-	// Braiding packs and so also parts rows that alias.
+	// Braiding packs A, so it also separates rows that alias.
 	j.braid = ks.tileBraid != nil && !j.streams && min(panels, j.nBlock) >= braidPanels
 	j.grid(p)
 }
 
-// directB is the size in bytes up to which B is read where it lies although
-// several tiles of A need it.
+// directB is the size in bytes up to which B is read in place although several tiles of A
+// need it.
 const directB = 300 << 10
 
-// farK is how many rows of a B that is read where it lies, once, are gone along
-// side by side.
+// farK is the number of rows of B that are read at once if B is read once, in place, from memory.
 const farK = 24
 
 // C is written with non-temporal stores if most of it does not fit into streamC bytes of the
@@ -63,11 +62,10 @@ const streamK = 64
 
 var streamC = 64 << 20
 
-// braidPanels is how many panels a tile of A must be multiplied by for braiding it
-// to pay.
+// braidPanels is the least number of panels for each tile of A for which braiding is faster.
 const braidPanels = 8
 
-// aliases reports whether rows so many bytes apart would evict each other from the first-level
+// aliases reports whether rows that are stride bytes apart evict each other from the first-level
 // cache, whose sets repeat every 4096 bytes.
 func aliases(stride int) bool {
 	d := stride % 4096

@@ -5,8 +5,7 @@ import "github.com/rayo-go/rayo/internal/memory"
 // Products with few rows or columns are bound by reading the large matrix once. They neither pack
 // it nor divide it into tiles; the other operands are small.
 
-// rowsUnit is the number of columns that parts of the form of rows are
-// multiples of.
+// rowsUnit is a number of columns. The columns of each part of formRows are a multiple of it.
 const rowsUnit = 64
 
 // rowsGoes is the maximum number of passes of the kernels for few rows over a B with aliasing rows,
@@ -14,11 +13,11 @@ const rowsUnit = 64
 // only as many aliasing rows as it has ways.
 var rowsGoes = mostRowsGoes()
 
-// farB is the size in bytes from which B comes from outside the caches whatever was
-// computed before.
+// farB is the size in bytes from which B is in memory and not in a cache, whatever was computed
+// before.
 var farB = 8 * memory.CPUCaches().L2
 
-// planRows decides for or against the form of rows.
+// planRows decides whether to use formRows.
 func (j *gemmJob) planRows() bool {
 	g, few := &j.g, len(j.ks.rowsFew)
 	if g.BCol != 1 {
@@ -27,8 +26,8 @@ func (j *gemmJob) planRows() bool {
 	return g.M <= few || g.M <= rowsGoes*few && aliases(4*g.BRow) && 4*g.K*g.N >= farB
 }
 
-// rowsPart computes the columns of part pn: rows of B, scaled, are added up in
-// rows of C that stay in the first cache.
+// rowsPart computes the columns of part pn. It adds scaled rows of B to rows of C, which
+// stay in the first cache.
 func (j *gemmJob) rowsPart(batch, pn int) {
 	g := &j.g
 	units := ceilDiv(g.N, rowsUnit)
@@ -46,7 +45,7 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 			a = sc.data
 		}
 	}
-	// C takes at most 16 KiB at a time, a call of the kernel some tens of microseconds.
+	// A piece of C has at most 16 KiB, and a call of the kernel takes some tens of microseconds.
 	const most = 4096
 	few, calls := len(j.ks.rowsFew), 128
 	width := most / min(g.M, few) / rowsUnit * rowsUnit
@@ -79,7 +78,7 @@ func gatherRows(dst []float32, stride int, src []float32, row, col, rows, k int)
 	}
 }
 
-// start gives C the values that products are added to.
+// start sets C to the values that products are added to.
 func (j *gemmJob) start(c []float32, i0, i1, c0, c1 int) {
 	g := &j.g
 	for i := i0; i < i1; i++ {
@@ -97,7 +96,7 @@ func (j *gemmJob) start(c []float32, i0, i1, c0, c1 int) {
 	}
 }
 
-// finish hands a finished piece of C to the epilogue.
+// finish calls the epilogue for a finished piece of C.
 func (j *gemmJob) finish(c []float32, batch, i0, i1, c0, c1 int) {
 	g := &j.g
 	if g.Epilogue == nil {
@@ -108,23 +107,23 @@ func (j *gemmJob) finish(c []float32, batch, i0, i1, c0, c1 int) {
 	}
 }
 
-// A dotsPlan has one matrix as the many rows, which are read in place, and the other as the few
-// vectors, which are packed.
+// A dotsPlan is the plan of formDots: many rows of one matrix are read in place, and the few vectors
+// of the other one are packed.
 type dotsPlan struct {
-	byRows   bool // the rows are the rows of A, or else the columns of B
+	byRows   bool // the rows are the rows of A; otherwise they are the columns of B
 	rows, q  int
 	kBlock   int
-	chunk    int // vectors that the kernel takes at once
-	perBatch int // floats that the vectors of one batch take
+	chunk    int // vectors of one call of the kernel
+	perBatch int // floats of the packed vectors of one product
 }
 
 const (
-	dotsUnit = 8  // rows that parts are multiples of
-	dotsFew  = 8  // most columns of C, for which tiles would be mostly empty
-	dotsMany = 16 // most rows of C, for which a B that lies across would have to be transposed
+	dotsUnit = 8  // the rows of each part are a multiple of this number
+	dotsFew  = 8  // the largest number of columns of C: tiles would be mostly empty
+	dotsMany = 16 // the largest number of rows of C with a transposed B, which tiles would have to transpose back
 )
 
-// planDots decides for or against the form of dots and packs the vectors.
+// planDots decides whether to use formDots, and packs the vectors.
 func (j *gemmJob) planDots() bool {
 	g, ks := &j.g, j.ks
 	d := &j.dots
@@ -140,7 +139,7 @@ func (j *gemmJob) planDots() bool {
 	}
 	chunks := ceilDiv(d.q, len(ks.dots))
 	d.chunk = ceilDiv(d.q, chunks)
-	// The vectors of a block are to stay in the nearer half of the caches.
+	// The vectors of a block must stay in the first caches.
 	d.kBlock = max(16384/d.chunk/ks.lanes, 1) * ks.lanes
 	d.perBatch = ceilDiv(g.K, ks.lanes) * ks.lanes * d.q
 	batches := g.Batch
@@ -202,8 +201,8 @@ func (j *gemmJob) dotsPart(batch, pn int) {
 		s, sRow = g.A[g.AAt(batch):], g.ARow
 		cr, cq = g.CRow, 1
 	}
-	// A call of the kernel takes some tens of microseconds; where the vectors
-	// are taken in several chunks the rows stay in the second cache.
+	// A call of the kernel takes some tens of microseconds. If the vectors have several
+	// chunks, the rows stay in the second cache between them.
 	block := max(dotsUnit, (128<<10)/min(g.K, d.kBlock)/dotsUnit*dotsUnit)
 	for r0 := first; r0 < end; r0 += block {
 		r1 := min(r0+block, end)

@@ -9,71 +9,73 @@ import (
 )
 
 type (
-	// int8RoundFunc does what [op.RoundInt8] does to one group of 32 numbers or more, and writes the sums of four integers each, times a number, to quads.
+	// int8RoundFunc computes [op.RoundInt8] for one or more groups of 32 numbers. It writes the sums of
+	// each four neighbouring integers, times a factor, to quads.
 	int8RoundFunc func(q *int8, scales *float32, quads *int32, times int32, x *float32, groups int)
-	// int8LevelsFunc does what Levels of package block does to one block or more.
+	// int8LevelsFunc computes Levels of package block for one or more blocks.
 	int8LevelsFunc func(levels *int8, scales, biases *float32, src *byte, blocks int)
-	// int8DotFunc writes the sums of products of a fixed number of rows of integers and one or more
-	// blocks. Rows of x and of quads are stride bytes apart, rows of scales an eighth of that, and
-	// rows of sums as many floats as a row has groups. quads are sums of four integers of x, times
-	// the negated offset between unsigned codes and levels.
+	// int8DotFunc writes the dot products of a fixed number of rows of integers with one or more
+	// blocks. Rows of x and of quads are stride bytes apart, and rows of scales stride/8 bytes. Rows
+	// of sums are as many floats apart as a row has groups. quads are sums of four integers of x,
+	// times the negated offset between unsigned codes and levels.
 	int8DotFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)
-	// int8ColumnsFunc writes the sums of the products of one row of integers and of count rows of
-	// blocks, of one block or more and row bytes each. The integers are as int8DotFunc has them,
-	// or as the order of int8Columns leaves them.
+	// int8ColumnsFunc writes the dot products of one row of integers with count rows of one or more
+	// blocks, row bytes apart. The operands are those of int8DotFunc, after the order of int8Columns
+	// if that is not nil.
 	int8ColumnsFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int)
-	// int8PackFunc puts four levels of each of sixteen rows beside each other, each plus zero:
-	// groups of 32 levels.
+	// int8PackFunc interleaves groups of 32 levels of sixteen rows: four levels of each row, then the
+	// next four of each. It adds zero to each level.
 	int8PackFunc func(dst *byte, levels *int8, stride int, zero uint32, groups int)
-	// int8TileFunc adds the products of a fixed number of rows of integers and of
-	// sixteen packed rows to a part of c. wb is nil without biases. corrections are sums of
-	// the integers of a group, times minus zero.
+	// int8TileFunc adds the dot products of a fixed number of rows of integers with
+	// sixteen packed rows to a part of c. wb is nil without biases. corrections are the sums of
+	// the integers of each group, times -zero of int8PackFunc.
 	int8TileFunc func(c *float32, cRow int, x *int8, scales, sums *float32, corrections *int32, stride int, w *byte, ws, wb *float32, groups int)
 )
 
-// int8Dots are the products of a format: of one row and of four.
+// int8Dots are the kernels of a format for one row and for four rows.
 type int8Dots struct {
 	one, four int8DotFunc
-	// signed means that codes are multiplied as signed bytes. Other codes are levels minus the
-	// least level, and the codes of signedOffset are levels plus 128.
+	// signed means that the kernels multiply codes as signed bytes. Unsigned codes are levels minus the
+	// least level, or levels plus signedOffset of int8Kernels.
 	signed bool
 }
 
-// int8Columns is a product of a format; signed says the same as of int8Dots.
+// int8Columns is a kernel of a format for many columns. signed has the meaning of signed of int8Dots.
 type int8Columns struct {
 	run    int8ColumnsFunc
 	signed bool
-	// order rearranges the integers of a row and their quads for the kernel, and for some kernels stores the scales among the quads.
-	// It is nil for kernels that read them in the order of the row. Otherwise the row has whole multiples of columnSuper elements.
+	// order rearranges the integers of a row and their quads for the kernel. For some kernels it stores
+	// the scales in the memory of the quads. It is nil for kernels that read the row in its own order.
+	// If it is not nil, the length of the row must be a multiple of columnSuper.
 	order func(q []int8, quads []int32, scales []float32, group int)
 }
 
-// columnSuper is the number of elements that kernels with an order of their own multiply at once.
+// columnSuper is the number of elements that kernels with an order multiply at once.
 const columnSuper = 256
 
-// int8Tiles are the products of packed rows: of one row at [0], of two at [1] and so on.
+// int8Tiles are the kernels for packed rows: tiles[0] is for one row, tiles[1] for two, and so on.
 type int8Tiles struct {
-	group int // elements of a scale
-	codes int // the greatest unsigned code; 0 for signed ones
+	group int // the number of elements that share a scale
+	codes int // the greatest unsigned code; 0 for signed codes
 	tiles []int8TileFunc
-	rows  int // of the only tile, which takes exactly so many; 0 if tiles has one for each number of rows
+	rows  int // the number of rows of the only tile; 0 if tiles has one for each number of rows
 }
 
-// most returns the rows of the largest tile.
+// most returns the number of rows of the largest tile.
 func (t *int8Tiles) most() int { return max(len(t.tiles), t.rows) }
 
 // int8Kernels are the kernels of a level; the zero value means plain Go.
 type int8Kernels struct {
-	prepare func() // is called before kernels of formats with codebooks are
+	prepare func() // must be called before kernels of formats with codebooks
 	round   int8RoundFunc
 	pack    int8PackFunc
-	levels  []int8LevelsFunc // by format
-	dots    []int8Dots       // by format
-	// columns, by format, are for few rows where each call of a kernel takes long.
+	levels  []int8LevelsFunc // indexed by format
+	dots    []int8Dots       // indexed by format
+	// columns, indexed by format, are for few rows on systems where the call of a kernel is slow.
 	columns []int8Columns
-	// columnRows is the most rows for which columns is faster than dots; 0 means all that are few.
+	// columnRows is the largest number of rows for which columns is faster than dots; 0 means Int8Few.
 	columnRows int
-	// signedOffset is what codes that would be signed are made unsigned by, or 0.
+	// signedOffset is added to signed codes to make them unsigned, or 0.
 	signedOffset int
 	tiles        []int8Tiles // the fastest first
 }
@@ -83,40 +85,40 @@ var activeInt8 = int8KernelsOf(active)
 // int8Width is the number of columns of a tile.
 const int8Width = 16
 
-// Int8Few is the most rows that an [Int8Product] multiplies by blocks as they are, one row of blocks after another.
-// More are multiplied by tiles, for which blocks are taken apart once.
+// Int8Few is the largest number of rows for which an [Int8Product] multiplies encoded blocks directly. For more
+// rows it decodes the blocks once and multiplies tiles.
 const Int8Few = 8
 
-// int8Depth is the most elements of a row in a tile: sixteen rows of them stay in the first cache.
-// It is a multiple of the elements of every block.
+// int8Depth is the largest number of elements of a row in a tile: sixteen such rows fit into the first
+// cache. It is a multiple of the number of elements of every block.
 const int8Depth = 1024
 
-// An Int8Product multiplies M rows of K numbers, rounded to 8 bits as [op.RoundInt8] does it, by the
-// transpose of N rows of blocks. Sums of products of a group are integers, the same on every
-// machine; they are added up as float32.
+// An Int8Product multiplies M rows of K numbers, rounded to 8 bits by [op.RoundInt8], by the
+// transpose of N rows of blocks. The sums of products of a group are integers, which are the same on
+// every machine. Sums over groups are float32.
 //
-// Make one with [NewInt8Product], give it memory with Bind, round rows, and then compute
-// columns; each of the two may be done in parts by several goroutines at once.
+// Make one with [NewInt8Product], give it memory with Bind, call Round for all rows, and then
+// Columns for all columns. Several goroutines may share the rows, and then the columns.
 type Int8Product struct {
 	M, K, N int
 
 	format block.Format
 	k      *int8Kernels
-	dots   *int8Dots    // nil if rows are too many, or there is no kernel
-	many   *int8Columns // likewise
+	dots   *int8Dots    // nil if there are too many rows, or no kernel
+	many   *int8Columns // nil if there are too many rows, or no kernel
 	tiles  *int8Tiles   // nil for plain Go, or with dots
 	group  int          // elements of a sum of the rows
-	zero   int          // what codes exceed levels by
+	zero   int          // the difference of codes and levels
 
-	// Of the rounded rows, one behind another.
+	// The rounded rows, one after the other.
 	q                  []int8
 	scales             []float32
-	sums               []float32 // the integers of a group, times its scale
+	sums               []float32 // for each group the sum of its integers, times its scale
 	quads, corrections []int32
 }
 
-// FastInt8 reports whether there are kernels for products of integers: of m rows of k numbers and
-// blocks of a format. Without them an [Int8Product] is slower than [DotBlocks] and [Gemm] of dequantised rows.
+// FastInt8 reports whether there are kernels for integer products of m rows of k numbers with blocks of
+// format f. Without them an [Int8Product] is slower than [DotBlocks] and than [Gemm] of dequantised rows.
 func FastInt8(f block.Format, m, k int) bool {
 	return activeInt8.tiles != nil || activeInt8.columnsFor(f, m, k) != nil
 }
@@ -140,7 +142,7 @@ func NewInt8Product(f block.Format, m, k, n int) Int8Product {
 
 func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	if f.Scalar() || !f.Valid() || k%f.Elements() != 0 {
-		panic(fmt.Sprintf("simd: rows of %d numbers of %v", k, f))
+		panic(fmt.Sprintf("simd: rows of %d numbers are not whole blocks of %v", k, f))
 	}
 	p := Int8Product{M: m, K: k, N: n, format: f, k: all, group: block.LevelGroup}
 	if all.prepare != nil && f.Layout().Level.Grid != nil {
@@ -179,10 +181,11 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	return p
 }
 
-// anyCode is the greatest code of tiles that take all bytes.
+// anyCode is the greatest code of tiles that support all bytes.
 const anyCode = 255
 
-// Scratch returns the number of words of memory for the rounded rows, and for each call of Columns.
+// Scratch returns the numbers of 32-bit words of memory that Bind and each call of Columns need: shared
+// is for the rounded rows, and lane for a call of Columns.
 func (p *Int8Product) Scratch() (shared, lane int) {
 	mk := p.M * p.K
 	shared = mk/4 + mk/op.Int8Group + mk/p.group
@@ -195,7 +198,7 @@ func (p *Int8Product) Scratch() (shared, lane int) {
 	return shared, p.lane(nil).words
 }
 
-// Bind gives the product memory of so many words, which it uses until the next call.
+// Bind gives the product memory of Scratch's shared words, which it uses until the next call of Bind.
 func (p *Int8Product) Bind(memory []float32) {
 	c := carver{memory: memory}
 	mk := p.M * p.K
@@ -208,7 +211,7 @@ func (p *Int8Product) Bind(memory []float32) {
 	}
 }
 
-// A carver gives out parts of memory. Without memory it counts.
+// A carver divides memory into parts. Without memory it only adds up their sizes.
 type carver struct {
 	memory []float32
 	words  int
@@ -235,7 +238,7 @@ func (c *carver) bytes(n int) []int8 {
 	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(x))), n)
 }
 
-// Round rounds rows from first to end, of K numbers each.
+// Round rounds the rows from first to end-1 of a, of K numbers each.
 func (p *Int8Product) Round(a []float32, first, end int) {
 	if p.K == 0 {
 		return
@@ -245,7 +248,7 @@ func (p *Int8Product) Round(a []float32, first, end int) {
 	}
 }
 
-// roundSize is the most numbers that one call of a kernel rounds.
+// roundSize is the largest number of numbers that one call of a kernel rounds.
 const roundSize = 4096
 
 func (p *Int8Product) roundRow(x []float32, r int) {
@@ -276,7 +279,7 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 	}
 }
 
-// quadSums is the end of what an int8RoundFunc does.
+// quadSums writes the sums of each four neighbouring integers, times a factor, to quads.
 func quadSums(quads []int32, q []int8, times int32) {
 	for i := range quads {
 		v := (*[4]int8)(q[4*i:])
@@ -284,11 +287,11 @@ func quadSums(quads []int32, q []int8, times int32) {
 	}
 }
 
-// groupSums adds the integers of groups up.
+// groupSums computes the sums of the integers of groups.
 func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []float32, q []int8, quads []int32) {
 	biased := p.format.Biased()
 	if !biased && corrections == nil {
-		return // nobody asks
+		return // the kernels do not need them
 	}
 	each := p.group / 4
 	for i := range sums {
@@ -299,7 +302,7 @@ func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []fl
 			}
 		} else {
 			for _, v := range q[i*p.group:][:p.group] {
-				sum += int32(v) // the quads are multiplied
+				sum += int32(v) // not from quads, which contain a factor
 			}
 		}
 		sums[i] = scales[i*p.group/op.Int8Group] * float32(sum)
@@ -309,9 +312,8 @@ func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []fl
 	}
 }
 
-// Columns computes columns first to end of c, a matrix whose rows are N numbers apart, from
-// rows first to end of the blocks w, and adds bias if it is not nil. lane is scratch memory for this call alone:
-// see Scratch.
+// Columns computes columns first to end-1 of c, a matrix whose rows are N numbers apart, from rows first to
+// end-1 of the blocks w, and adds bias if it is not nil. lane is scratch memory of this call: see Scratch.
 func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []float32, first, end int) {
 	if p.many != nil {
 		p.manyColumns(c, w, bias, first, end)
@@ -343,7 +345,7 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 	}
 }
 
-// dotColumns multiplies by encoded blocks.
+// dotColumns multiplies encoded blocks directly, one row of blocks at a time.
 func (p *Int8Product) dotColumns(c []float32, w []byte, bias []float32, first, end int) {
 	row := p.K / p.format.Elements() * p.format.Bytes()
 	if n, _ := quantCall(p.format, p.K); p.M == 1 && n == p.K && n > 0 {
@@ -375,14 +377,14 @@ func (p *Int8Product) dotColumns(c []float32, w []byte, bias []float32, first, e
 	}
 }
 
-// manyColumns multiplies by many rows of blocks as they are at once.
+// manyColumns multiplies encoded blocks directly, many rows of blocks at a time.
 func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, end int) {
 	if first == end {
 		return
 	}
 	blocks := p.K / p.format.Elements()
 	row := blocks * p.format.Bytes()
-	each := max(4, columnsCall/p.K&^3) // of a call; a multiple of what kernels compute together
+	each := max(4, columnsCall/p.K&^3) // columns of a call: a multiple of 4, which kernels compute together
 	for r := range p.M {
 		at, to := r*p.K, c[r*p.N:][first:end]
 		for j := 0; j < len(to); j += each {
@@ -397,12 +399,12 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 	}
 }
 
-// columnsCall is about how many products one call of a kernel computes: a goroutine cannot be
-// preempted in one.
+// columnsCall is the approximate number of multiplications of one call of a kernel. The runtime cannot
+// preempt a goroutine in a kernel.
 const columnsCall = 1 << 20
 
-// dotVector multiplies the one row by rows of blocks that a call takes each: between the calls
-// there is little else.
+// dotVector multiplies a single row by rows of blocks, if one call of a kernel computes a whole row. It
+// does little between the calls.
 func (p *Int8Product) dotVector(c []float32, w []byte) {
 	if len(c) == 0 {
 		return
@@ -415,7 +417,8 @@ func (p *Int8Product) dotVector(c []float32, w []byte) {
 	}
 }
 
-// dotRow calls a kernel for as much of a row as a lane may add up, again and again.
+// dotRow multiplies row r by one row of blocks. Each call of the kernel computes as many blocks as
+// quantCall allows.
 func (p *Int8Product) dotRow(dst *[4]float32, dot int8DotFunc, r int, src []byte) {
 	if n, _ := quantCall(p.format, p.K); n == p.K && n > 0 {
 		p.dotPart(dst, dot, r*p.K, src)

@@ -98,7 +98,7 @@ var int8AVX2 = int8Kernels{
 	},
 }
 
-// int8VNNI is for AVX-512 with VNNI, which multiplies unsigned bytes without a limit.
+// int8VNNI is for AVX-512 with VNNI, whose products of unsigned and signed bytes do not saturate.
 var int8VNNI = int8Kernels{
 	prepare: fillGrids, round: int8RoundAVX2, pack: int8PackAVX2, levels: int8LevelsAVX2, signedOffset: 128,
 	dots: []int8Dots{
@@ -128,7 +128,8 @@ var int8VNNI = int8Kernels{
 		block.IQ3_XXS: {int8Dot1IQ3_XXSVNNI, int8Dot4IQ3_XXSVNNI, true},
 		block.IQ3_S:   {int8Dot1IQ3_SVNNI, int8Dot4IQ3_SVNNI, true},
 	},
-	// The kernels of AVX2 for one row are faster than those of VNNI, which are called for each column, with these formats.
+	// For these formats and one row the kernels of AVX2 are faster than those of VNNI, which need a call
+	// for each column.
 	columnRows: 1,
 	columns: columnsOf(int8AVX2.columns, block.Q4_0, block.Q8_0, block.Q4_1, block.Q5_1, block.Q2_K, block.Q3_K, block.Q5_K, block.Q6_K,
 		block.IQ4_XS, block.MXFP4, block.Q1_0),
@@ -165,7 +166,7 @@ func int8VBMI() int8Kernels {
 	return k
 }
 
-// columnsOf returns the kernels of some formats, by format.
+// columnsOf returns the kernels in all for some formats, indexed by format.
 func columnsOf(all []int8Columns, formats ...block.Format) []int8Columns {
 	some := make([]int8Columns, len(all))
 	for _, f := range formats {
@@ -188,10 +189,10 @@ func int8KernelsOf(l Level) int8Kernels {
 	return int8Kernels{}
 }
 
-// The codebooks, for kernels: levels of a row one behind another; eight times the levels and 8 of those
-// to which eighths are added. [fillGrids] fills them.
+// The codebooks in the form that kernels read: the levels of each row, one row after the other. For
+// formats that add an eighth to levels, they hold eight times the levels. [fillGrids] fills them.
 var (
-	int8GridIQ1_S   [2048 * 8]byte // of IQ1_M too
+	int8GridIQ1_S   [2048 * 8]byte // also for IQ1_M
 	int8GridIQ2_XXS [256 * 8]byte
 	int8GridIQ2_XS  [512 * 8]byte
 	int8GridIQ2_S   [1024 * 8]byte
@@ -199,7 +200,7 @@ var (
 	int8GridIQ3_S   [512 * 4]byte
 )
 
-// fillGrids fills the codebooks once: programs without such blocks do not wait for it.
+// fillGrids fills the codebooks at the first use, so that programs without such blocks do not wait for it.
 var fillGrids = sync.OnceFunc(func() {
 	for f, table := range map[block.Format][]byte{
 		block.IQ1_S: int8GridIQ1_S[:], block.IQ2_XXS: int8GridIQ2_XXS[:], block.IQ2_XS: int8GridIQ2_XS[:],

@@ -24,7 +24,7 @@ var int8LevelsNEON = []int8LevelsFunc{
 	block.MXFP4:  int8LevelsMXFP4NEON,
 }
 
-// int8NEON is for all processors: it multiplies bytes to 16 bits. Levels are signed, and nothing is taken away from sums.
+// int8NEON is for all processors. It multiplies signed bytes to 16 bits, so that sums need no correction.
 var int8NEON = int8Kernels{
 	round: int8RoundNEON, pack: int8PackNEON, levels: int8LevelsNEON,
 	dots: []int8Dots{
@@ -48,7 +48,7 @@ var int8NEON = int8Kernels{
 	},
 }
 
-// int8SDOT is for processors with products of four bytes at once.
+// int8SDOT is for processors with SDOT, which adds up products of four bytes.
 var int8SDOT = int8Kernels{
 	round: int8RoundNEON, pack: int8PackNEON, levels: int8LevelsNEON,
 	dots: []int8Dots{

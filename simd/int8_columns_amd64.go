@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// inRuns is the order of kernels that multiply 32 elements of a row, and then the next ones.
+// inRuns is the order for kernels that multiply one run of 32 elements after the other.
 func inRuns(_ []int8, quads []int32, _ []float32, group int) {
 	if group == 16 {
 		packQuads(quads)
@@ -16,14 +16,14 @@ func inRuns(_ []int8, quads []int32, _ []float32, group int) {
 	}
 }
 
-// inPairs is the order of kernels that multiply half a run of 32 elements and half of the fourth run behind it at
-// once.
+// inPairs is the order for kernels that multiply half a run of 32 elements and half of the fourth run after
+// it at once.
 func inPairs(q []int8, quads []int32, _ []float32, _ int) {
 	pair(q)
 	sumQuads(quads)
 }
 
-// inPairsOfSizes is inPairs for kernels that want magnitudes instead of quads.
+// inPairsOfSizes is inPairs for kernels that read magnitudes instead of quads.
 func inPairsOfSizes(q []int8, quads []int32, _ []float32, _ int) {
 	pair(q)
 	sizes := unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(quads))), len(q))
@@ -65,12 +65,14 @@ func packQuads(quads []int32) {
 	}
 }
 
-// inRowOrder changes nothing. It is the order of kernels that need whole supers and read them in the order of the row.
+// inRowOrder changes nothing. It is the order for kernels that read the row in its own order but need a
+// multiple of columnSuper elements.
 func inRowOrder([]int8, []int32, []float32, int) {}
 
-// inLanes is the order of kernels that multiply four groups of 32 at once, one in each lane of a vector. Of 128 elements it stores
-// the first sixteen of each group, then the last sixteen of each. The 32 quads become sixteen sums, four of each group, and
-// the scale of each group four times.
+// inLanes is the order for kernels that multiply four groups of 32 at once, one in each 128-bit lane of a
+// vector. For each 128 elements it stores the first sixteen elements of each group, then the last sixteen of
+// each. It replaces their 32 quads by sixteen sums, four for each group, and by the scale of each group, four
+// times.
 func inLanes(q []int8, quads []int32, scales []float32, _ int) {
 	for i := 0; i+128 <= len(q); i += 128 {
 		x, w := *(*[128]int8)(q[i:]), *(*[32]int32)(quads[i/4:])
@@ -86,8 +88,9 @@ func inLanes(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
-// inChunks is the order of kernels that multiply 64 elements in each lane of a vector. It stores the first sixteen of each lane, then the
-// next sixteen of each, and so on. The first sixteen quads of a super become its eight scales, each of them twice.
+// inChunks is the order for kernels that multiply 64 elements in each 128-bit lane of a vector. It stores the
+// first sixteen elements of each lane, then the next sixteen of each, and so on. It replaces the first sixteen
+// quads of columnSuper elements by their eight scales, each twice.
 func inChunks(q []int8, quads []int32, scales []float32, _ int) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x := *(*[columnSuper]int8)(q[i:])
@@ -98,19 +101,20 @@ func inChunks(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
-// inHalves is the order of kernels whose vectors hold a run of 32 elements and the fourth run behind it.
+// inHalves is the order for kernels whose vectors hold a run of 32 elements and the fourth run after it.
 func inHalves(q []int8, quads []int32, scales []float32, _ int) {
 	placeRuns(q, quads, scales, [8]uint8{0, 4, 1, 5, 2, 6, 3, 7})
 }
 
-// lastSwapped is the order of kernels that read the last two runs of a super in reverse order.
+// lastSwapped is the order for kernels that read the last two runs of columnSuper elements in reverse order.
 func lastSwapped(q []int8, quads []int32, scales []float32, _ int) {
 	placeRuns(q, quads, scales, [8]uint8{0, 1, 2, 3, 4, 5, 7, 6})
 }
 
-// placeRuns stores the runs of a super in the given order, two in each of four vectors. The first sixteen quads of a super become the sums
-// of the four runs in lower halves, four zeros, the sums of the four runs in upper halves, and four zeros. The next sixteen quads become
-// the scales of the runs in lower halves, twice, and those of the runs in upper halves, twice.
+// placeRuns stores the runs of each columnSuper elements in the given order, two in each of four vectors. It
+// replaces their first sixteen quads by the sums of the four runs in lower halves, four zeros, the sums of the
+// four runs in upper halves, and four zeros. It replaces the next sixteen quads by the scales of the runs in
+// lower halves, twice, and the scales of the runs in upper halves, twice.
 func placeRuns(q []int8, quads []int32, scales []float32, order [8]uint8) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x, v := *(*[columnSuper]int8)(q[i:]), quads[i/4:][:columnSuper/4]

@@ -9,7 +9,7 @@ package simd
 //go:noescape
 func int8RoundNEON(q *int8, scales *float32, quads *int32, times int32, x *float32, groups int)
 
-// int8PackNEON is an int8PackFunc, in the order that the tiles of this level read.
+// int8PackNEON is an int8PackFunc that stores levels in the order in which the tiles of this level read them.
 //
 //go:noescape
 func int8PackNEON(dst *byte, levels *int8, stride int, zero uint32, groups int)

@@ -22,8 +22,8 @@ func int8KernelsOf(l Level) int8Kernels {
 	return int8Kernels{}
 }
 
-// int8ColumnsAtPlace returns the kernel of a format, which computes four columns at a time.
-// Columns that are left over are computed one by one, as four that are alike.
+// int8ColumnsAtPlace returns the kernel of a format at an index in the table of functions. It computes four
+// columns at a time. Each column of the tail is computed as four equal columns.
 func int8ColumnsAtPlace(f block.Format, place uint32) int8ColumnsFunc {
 	return func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int) {
 		run := func(dst *float32, src *byte, row, count, rows int) {

@@ -12,7 +12,7 @@ import (
 type int8Lane struct {
 	depth          int // elements of a row
 	levels         []int8
-	scales, biases []float32 // of 16 elements
+	scales, biases []float32 // for each 16 elements
 	packed         []int8
 	ws, wb         []float32
 	edge           []float32 // of c
@@ -32,7 +32,7 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	return l
 }
 
-// apart decodes n elements of rows j to j+width of w, from element at on.
+// apart decodes n elements of rows j to j+width-1 of w, from element at on.
 func (p *Int8Product) apart(l *int8Lane, w []byte, j, width, at, n int) {
 	row := p.K / p.format.Elements() * p.format.Bytes()
 	from, size := at/p.format.Elements()*p.format.Bytes(), n/p.format.Elements()*p.format.Bytes()
@@ -48,7 +48,7 @@ func (p *Int8Product) apart(l *int8Lane, w []byte, j, width, at, n int) {
 	}
 }
 
-// tileColumns adds the products of columns j to j+width to c.
+// tileColumns adds the products of columns j to j+width-1 to c.
 func (p *Int8Product) tileColumns(l *int8Lane, c []float32, w []byte, j, width int) {
 	for at := 0; at < p.K; at += l.depth {
 		n := min(l.depth, p.K-at)
@@ -65,8 +65,8 @@ func (p *Int8Product) tileColumns(l *int8Lane, c []float32, w []byte, j, width i
 		}
 		for r, most := 0, p.tiles.most(); r < p.M; r += most {
 			rows := min(p.M-r, most)
-			// The tile computes all rows from row from on. A tile of a fixed number of rows begins earlier at the
-			// end of the matrix; the rows that the tile before it has added to c are computed again and dropped.
+			// The tile computes all rows from row from on. At the end of the matrix, a tile of a fixed number of rows
+			// starts earlier. It computes again some rows that the previous tile has added to c, and drops them.
 			from, all := r, rows
 			if p.tiles.rows > 0 {
 				from, all = min(r, p.M-most), most
@@ -86,7 +86,7 @@ func (p *Int8Product) tileColumns(l *int8Lane, c []float32, w []byte, j, width i
 	}
 }
 
-// tile calls the kernel for so many rows.
+// tile calls the kernel for the given number of rows.
 func (p *Int8Product) tile(l *int8Lane, c []float32, cRow, r, rows, at, n int) {
 	var wb *float32
 	if p.format.Biased() {
@@ -97,7 +97,7 @@ func (p *Int8Product) tile(l *int8Lane, c []float32, cRow, r, rows, at, n int) {
 		l.bytes(), &l.ws[0], wb, n/op.Int8Group)
 }
 
-// packFactors puts the factors of a group of sixteen rows beside each other.
+// packFactors interleaves the factors of sixteen rows: those of one group of all rows are adjacent.
 func (p *Int8Product) packFactors(dst, src []float32, n int) {
 	each, skip := n/block.LevelGroup, p.group/block.LevelGroup
 	for i := range int8Width {
@@ -108,7 +108,7 @@ func (p *Int8Product) packFactors(dst, src []float32, n int) {
 	}
 }
 
-// plainColumns adds the products of columns j to j+width to c in plain Go.
+// plainColumns adds the products of columns j to j+width-1 to c in plain Go.
 func (p *Int8Product) plainColumns(l *int8Lane, c []float32, w []byte, j, width int) {
 	for at := 0; at < p.K; at += l.depth {
 		n := min(l.depth, p.K-at)
@@ -124,7 +124,7 @@ func (p *Int8Product) plainColumns(l *int8Lane, c []float32, w []byte, j, width 
 	}
 }
 
-// plainDot returns the products of levels and integers.
+// plainDot returns the dot product of a row of levels with a row of integers.
 func plainDot(levels, q []int8, ws, scales, biases, sums []float32, biased bool) float32 {
 	total, below := float32(0), float32(0)
 	for g, s := range ws {
@@ -141,5 +141,5 @@ func plainDot(levels, q []int8, ws, scales, biases, sums []float32, biased bool)
 	return total + below
 }
 
-// bytes returns where packed begins.
+// bytes returns the address of packed.
 func (l *int8Lane) bytes() *byte { return (*byte)(unsafe.Pointer(unsafe.SliceData(l.packed))) }

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Level is a family of vector instructions that the kernels of this package
-// are written in. Levels order from the narrowest to the widest.
+// Level is a set of vector instructions for which this package has kernels. Levels are
+// ordered from the narrowest to the widest.
 type Level uint8
 
 // The levels. A machine supports Generic and at most one other family.
 const (
-	Generic Level = iota // plain Go, the reference of every other level
+	Generic Level = iota // plain Go, the reference for the other levels
 	SIMD128              // WebAssembly in JavaScript: 4 lanes
 	NEON                 // arm64: 4 lanes
 	AVX2                 // amd64: 8 lanes, with FMA and F16C
@@ -27,7 +27,7 @@ const (
 
 var levelNames = [...]string{"generic", "simd128", "neon", "avx2", "avx512"}
 
-// String returns the name that RAYO_SIMD understands.
+// String returns the name of the level in RAYO_SIMD.
 func (l Level) String() string {
 	if int(l) < len(levelNames) {
 		return levelNames[l]
@@ -35,14 +35,14 @@ func (l Level) String() string {
 	return fmt.Sprintf("Level(%d)", uint8(l))
 }
 
-// active is fixed before any kernel runs: see init.
+// active is the level of this process. It is set before any kernel runs.
 var active, refused = choose(os.Getenv("RAYO_SIMD"))
 
-// Active returns the level that the kernels of this process use: the widest
-// supported one, or what RAYO_SIMD names if the machine supports that.
+// Active returns the level that the kernels of this process use: the level that RAYO_SIMD
+// names if the machine supports it, otherwise the widest supported level.
 func Active() Level { return active }
 
-// Refused says why RAYO_SIMD was not followed, or "" if it was or is unset.
+// Refused returns the reason for which RAYO_SIMD was ignored, or "" if it was not ignored.
 func Refused() string { return refused }
 
 // Supported returns the levels that this machine can run, narrowest first.

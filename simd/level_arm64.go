@@ -2,5 +2,5 @@
 
 package simd
 
-// machineLevels: Advanced SIMD is part of every arm64 system that Go runs on.
+// machineLevels returns NEON: every arm64 system that Go runs on has it.
 func machineLevels() []Level { return []Level{NEON} }

@@ -10,29 +10,29 @@ import (
 //go:generate go -C _asm run ./elementwise ..
 
 // MapFunc applies an elementwise kernel: dst[i] = f(x[i], y[i], z[i]) for each i < n, with scalar
-// parameters p. Lanes have 32 bits: float32, or int32, uint32 and Bool (0 or 1) behind pointers of
-// the same type. Unused arguments may be nil. dst may be one of the operands, but must not overlap
-// one partially. n may be 0.
+// parameters p. Elements have 32 bits: the pointers may also point to int32, uint32 or Bool (0 or 1).
+// Unused arguments may be nil. dst may be one of the operands, but must not overlap one partially.
+// n may be 0.
 //
-// A kernel in assembly cannot be preempted: callers with more than some 65,536
-// elements call it several times.
+// The runtime cannot preempt a kernel in assembly, so callers with more than about 65,536
+// elements must call it several times.
 type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 
-// Map returns the kernel with a name at the active level, or nil if it does not exist. The names
-// are
+// Map returns the kernel with the given name at the active level, or nil if it does not exist. The
+// names are
 //
 //	relu, add, clip …         an elementwise operation of package op
 //	code.mul, code.expm1 …    one code of an expression
 //	code.sub.vs, code.sub.sv  a binary code of x and p[0], of p[0] and x
 //	i32.add, u32.less …       an operation over integers
 //	cast.f32.i32 …            a conversion; elements of f16 and bf16 have 16 bits
-//	add.f16, code.sqrt.bf16 … what the name before .f16 or .bf16 says, rounded to that
-//	                          type, as float32
+//	add.f16, code.sqrt.bf16 … the kernel of the name before .f16 or .bf16, with results
+//	                          rounded to that type and stored as float32
 //	copy, fill                x, and p[0]
 func Map(name string) MapFunc { return MapAt(active, name) }
 
-// MapAt returns the kernel with a name at a level that the machine supports, or nil if it does not
-// exist. For a level without its own kernel, it returns the Generic one.
+// MapAt returns the kernel with the given name at a level that the machine supports, or nil if it does
+// not exist. If the level has no kernel of its own, it returns the kernel of Generic.
 func MapAt(level Level, name string) MapFunc {
 	if f := mapLevel(level, name); f != nil {
 		return f
@@ -40,9 +40,9 @@ func MapAt(level Level, name string) MapFunc {
 	return mapGeneric(name)
 }
 
-// VectorMap returns what [Map] returns, but nil for a loop in plain Go that computes more than a copy, a
-// shift, a conversion, a rounding, or a step in a reduction of integers. A page that calls VectorMap and not Map does not load these loops, which only
-// browsers without SIMD128 need.
+// VectorMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go, except loops of
+// copies, shifts, conversions, roundings and steps of integer reductions. A page that calls VectorMap and
+// not Map does not load the loops in plain Go, which only browsers without SIMD128 need.
 func VectorMap(name string) MapFunc {
 	if f := mapLevel(active, name); f != nil {
 		return f
@@ -50,11 +50,10 @@ func VectorMap(name string) MapFunc {
 	return mapBasic(name)
 }
 
-// Stream returns the kernel with a name that uses non-temporal stores at the active level, or nil
-// if it does not exist, for example on levels without such stores. The kernel does not read dst
-// from memory, but the next reader of dst must: use it for results that are larger than the caches
-// and are not operands, and measure. Its stores are ordered before later stores only after
-// [StreamFence]. See [Map].
+// Stream returns the kernel of [Map] with non-temporal stores at the active level, or nil if the level
+// has none. The kernel does not load dst into the caches, so the next reader of dst must read memory.
+// Use it for results that are larger than the caches and are not operands, and measure. Its stores are
+// ordered before later stores only after [StreamFence].
 func Stream(name string) MapFunc { return StreamAt(active, name) }
 
 // StreamFence ends a sequence of calls of [Stream] kernels: their stores become visible before the
@@ -67,8 +66,8 @@ func StreamAt(level Level, name string) MapFunc { return streamLevel(level, name
 // MapNames returns the names that [Map] knows, sorted.
 func MapNames() []string { return append([]string(nil), mapNames[:]...) }
 
-// mapChunk is the number of elements for which one call of a kernel keeps a
-// thread from being preempted.
+// mapChunk is the largest number of elements of one call of a kernel, during which the
+// runtime cannot preempt the thread.
 const mapChunk = 1 << 16
 
 // apply runs a kernel over slices of the same length, and uses the first arity operands. The slices
@@ -77,7 +76,7 @@ const mapChunk = 1 << 16
 func apply(f MapFunc, dst, x, y, z []float32, arity int, p *float32) {
 	n := len(dst)
 	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
-		panic("simd: slices of different lengths")
+		panic("simd: the operands and dst must have the same length")
 	}
 	d, a, b, c := hide(dst), hide(x), hide(y), hide(z)
 	q := (*float32)(noescape(unsafe.Pointer(p)))
@@ -94,8 +93,8 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&u))
 }
 
-// trig runs a kernel that holds for |x| <= ir.TrigLimit, and f in float64 on
-// the elements beyond. An element's result does not depend on its neighbours.
+// trig runs a kernel that is accurate for |x| <= ir.TrigLimit, and replaces the results of
+// other elements by f in float64. An element's result does not depend on its neighbours.
 func trig(kernel MapFunc, level Level, f func(float64) float64, dst, x *float32, n int) {
 	largest := reduceKernelsOf(level).block[kindMaxAbs]
 	for n > 0 {
@@ -111,8 +110,7 @@ func trig(kernel MapFunc, level Level, f func(float64) float64, dst, x *float32,
 	}
 }
 
-// mapBlock is the number of elements that are asked together whether they are
-// within the reach of a kernel.
+// mapBlock is the number of elements that are tested together for the range of a kernel.
 const mapBlock = 512
 
 func trigFar(kernel MapFunc, f func(float64) float64, dst, x *float32, n int) {
@@ -127,7 +125,7 @@ func trigFar(kernel MapFunc, f func(float64) float64, dst, x *float32, n int) {
 	}
 }
 
-// after returns the address of the element n places on, or nil for nil.
+// after returns the address of the element n places after p, or nil if p is nil.
 func after(p *float32, n int) *float32 {
 	if p == nil {
 		return nil
@@ -135,7 +133,7 @@ func after(p *float32, n int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n))
 }
 
-// truth is how a Bool is stored.
+// truth returns the stored form of a Bool.
 func truth(b bool) uint32 {
 	if b {
 		return 1
@@ -143,9 +141,9 @@ func truth(b bool) uint32 {
 	return 0
 }
 
-// fma returns a*b + c, rounded once. The product is exact in float64, but
-// their sum is rounded there and again here: where the first rounding made a
-// tie of it, the error of the sum says to which side it belongs.
+// fma returns a*b + c, rounded once. The product is exact in float64. The sum is
+// rounded to float64 and then to float32. If the first rounding gives a tie, the
+// error of the sum decides to which side it is rounded.
 func fma(a, b, c float32) float32 {
 	p := float64(a) * float64(b)
 	s := p + float64(c)
@@ -155,8 +153,8 @@ func fma(a, b, c float32) float32 {
 	return float32(s)
 }
 
-// fmaTie moves s by the error of p + c, so that it is no tie unless the exact
-// sum is one.
+// fmaTie moves s by the error of p + c, so that s is a tie only if the exact sum
+// is a tie.
 func fmaTie(p, c, s float64) float32 {
 	t := s - p
 	e := (p - (s - t)) + (c - t)
@@ -170,7 +168,7 @@ func fmaTie(p, c, s float64) float32 {
 	return float32(s)
 }
 
-// toI32 truncates and saturates; NaN gives 0.
+// toI32 converts v to an integer: it truncates and saturates, and returns 0 for NaN.
 func toI32(v float32) int32 {
 	switch {
 	case v != v:
@@ -183,7 +181,7 @@ func toI32(v float32) int32 {
 	return int32(v)
 }
 
-// toU32 truncates and saturates; NaN gives 0.
+// toU32 converts v to an integer: it truncates and saturates, and returns 0 for NaN.
 func toU32(v float32) uint32 {
 	switch {
 	case !(v > 0):

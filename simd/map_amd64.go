@@ -15,7 +15,7 @@ func mapLevel(level Level, name string) MapFunc {
 	return nil
 }
 
-// streamLevel returns the kernel that writes around the caches, or nil.
+// streamLevel returns the kernel with non-temporal stores, or nil.
 func streamLevel(level Level, name string) MapFunc {
 	switch level {
 	case AVX2:
@@ -26,8 +26,9 @@ func streamLevel(level Level, name string) MapFunc {
 	return nil
 }
 
-// nearOr runs a kernel that holds for x >= low, and far on the elements below.
-// An element's result does not depend on its neighbours.
+// nearOr runs the kernel near, which is accurate for x >= low, and replaces the results of
+// elements below low by those of the kernel far. An element's result does not depend on its
+// neighbours.
 func nearOr(near, far MapFunc, low float32, dst, x *float32, n int) {
 	least := reduceKernelsOf(AVX512).block[kindMin]
 	for n > 0 {

@@ -943,7 +943,7 @@ func trigTanStreamAVX2(dst, x, y, z *float32, n int, p *float32) {
 //go:noescape
 func mapReluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapReluStreamAVX2 stores max(x, 0) around the caches. See mapReluGeneric.
+// mapReluStreamAVX2 stores max(x, 0) with non-temporal stores. See mapReluGeneric.
 //
 //go:noescape
 func mapReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -953,7 +953,7 @@ func mapReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLeakyReluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLeakyReluStreamAVX2 stores select(x < 0, x * p0, x) around the caches. See mapLeakyReluGeneric.
+// mapLeakyReluStreamAVX2 stores select(x < 0, x * p0, x) with non-temporal stores. See mapLeakyReluGeneric.
 //
 //go:noescape
 func mapLeakyReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -963,7 +963,7 @@ func mapLeakyReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapEluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapEluStreamAVX2 stores select(x <= 0, p0 * expm1(x), x) around the caches. See mapEluGeneric.
+// mapEluStreamAVX2 stores select(x <= 0, p0 * expm1(x), x) with non-temporal stores. See mapEluGeneric.
 //
 //go:noescape
 func mapEluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -973,7 +973,7 @@ func mapEluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSeluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSeluStreamAVX2 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x) around the caches. See mapSeluGeneric.
+// mapSeluStreamAVX2 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x) with non-temporal stores. See mapSeluGeneric.
 //
 //go:noescape
 func mapSeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -983,7 +983,7 @@ func mapSeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSigmoidAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSigmoidStreamAVX2 stores sigmoid(x) around the caches. See mapSigmoidGeneric.
+// mapSigmoidStreamAVX2 stores sigmoid(x) with non-temporal stores. See mapSigmoidGeneric.
 //
 //go:noescape
 func mapSigmoidStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -993,7 +993,7 @@ func mapSigmoidStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapTanhAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapTanhStreamAVX2 stores tanh(x) around the caches. See mapTanhGeneric.
+// mapTanhStreamAVX2 stores tanh(x) with non-temporal stores. See mapTanhGeneric.
 //
 //go:noescape
 func mapTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1003,7 +1003,7 @@ func mapTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSiluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSiluStreamAVX2 stores x * sigmoid(x) around the caches. See mapSiluGeneric.
+// mapSiluStreamAVX2 stores x * sigmoid(x) with non-temporal stores. See mapSiluGeneric.
 //
 //go:noescape
 func mapSiluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1013,7 +1013,7 @@ func mapSiluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHardSwishAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapHardSwishStreamAVX2 stores x * (min(max(x + 3, 0), 6) * 0.16666667) around the caches. See mapHardSwishGeneric.
+// mapHardSwishStreamAVX2 stores x * (min(max(x + 3, 0), 6) * 0.16666667) with non-temporal stores. See mapHardSwishGeneric.
 //
 //go:noescape
 func mapHardSwishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1023,7 +1023,7 @@ func mapHardSwishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMishAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapMishStreamAVX2 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) around the caches. See mapMishGeneric.
+// mapMishStreamAVX2 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) with non-temporal stores. See mapMishGeneric.
 //
 //go:noescape
 func mapMishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1033,7 +1033,7 @@ func mapMishStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapGeluStreamAVX2 stores x * normcdf(x) around the caches. See mapGeluGeneric.
+// mapGeluStreamAVX2 stores x * normcdf(x) with non-temporal stores. See mapGeluGeneric.
 //
 //go:noescape
 func mapGeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1043,7 +1043,7 @@ func mapGeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluTanhAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapGeluTanhStreamAVX2 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) around the caches. See mapGeluTanhGeneric.
+// mapGeluTanhStreamAVX2 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) with non-temporal stores. See mapGeluTanhGeneric.
 //
 //go:noescape
 func mapGeluTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1053,7 +1053,7 @@ func mapGeluTanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCeluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCeluStreamAVX2 stores max(x, 0) + min(p0 * expm1(x / p0), 0) around the caches. See mapCeluGeneric.
+// mapCeluStreamAVX2 stores max(x, 0) + min(p0 * expm1(x / p0), 0) with non-temporal stores. See mapCeluGeneric.
 //
 //go:noescape
 func mapCeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1063,7 +1063,7 @@ func mapCeluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHardSigmoidAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapHardSigmoidStreamAVX2 stores min(max(fma(p0, x, p1), 0), 1) around the caches. See mapHardSigmoidGeneric.
+// mapHardSigmoidStreamAVX2 stores min(max(fma(p0, x, p1), 0), 1) with non-temporal stores. See mapHardSigmoidGeneric.
 //
 //go:noescape
 func mapHardSigmoidStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1073,7 +1073,7 @@ func mapHardSigmoidStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapShrinkAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapShrinkStreamAVX2 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)) around the caches. See mapShrinkGeneric.
+// mapShrinkStreamAVX2 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)) with non-temporal stores. See mapShrinkGeneric.
 //
 //go:noescape
 func mapShrinkStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1083,7 +1083,7 @@ func mapShrinkStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapThresholdAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapThresholdStreamAVX2 stores select(p0 < x, x, p1) around the caches. See mapThresholdGeneric.
+// mapThresholdStreamAVX2 stores select(p0 < x, x, p1) with non-temporal stores. See mapThresholdGeneric.
 //
 //go:noescape
 func mapThresholdStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1093,7 +1093,7 @@ func mapThresholdStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapPreluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapPreluStreamAVX2 stores select(x < 0, x * y, x) around the caches. See mapPreluGeneric.
+// mapPreluStreamAVX2 stores select(x < 0, x * y, x) with non-temporal stores. See mapPreluGeneric.
 //
 //go:noescape
 func mapPreluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1103,7 +1103,7 @@ func mapPreluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSoftsignAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSoftsignStreamAVX2 stores x / (abs(x) + 1) around the caches. See mapSoftsignGeneric.
+// mapSoftsignStreamAVX2 stores x / (abs(x) + 1) with non-temporal stores. See mapSoftsignGeneric.
 //
 //go:noescape
 func mapSoftsignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1113,7 +1113,7 @@ func mapSoftsignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSoftplusAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSoftplusStreamAVX2 stores max(x, 0) + log1p(exp(-abs(x))) around the caches. See mapSoftplusGeneric.
+// mapSoftplusStreamAVX2 stores max(x, 0) + log1p(exp(-abs(x))) with non-temporal stores. See mapSoftplusGeneric.
 //
 //go:noescape
 func mapSoftplusStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1123,7 +1123,7 @@ func mapSoftplusStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAbsAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAbsStreamAVX2 stores abs(x) around the caches. See mapAbsGeneric.
+// mapAbsStreamAVX2 stores abs(x) with non-temporal stores. See mapAbsGeneric.
 //
 //go:noescape
 func mapAbsStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1133,7 +1133,7 @@ func mapAbsStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapNegAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapNegStreamAVX2 stores -x around the caches. See mapNegGeneric.
+// mapNegStreamAVX2 stores -x with non-temporal stores. See mapNegGeneric.
 //
 //go:noescape
 func mapNegStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1143,7 +1143,7 @@ func mapNegStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSignAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSignStreamAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapSignGeneric.
+// mapSignStreamAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) with non-temporal stores. See mapSignGeneric.
 //
 //go:noescape
 func mapSignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1153,7 +1153,7 @@ func mapSignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFloorAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFloorStreamAVX2 stores floor(x) around the caches. See mapFloorGeneric.
+// mapFloorStreamAVX2 stores floor(x) with non-temporal stores. See mapFloorGeneric.
 //
 //go:noescape
 func mapFloorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1163,7 +1163,7 @@ func mapFloorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCeilAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCeilStreamAVX2 stores ceil(x) around the caches. See mapCeilGeneric.
+// mapCeilStreamAVX2 stores ceil(x) with non-temporal stores. See mapCeilGeneric.
 //
 //go:noescape
 func mapCeilStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1173,7 +1173,7 @@ func mapCeilStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRoundAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapRoundStreamAVX2 stores round(x) around the caches. See mapRoundGeneric.
+// mapRoundStreamAVX2 stores round(x) with non-temporal stores. See mapRoundGeneric.
 //
 //go:noescape
 func mapRoundStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1183,7 +1183,7 @@ func mapRoundStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapTruncAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapTruncStreamAVX2 stores trunc(x) around the caches. See mapTruncGeneric.
+// mapTruncStreamAVX2 stores trunc(x) with non-temporal stores. See mapTruncGeneric.
 //
 //go:noescape
 func mapTruncStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1193,7 +1193,7 @@ func mapTruncStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapExpAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapExpStreamAVX2 stores exp(x) around the caches. See mapExpGeneric.
+// mapExpStreamAVX2 stores exp(x) with non-temporal stores. See mapExpGeneric.
 //
 //go:noescape
 func mapExpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1203,7 +1203,7 @@ func mapExpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapExp2AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapExp2StreamAVX2 stores exp2(x) around the caches. See mapExp2Generic.
+// mapExp2StreamAVX2 stores exp2(x) with non-temporal stores. See mapExp2Generic.
 //
 //go:noescape
 func mapExp2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1213,7 +1213,7 @@ func mapExp2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLogAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLogStreamAVX2 stores log(x) around the caches. See mapLogGeneric.
+// mapLogStreamAVX2 stores log(x) with non-temporal stores. See mapLogGeneric.
 //
 //go:noescape
 func mapLogStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1223,7 +1223,7 @@ func mapLogStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog2AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLog2StreamAVX2 stores log2(x) around the caches. See mapLog2Generic.
+// mapLog2StreamAVX2 stores log2(x) with non-temporal stores. See mapLog2Generic.
 //
 //go:noescape
 func mapLog2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1233,7 +1233,7 @@ func mapLog2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog1pAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLog1pStreamAVX2 stores log1p(x) around the caches. See mapLog1pGeneric.
+// mapLog1pStreamAVX2 stores log1p(x) with non-temporal stores. See mapLog1pGeneric.
 //
 //go:noescape
 func mapLog1pStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1243,7 +1243,7 @@ func mapLog1pStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSqrtStreamAVX2 stores sqrt(x) around the caches. See mapSqrtGeneric.
+// mapSqrtStreamAVX2 stores sqrt(x) with non-temporal stores. See mapSqrtGeneric.
 //
 //go:noescape
 func mapSqrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1253,7 +1253,7 @@ func mapSqrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRsqrtAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapRsqrtStreamAVX2 stores rsqrt(x) around the caches. See mapRsqrtGeneric.
+// mapRsqrtStreamAVX2 stores rsqrt(x) with non-temporal stores. See mapRsqrtGeneric.
 //
 //go:noescape
 func mapRsqrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1263,7 +1263,7 @@ func mapRsqrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRecipAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapRecipStreamAVX2 stores recip(x) around the caches. See mapRecipGeneric.
+// mapRecipStreamAVX2 stores recip(x) with non-temporal stores. See mapRecipGeneric.
 //
 //go:noescape
 func mapRecipStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1273,7 +1273,7 @@ func mapRecipStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSquareAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSquareStreamAVX2 stores x * x around the caches. See mapSquareGeneric.
+// mapSquareStreamAVX2 stores x * x with non-temporal stores. See mapSquareGeneric.
 //
 //go:noescape
 func mapSquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1283,7 +1283,7 @@ func mapSquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSinAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinStreamAVX2 stores sin(x) around the caches. See mapSinGeneric.
+// mapSinStreamAVX2 stores sin(x) with non-temporal stores. See mapSinGeneric.
 //
 //go:noescape
 func mapSinStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1293,7 +1293,7 @@ func mapSinStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCosAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCosStreamAVX2 stores cos(x) around the caches. See mapCosGeneric.
+// mapCosStreamAVX2 stores cos(x) with non-temporal stores. See mapCosGeneric.
 //
 //go:noescape
 func mapCosStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1303,7 +1303,7 @@ func mapCosStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapErfAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapErfStreamAVX2 stores erf(x) around the caches. See mapErfGeneric.
+// mapErfStreamAVX2 stores erf(x) with non-temporal stores. See mapErfGeneric.
 //
 //go:noescape
 func mapErfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1313,7 +1313,7 @@ func mapErfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapClipAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapClipStreamAVX2 stores min(max(x, p0), p1) around the caches. See mapClipGeneric.
+// mapClipStreamAVX2 stores min(max(x, p0), p1) with non-temporal stores. See mapClipGeneric.
 //
 //go:noescape
 func mapClipStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1323,7 +1323,7 @@ func mapClipStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapScaleAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapScaleStreamAVX2 stores x * p0 around the caches. See mapScaleGeneric.
+// mapScaleStreamAVX2 stores x * p0 with non-temporal stores. See mapScaleGeneric.
 //
 //go:noescape
 func mapScaleStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1333,7 +1333,7 @@ func mapScaleStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddScalarAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddScalarStreamAVX2 stores x + p0 around the caches. See mapAddScalarGeneric.
+// mapAddScalarStreamAVX2 stores x + p0 with non-temporal stores. See mapAddScalarGeneric.
 //
 //go:noescape
 func mapAddScalarStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1343,7 +1343,7 @@ func mapAddScalarStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddStreamAVX2 stores x + y around the caches. See mapAddGeneric.
+// mapAddStreamAVX2 stores x + y with non-temporal stores. See mapAddGeneric.
 //
 //go:noescape
 func mapAddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1353,7 +1353,7 @@ func mapAddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSubAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSubStreamAVX2 stores x - y around the caches. See mapSubGeneric.
+// mapSubStreamAVX2 stores x - y with non-temporal stores. See mapSubGeneric.
 //
 //go:noescape
 func mapSubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1363,7 +1363,7 @@ func mapSubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMulAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapMulStreamAVX2 stores x * y around the caches. See mapMulGeneric.
+// mapMulStreamAVX2 stores x * y with non-temporal stores. See mapMulGeneric.
 //
 //go:noescape
 func mapMulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1373,7 +1373,7 @@ func mapMulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapDivAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapDivStreamAVX2 stores x / y around the caches. See mapDivGeneric.
+// mapDivStreamAVX2 stores x / y with non-temporal stores. See mapDivGeneric.
 //
 //go:noescape
 func mapDivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1383,7 +1383,7 @@ func mapDivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMinimumAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapMinimumStreamAVX2 stores min(x, y) around the caches. See mapMinimumGeneric.
+// mapMinimumStreamAVX2 stores min(x, y) with non-temporal stores. See mapMinimumGeneric.
 //
 //go:noescape
 func mapMinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1393,7 +1393,7 @@ func mapMinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMaximumAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapMaximumStreamAVX2 stores max(x, y) around the caches. See mapMaximumGeneric.
+// mapMaximumStreamAVX2 stores max(x, y) with non-temporal stores. See mapMaximumGeneric.
 //
 //go:noescape
 func mapMaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1403,7 +1403,7 @@ func mapMaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapPowAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapPowStreamAVX2 stores pow(x, y) around the caches. See mapPowGeneric.
+// mapPowStreamAVX2 stores pow(x, y) with non-temporal stores. See mapPowGeneric.
 //
 //go:noescape
 func mapPowStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1413,7 +1413,7 @@ func mapPowStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAxpyStreamAVX2 stores fma(p0, x, y) around the caches. See mapAxpyGeneric.
+// mapAxpyStreamAVX2 stores fma(p0, x, y) with non-temporal stores. See mapAxpyGeneric.
 //
 //go:noescape
 func mapAxpyStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1423,7 +1423,7 @@ func mapAxpyStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLerpAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLerpStreamAVX2 stores fma(p0, y, fma(-p0, x, x)) around the caches. See mapLerpGeneric.
+// mapLerpStreamAVX2 stores fma(p0, y, fma(-p0, x, x)) with non-temporal stores. See mapLerpGeneric.
 //
 //go:noescape
 func mapLerpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1433,7 +1433,7 @@ func mapLerpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmaAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmaStreamAVX2 stores fma(x, y, z) around the caches. See mapFmaGeneric.
+// mapFmaStreamAVX2 stores fma(x, y, z) with non-temporal stores. See mapFmaGeneric.
 //
 //go:noescape
 func mapFmaStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1443,7 +1443,7 @@ func mapFmaStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapEqualStreamAVX2 stores x == y around the caches. See mapEqualGeneric.
+// mapEqualStreamAVX2 stores x == y with non-temporal stores. See mapEqualGeneric.
 //
 //go:noescape
 func mapEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1453,7 +1453,7 @@ func mapEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapNotEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapNotEqualStreamAVX2 stores x != y around the caches. See mapNotEqualGeneric.
+// mapNotEqualStreamAVX2 stores x != y with non-temporal stores. See mapNotEqualGeneric.
 //
 //go:noescape
 func mapNotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1463,7 +1463,7 @@ func mapNotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLessAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLessStreamAVX2 stores x < y around the caches. See mapLessGeneric.
+// mapLessStreamAVX2 stores x < y with non-temporal stores. See mapLessGeneric.
 //
 //go:noescape
 func mapLessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1473,7 +1473,7 @@ func mapLessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLessEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLessEqualStreamAVX2 stores x <= y around the caches. See mapLessEqualGeneric.
+// mapLessEqualStreamAVX2 stores x <= y with non-temporal stores. See mapLessEqualGeneric.
 //
 //go:noescape
 func mapLessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1483,7 +1483,7 @@ func mapLessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGreaterAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapGreaterStreamAVX2 stores y < x around the caches. See mapGreaterGeneric.
+// mapGreaterStreamAVX2 stores y < x with non-temporal stores. See mapGreaterGeneric.
 //
 //go:noescape
 func mapGreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1493,7 +1493,7 @@ func mapGreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGreaterEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapGreaterEqualStreamAVX2 stores y <= x around the caches. See mapGreaterEqualGeneric.
+// mapGreaterEqualStreamAVX2 stores y <= x with non-temporal stores. See mapGreaterEqualGeneric.
 //
 //go:noescape
 func mapGreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1503,7 +1503,7 @@ func mapGreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapWhereAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapWhereStreamAVX2 stores select(x, y, z) around the caches. See mapWhereGeneric.
+// mapWhereStreamAVX2 stores select(x, y, z) with non-temporal stores. See mapWhereGeneric.
 //
 //go:noescape
 func mapWhereStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1513,7 +1513,7 @@ func mapWhereStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapIsNanAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapIsNanStreamAVX2 stores x != x around the caches. See mapIsNanGeneric.
+// mapIsNanStreamAVX2 stores x != x with non-temporal stores. See mapIsNanGeneric.
 //
 //go:noescape
 func mapIsNanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1523,7 +1523,7 @@ func mapIsNanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSignBitAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSignBitStreamAVX2 stores (copysign(1, x) < 0) & (x == x) around the caches. See mapSignBitGeneric.
+// mapSignBitStreamAVX2 stores (copysign(1, x) < 0) & (x == x) with non-temporal stores. See mapSignBitGeneric.
 //
 //go:noescape
 func mapSignBitStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1533,7 +1533,7 @@ func mapSignBitStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCopySignAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCopySignStreamAVX2 stores select(y == y, copysign(x, y), abs(x)) around the caches. See mapCopySignGeneric.
+// mapCopySignStreamAVX2 stores select(y == y, copysign(x, y), abs(x)) with non-temporal stores. See mapCopySignGeneric.
 //
 //go:noescape
 func mapCopySignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1543,7 +1543,7 @@ func mapCopySignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapTanAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapTanStreamAVX2 stores sin(x) / cos(x) around the caches. See mapTanGeneric.
+// mapTanStreamAVX2 stores sin(x) / cos(x) with non-temporal stores. See mapTanGeneric.
 //
 //go:noescape
 func mapTanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1553,7 +1553,7 @@ func mapTanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAsinAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAsinStreamAVX2 stores atan(x / sqrt((1 - x) * (1 + x))) around the caches. See mapAsinGeneric.
+// mapAsinStreamAVX2 stores atan(x / sqrt((1 - x) * (1 + x))) with non-temporal stores. See mapAsinGeneric.
 //
 //go:noescape
 func mapAsinStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1563,7 +1563,7 @@ func mapAsinStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAcosAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAcosStreamAVX2 stores 2 * atan(sqrt((1 - x) / (1 + x))) around the caches. See mapAcosGeneric.
+// mapAcosStreamAVX2 stores 2 * atan(sqrt((1 - x) / (1 + x))) with non-temporal stores. See mapAcosGeneric.
 //
 //go:noescape
 func mapAcosStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1573,7 +1573,7 @@ func mapAcosStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAtanAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAtanStreamAVX2 stores atan(x) around the caches. See mapAtanGeneric.
+// mapAtanStreamAVX2 stores atan(x) with non-temporal stores. See mapAtanGeneric.
 //
 //go:noescape
 func mapAtanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1583,7 +1583,7 @@ func mapAtanStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAtan2AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAtan2StreamAVX2 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))) around the caches. See mapAtan2Generic.
+// mapAtan2StreamAVX2 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))) with non-temporal stores. See mapAtan2Generic.
 //
 //go:noescape
 func mapAtan2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1593,7 +1593,7 @@ func mapAtan2StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapExpm1AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapExpm1StreamAVX2 stores expm1(x) around the caches. See mapExpm1Generic.
+// mapExpm1StreamAVX2 stores expm1(x) with non-temporal stores. See mapExpm1Generic.
 //
 //go:noescape
 func mapExpm1StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1603,7 +1603,7 @@ func mapExpm1StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog10AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLog10StreamAVX2 stores log(x) * 0.4342945 around the caches. See mapLog10Generic.
+// mapLog10StreamAVX2 stores log(x) * 0.4342945 with non-temporal stores. See mapLog10Generic.
 //
 //go:noescape
 func mapLog10StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1613,7 +1613,7 @@ func mapLog10StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLogaddexpAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapLogaddexpStreamAVX2 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))) around the caches. See mapLogaddexpGeneric.
+// mapLogaddexpStreamAVX2 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))) with non-temporal stores. See mapLogaddexpGeneric.
 //
 //go:noescape
 func mapLogaddexpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1623,7 +1623,7 @@ func mapLogaddexpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapIsInfAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapIsInfStreamAVX2 stores abs(x) == +Inf around the caches. See mapIsInfGeneric.
+// mapIsInfStreamAVX2 stores abs(x) == +Inf with non-temporal stores. See mapIsInfGeneric.
 //
 //go:noescape
 func mapIsInfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1633,7 +1633,7 @@ func mapIsInfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapIsFiniteAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapIsFiniteStreamAVX2 stores abs(x) < +Inf around the caches. See mapIsFiniteGeneric.
+// mapIsFiniteStreamAVX2 stores abs(x) < +Inf with non-temporal stores. See mapIsFiniteGeneric.
 //
 //go:noescape
 func mapIsFiniteStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1643,7 +1643,7 @@ func mapIsFiniteStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFloorDivideAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFloorDivideStreamAVX2 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))) around the caches. See mapFloorDivideGeneric.
+// mapFloorDivideStreamAVX2 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))) with non-temporal stores. See mapFloorDivideGeneric.
 //
 //go:noescape
 func mapFloorDivideStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1653,7 +1653,7 @@ func mapFloorDivideStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmodAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmodStreamAVX2 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) around the caches. See mapFmodGeneric.
+// mapFmodStreamAVX2 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) with non-temporal stores. See mapFmodGeneric.
 //
 //go:noescape
 func mapFmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1663,7 +1663,7 @@ func mapFmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRemainderAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapRemainderStreamAVX2 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))) around the caches. See mapRemainderGeneric.
+// mapRemainderStreamAVX2 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))) with non-temporal stores. See mapRemainderGeneric.
 //
 //go:noescape
 func mapRemainderStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1673,7 +1673,7 @@ func mapRemainderStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCbrtAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCbrtStreamAVX2 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))) around the caches. See mapCbrtGeneric.
+// mapCbrtStreamAVX2 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))) with non-temporal stores. See mapCbrtGeneric.
 //
 //go:noescape
 func mapCbrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1683,7 +1683,7 @@ func mapCbrtStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHypotAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapHypotStreamAVX2 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))) around the caches. See mapHypotGeneric.
+// mapHypotStreamAVX2 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))) with non-temporal stores. See mapHypotGeneric.
 //
 //go:noescape
 func mapHypotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1693,7 +1693,7 @@ func mapHypotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSinhAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhStreamAVX2 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
+// mapSinhStreamAVX2 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) with non-temporal stores. See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1703,7 +1703,7 @@ func mapSinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCoshAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshStreamAVX2 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
+// mapCoshStreamAVX2 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) with non-temporal stores. See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1713,7 +1713,7 @@ func mapCoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAtanhAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAtanhStreamAVX2 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x) around the caches. See mapAtanhGeneric.
+// mapAtanhStreamAVX2 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x) with non-temporal stores. See mapAtanhGeneric.
 //
 //go:noescape
 func mapAtanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1723,7 +1723,7 @@ func mapAtanhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAsinhAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAsinhStreamAVX2 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x) around the caches. See mapAsinhGeneric.
+// mapAsinhStreamAVX2 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x) with non-temporal stores. See mapAsinhGeneric.
 //
 //go:noescape
 func mapAsinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1733,7 +1733,7 @@ func mapAsinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAcoshAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAcoshStreamAVX2 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))) around the caches. See mapAcoshGeneric.
+// mapAcoshStreamAVX2 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))) with non-temporal stores. See mapAcoshGeneric.
 //
 //go:noescape
 func mapAcoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1743,7 +1743,7 @@ func mapAcoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapErfinvAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapErfinvStreamAVX2 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))) around the caches. See mapErfinvGeneric.
+// mapErfinvStreamAVX2 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))) with non-temporal stores. See mapErfinvGeneric.
 //
 //go:noescape
 func mapErfinvStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1753,7 +1753,7 @@ func mapErfinvStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAddSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAddSVStreamAVX2 stores p0 + x around the caches. See mapCodeAddSVGeneric.
+// mapCodeAddSVStreamAVX2 stores p0 + x with non-temporal stores. See mapCodeAddSVGeneric.
 //
 //go:noescape
 func mapCodeAddSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1763,7 +1763,7 @@ func mapCodeAddSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubVSStreamAVX2 stores x - p0 around the caches. See mapCodeSubVSGeneric.
+// mapCodeSubVSStreamAVX2 stores x - p0 with non-temporal stores. See mapCodeSubVSGeneric.
 //
 //go:noescape
 func mapCodeSubVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1773,7 +1773,7 @@ func mapCodeSubVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubSVStreamAVX2 stores p0 - x around the caches. See mapCodeSubSVGeneric.
+// mapCodeSubSVStreamAVX2 stores p0 - x with non-temporal stores. See mapCodeSubSVGeneric.
 //
 //go:noescape
 func mapCodeSubSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1783,7 +1783,7 @@ func mapCodeSubSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMulSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMulSVStreamAVX2 stores p0 * x around the caches. See mapCodeMulSVGeneric.
+// mapCodeMulSVStreamAVX2 stores p0 * x with non-temporal stores. See mapCodeMulSVGeneric.
 //
 //go:noescape
 func mapCodeMulSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1793,7 +1793,7 @@ func mapCodeMulSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivVSStreamAVX2 stores x / p0 around the caches. See mapCodeDivVSGeneric.
+// mapCodeDivVSStreamAVX2 stores x / p0 with non-temporal stores. See mapCodeDivVSGeneric.
 //
 //go:noescape
 func mapCodeDivVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1803,7 +1803,7 @@ func mapCodeDivVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivSVStreamAVX2 stores p0 / x around the caches. See mapCodeDivSVGeneric.
+// mapCodeDivSVStreamAVX2 stores p0 / x with non-temporal stores. See mapCodeDivSVGeneric.
 //
 //go:noescape
 func mapCodeDivSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1813,7 +1813,7 @@ func mapCodeDivSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMinVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMinVSStreamAVX2 stores min(x, p0) around the caches. See mapCodeMinVSGeneric.
+// mapCodeMinVSStreamAVX2 stores min(x, p0) with non-temporal stores. See mapCodeMinVSGeneric.
 //
 //go:noescape
 func mapCodeMinVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1823,7 +1823,7 @@ func mapCodeMinVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMinSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMinSVStreamAVX2 stores min(p0, x) around the caches. See mapCodeMinSVGeneric.
+// mapCodeMinSVStreamAVX2 stores min(p0, x) with non-temporal stores. See mapCodeMinSVGeneric.
 //
 //go:noescape
 func mapCodeMinSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1833,7 +1833,7 @@ func mapCodeMinSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMaxVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMaxVSStreamAVX2 stores max(x, p0) around the caches. See mapCodeMaxVSGeneric.
+// mapCodeMaxVSStreamAVX2 stores max(x, p0) with non-temporal stores. See mapCodeMaxVSGeneric.
 //
 //go:noescape
 func mapCodeMaxVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1843,7 +1843,7 @@ func mapCodeMaxVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMaxSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMaxSVStreamAVX2 stores max(p0, x) around the caches. See mapCodeMaxSVGeneric.
+// mapCodeMaxSVStreamAVX2 stores max(p0, x) with non-temporal stores. See mapCodeMaxSVGeneric.
 //
 //go:noescape
 func mapCodeMaxSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1853,7 +1853,7 @@ func mapCodeMaxSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeCopysignAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeCopysignStreamAVX2 stores copysign(x, y) around the caches. See mapCodeCopysignGeneric.
+// mapCodeCopysignStreamAVX2 stores copysign(x, y) with non-temporal stores. See mapCodeCopysignGeneric.
 //
 //go:noescape
 func mapCodeCopysignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1863,7 +1863,7 @@ func mapCodeCopysignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeCopysignVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeCopysignVSStreamAVX2 stores copysign(x, p0) around the caches. See mapCodeCopysignVSGeneric.
+// mapCodeCopysignVSStreamAVX2 stores copysign(x, p0) with non-temporal stores. See mapCodeCopysignVSGeneric.
 //
 //go:noescape
 func mapCodeCopysignVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1873,7 +1873,7 @@ func mapCodeCopysignVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeCopysignSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeCopysignSVStreamAVX2 stores copysign(p0, x) around the caches. See mapCodeCopysignSVGeneric.
+// mapCodeCopysignSVStreamAVX2 stores copysign(p0, x) with non-temporal stores. See mapCodeCopysignSVGeneric.
 //
 //go:noescape
 func mapCodeCopysignSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1883,7 +1883,7 @@ func mapCodeCopysignSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeEqVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeEqVSStreamAVX2 stores x == p0 around the caches. See mapCodeEqVSGeneric.
+// mapCodeEqVSStreamAVX2 stores x == p0 with non-temporal stores. See mapCodeEqVSGeneric.
 //
 //go:noescape
 func mapCodeEqVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1893,7 +1893,7 @@ func mapCodeEqVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeEqSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeEqSVStreamAVX2 stores p0 == x around the caches. See mapCodeEqSVGeneric.
+// mapCodeEqSVStreamAVX2 stores p0 == x with non-temporal stores. See mapCodeEqSVGeneric.
 //
 //go:noescape
 func mapCodeEqSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1903,7 +1903,7 @@ func mapCodeEqSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNeVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNeVSStreamAVX2 stores x != p0 around the caches. See mapCodeNeVSGeneric.
+// mapCodeNeVSStreamAVX2 stores x != p0 with non-temporal stores. See mapCodeNeVSGeneric.
 //
 //go:noescape
 func mapCodeNeVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1913,7 +1913,7 @@ func mapCodeNeVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNeSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNeSVStreamAVX2 stores p0 != x around the caches. See mapCodeNeSVGeneric.
+// mapCodeNeSVStreamAVX2 stores p0 != x with non-temporal stores. See mapCodeNeSVGeneric.
 //
 //go:noescape
 func mapCodeNeSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1923,7 +1923,7 @@ func mapCodeNeSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLtVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLtVSStreamAVX2 stores x < p0 around the caches. See mapCodeLtVSGeneric.
+// mapCodeLtVSStreamAVX2 stores x < p0 with non-temporal stores. See mapCodeLtVSGeneric.
 //
 //go:noescape
 func mapCodeLtVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1933,7 +1933,7 @@ func mapCodeLtVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLtSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLtSVStreamAVX2 stores p0 < x around the caches. See mapCodeLtSVGeneric.
+// mapCodeLtSVStreamAVX2 stores p0 < x with non-temporal stores. See mapCodeLtSVGeneric.
 //
 //go:noescape
 func mapCodeLtSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1943,7 +1943,7 @@ func mapCodeLtSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLeVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLeVSStreamAVX2 stores x <= p0 around the caches. See mapCodeLeVSGeneric.
+// mapCodeLeVSStreamAVX2 stores x <= p0 with non-temporal stores. See mapCodeLeVSGeneric.
 //
 //go:noescape
 func mapCodeLeVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1953,7 +1953,7 @@ func mapCodeLeVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLeSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLeSVStreamAVX2 stores p0 <= x around the caches. See mapCodeLeSVGeneric.
+// mapCodeLeSVStreamAVX2 stores p0 <= x with non-temporal stores. See mapCodeLeSVGeneric.
 //
 //go:noescape
 func mapCodeLeSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1963,7 +1963,7 @@ func mapCodeLeSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAndAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAndStreamAVX2 stores x & y around the caches. See mapCodeAndGeneric.
+// mapCodeAndStreamAVX2 stores x & y with non-temporal stores. See mapCodeAndGeneric.
 //
 //go:noescape
 func mapCodeAndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1973,7 +1973,7 @@ func mapCodeAndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeOrAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeOrStreamAVX2 stores x | y around the caches. See mapCodeOrGeneric.
+// mapCodeOrStreamAVX2 stores x | y with non-temporal stores. See mapCodeOrGeneric.
 //
 //go:noescape
 func mapCodeOrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1983,7 +1983,7 @@ func mapCodeOrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeXorAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeXorStreamAVX2 stores x ^ y around the caches. See mapCodeXorGeneric.
+// mapCodeXorStreamAVX2 stores x ^ y with non-temporal stores. See mapCodeXorGeneric.
 //
 //go:noescape
 func mapCodeXorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -1993,7 +1993,7 @@ func mapCodeXorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNotAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNotStreamAVX2 stores not(x) around the caches. See mapCodeNotGeneric.
+// mapCodeNotStreamAVX2 stores not(x) with non-temporal stores. See mapCodeNotGeneric.
 //
 //go:noescape
 func mapCodeNotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2003,7 +2003,7 @@ func mapCodeNotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLdexpStreamAVX2 stores ldexp(x, y) around the caches. See mapCodeLdexpGeneric.
+// mapCodeLdexpStreamAVX2 stores ldexp(x, y) with non-temporal stores. See mapCodeLdexpGeneric.
 //
 //go:noescape
 func mapCodeLdexpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2013,7 +2013,7 @@ func mapCodeLdexpStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLdexpVSStreamAVX2 stores ldexp(x, p0) around the caches. See mapCodeLdexpVSGeneric.
+// mapCodeLdexpVSStreamAVX2 stores ldexp(x, p0) with non-temporal stores. See mapCodeLdexpVSGeneric.
 //
 //go:noescape
 func mapCodeLdexpVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2023,7 +2023,7 @@ func mapCodeLdexpVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLdexpSVStreamAVX2 stores ldexp(p0, x) around the caches. See mapCodeLdexpSVGeneric.
+// mapCodeLdexpSVStreamAVX2 stores ldexp(p0, x) with non-temporal stores. See mapCodeLdexpSVGeneric.
 //
 //go:noescape
 func mapCodeLdexpSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2033,7 +2033,7 @@ func mapCodeLdexpSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeRoundF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeRoundF16StreamAVX2 stores round_f16(x) around the caches. See mapCodeRoundF16Generic.
+// mapCodeRoundF16StreamAVX2 stores round_f16(x) with non-temporal stores. See mapCodeRoundF16Generic.
 //
 //go:noescape
 func mapCodeRoundF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2043,7 +2043,7 @@ func mapCodeRoundF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeRoundBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeRoundBf16StreamAVX2 stores round_bf16(x) around the caches. See mapCodeRoundBf16Generic.
+// mapCodeRoundBf16StreamAVX2 stores round_bf16(x) with non-temporal stores. See mapCodeRoundBf16Generic.
 //
 //go:noescape
 func mapCodeRoundBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2053,7 +2053,7 @@ func mapCodeRoundBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeErfcAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeErfcStreamAVX2 stores erfc(x) around the caches. See mapCodeErfcGeneric.
+// mapCodeErfcStreamAVX2 stores erfc(x) with non-temporal stores. See mapCodeErfcGeneric.
 //
 //go:noescape
 func mapCodeErfcStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2063,7 +2063,7 @@ func mapCodeErfcStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNormcdfAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNormcdfStreamAVX2 stores normcdf(x) around the caches. See mapCodeNormcdfGeneric.
+// mapCodeNormcdfStreamAVX2 stores normcdf(x) with non-temporal stores. See mapCodeNormcdfGeneric.
 //
 //go:noescape
 func mapCodeNormcdfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2073,7 +2073,7 @@ func mapCodeNormcdfStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodePowVSAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodePowVSStreamAVX2 stores pow(x, p0) around the caches. See mapCodePowVSGeneric.
+// mapCodePowVSStreamAVX2 stores pow(x, p0) with non-temporal stores. See mapCodePowVSGeneric.
 //
 //go:noescape
 func mapCodePowVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2083,7 +2083,7 @@ func mapCodePowVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodePowSVAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodePowSVStreamAVX2 stores pow(p0, x) around the caches. See mapCodePowSVGeneric.
+// mapCodePowSVStreamAVX2 stores pow(p0, x) with non-temporal stores. See mapCodePowSVGeneric.
 //
 //go:noescape
 func mapCodePowSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2093,7 +2093,7 @@ func mapCodePowSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCopyAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCopyStreamAVX2 stores x around the caches. See mapCopyGeneric.
+// mapCopyStreamAVX2 stores x with non-temporal stores. See mapCopyGeneric.
 //
 //go:noescape
 func mapCopyStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2103,7 +2103,7 @@ func mapCopyStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFillAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFillStreamAVX2 stores p0 around the caches. See mapFillGeneric.
+// mapFillStreamAVX2 stores p0 with non-temporal stores. See mapFillGeneric.
 //
 //go:noescape
 func mapFillStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2113,7 +2113,7 @@ func mapFillStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32ReluAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32ReluStreamAVX2 stores max(x, 0) around the caches. See mapI32ReluGeneric.
+// mapI32ReluStreamAVX2 stores max(x, 0) with non-temporal stores. See mapI32ReluGeneric.
 //
 //go:noescape
 func mapI32ReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2123,7 +2123,7 @@ func mapI32ReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32AbsAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32AbsStreamAVX2 stores abs(x) around the caches. See mapI32AbsGeneric.
+// mapI32AbsStreamAVX2 stores abs(x) with non-temporal stores. See mapI32AbsGeneric.
 //
 //go:noescape
 func mapI32AbsStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2133,7 +2133,7 @@ func mapI32AbsStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32NegAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32NegStreamAVX2 stores -x around the caches. See mapI32NegGeneric.
+// mapI32NegStreamAVX2 stores -x with non-temporal stores. See mapI32NegGeneric.
 //
 //go:noescape
 func mapI32NegStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2143,7 +2143,7 @@ func mapI32NegStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32SignAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32SignStreamAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapI32SignGeneric.
+// mapI32SignStreamAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) with non-temporal stores. See mapI32SignGeneric.
 //
 //go:noescape
 func mapI32SignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2153,7 +2153,7 @@ func mapI32SignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32SquareAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32SquareStreamAVX2 stores x * x around the caches. See mapI32SquareGeneric.
+// mapI32SquareStreamAVX2 stores x * x with non-temporal stores. See mapI32SquareGeneric.
 //
 //go:noescape
 func mapI32SquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2163,7 +2163,7 @@ func mapI32SquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32AddAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32AddStreamAVX2 stores x + y around the caches. See mapI32AddGeneric.
+// mapI32AddStreamAVX2 stores x + y with non-temporal stores. See mapI32AddGeneric.
 //
 //go:noescape
 func mapI32AddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2173,7 +2173,7 @@ func mapI32AddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32SubAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32SubStreamAVX2 stores x - y around the caches. See mapI32SubGeneric.
+// mapI32SubStreamAVX2 stores x - y with non-temporal stores. See mapI32SubGeneric.
 //
 //go:noescape
 func mapI32SubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2183,7 +2183,7 @@ func mapI32SubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32MulAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32MulStreamAVX2 stores x * y around the caches. See mapI32MulGeneric.
+// mapI32MulStreamAVX2 stores x * y with non-temporal stores. See mapI32MulGeneric.
 //
 //go:noescape
 func mapI32MulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2193,7 +2193,7 @@ func mapI32MulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32DivAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32DivStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32DivGeneric.
+// mapI32DivStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) with non-temporal stores. See mapI32DivGeneric.
 //
 //go:noescape
 func mapI32DivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2203,7 +2203,7 @@ func mapI32DivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32MinimumAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32MinimumStreamAVX2 stores min(x, y) around the caches. See mapI32MinimumGeneric.
+// mapI32MinimumStreamAVX2 stores min(x, y) with non-temporal stores. See mapI32MinimumGeneric.
 //
 //go:noescape
 func mapI32MinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2213,7 +2213,7 @@ func mapI32MinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32MaximumAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32MaximumStreamAVX2 stores max(x, y) around the caches. See mapI32MaximumGeneric.
+// mapI32MaximumStreamAVX2 stores max(x, y) with non-temporal stores. See mapI32MaximumGeneric.
 //
 //go:noescape
 func mapI32MaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2223,7 +2223,7 @@ func mapI32MaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32EqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32EqualStreamAVX2 stores x == y around the caches. See mapI32EqualGeneric.
+// mapI32EqualStreamAVX2 stores x == y with non-temporal stores. See mapI32EqualGeneric.
 //
 //go:noescape
 func mapI32EqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2233,7 +2233,7 @@ func mapI32EqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32NotEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32NotEqualStreamAVX2 stores x != y around the caches. See mapI32NotEqualGeneric.
+// mapI32NotEqualStreamAVX2 stores x != y with non-temporal stores. See mapI32NotEqualGeneric.
 //
 //go:noescape
 func mapI32NotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2243,7 +2243,7 @@ func mapI32NotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32LessAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32LessStreamAVX2 stores x < y around the caches. See mapI32LessGeneric.
+// mapI32LessStreamAVX2 stores x < y with non-temporal stores. See mapI32LessGeneric.
 //
 //go:noescape
 func mapI32LessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2253,7 +2253,7 @@ func mapI32LessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32LessEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32LessEqualStreamAVX2 stores x <= y around the caches. See mapI32LessEqualGeneric.
+// mapI32LessEqualStreamAVX2 stores x <= y with non-temporal stores. See mapI32LessEqualGeneric.
 //
 //go:noescape
 func mapI32LessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2263,7 +2263,7 @@ func mapI32LessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32GreaterAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32GreaterStreamAVX2 stores y < x around the caches. See mapI32GreaterGeneric.
+// mapI32GreaterStreamAVX2 stores y < x with non-temporal stores. See mapI32GreaterGeneric.
 //
 //go:noescape
 func mapI32GreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2273,7 +2273,7 @@ func mapI32GreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32GreaterEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32GreaterEqualStreamAVX2 stores y <= x around the caches. See mapI32GreaterEqualGeneric.
+// mapI32GreaterEqualStreamAVX2 stores y <= x with non-temporal stores. See mapI32GreaterEqualGeneric.
 //
 //go:noescape
 func mapI32GreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2283,7 +2283,7 @@ func mapI32GreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32AndAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32AndStreamAVX2 stores x & y around the caches. See mapI32AndGeneric.
+// mapI32AndStreamAVX2 stores x & y with non-temporal stores. See mapI32AndGeneric.
 //
 //go:noescape
 func mapI32AndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2293,7 +2293,7 @@ func mapI32AndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32OrAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32OrStreamAVX2 stores x | y around the caches. See mapI32OrGeneric.
+// mapI32OrStreamAVX2 stores x | y with non-temporal stores. See mapI32OrGeneric.
 //
 //go:noescape
 func mapI32OrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2303,7 +2303,7 @@ func mapI32OrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32XorAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32XorStreamAVX2 stores x ^ y around the caches. See mapI32XorGeneric.
+// mapI32XorStreamAVX2 stores x ^ y with non-temporal stores. See mapI32XorGeneric.
 //
 //go:noescape
 func mapI32XorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2313,7 +2313,7 @@ func mapI32XorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32NotAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32NotStreamAVX2 stores not(x) around the caches. See mapI32NotGeneric.
+// mapI32NotStreamAVX2 stores not(x) with non-temporal stores. See mapI32NotGeneric.
 //
 //go:noescape
 func mapI32NotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2323,7 +2323,7 @@ func mapI32NotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32ShiftLeftAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32ShiftLeftStreamAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapI32ShiftLeftGeneric.
+// mapI32ShiftLeftStreamAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) with non-temporal stores. See mapI32ShiftLeftGeneric.
 //
 //go:noescape
 func mapI32ShiftLeftStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2333,7 +2333,7 @@ func mapI32ShiftLeftStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32ShiftRightAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32ShiftRightStreamAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapI32ShiftRightGeneric.
+// mapI32ShiftRightStreamAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) with non-temporal stores. See mapI32ShiftRightGeneric.
 //
 //go:noescape
 func mapI32ShiftRightStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2343,7 +2343,7 @@ func mapI32ShiftRightStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32FloorDivideAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32FloorDivideStreamAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32FloorDivideGeneric.
+// mapI32FloorDivideStreamAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) with non-temporal stores. See mapI32FloorDivideGeneric.
 //
 //go:noescape
 func mapI32FloorDivideStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2353,7 +2353,7 @@ func mapI32FloorDivideStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32FmodAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32FmodStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32FmodGeneric.
+// mapI32FmodStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) with non-temporal stores. See mapI32FmodGeneric.
 //
 //go:noescape
 func mapI32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2363,7 +2363,7 @@ func mapI32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32RemainderAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32RemainderStreamAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32RemainderGeneric.
+// mapI32RemainderStreamAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) with non-temporal stores. See mapI32RemainderGeneric.
 //
 //go:noescape
 func mapI32RemainderStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2373,7 +2373,7 @@ func mapI32RemainderStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32SquareAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32SquareStreamAVX2 stores x * x around the caches. See mapU32SquareGeneric.
+// mapU32SquareStreamAVX2 stores x * x with non-temporal stores. See mapU32SquareGeneric.
 //
 //go:noescape
 func mapU32SquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2383,7 +2383,7 @@ func mapU32SquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32AddAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32AddStreamAVX2 stores x + y around the caches. See mapU32AddGeneric.
+// mapU32AddStreamAVX2 stores x + y with non-temporal stores. See mapU32AddGeneric.
 //
 //go:noescape
 func mapU32AddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2393,7 +2393,7 @@ func mapU32AddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32SubAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32SubStreamAVX2 stores x - y around the caches. See mapU32SubGeneric.
+// mapU32SubStreamAVX2 stores x - y with non-temporal stores. See mapU32SubGeneric.
 //
 //go:noescape
 func mapU32SubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2403,7 +2403,7 @@ func mapU32SubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32MulAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32MulStreamAVX2 stores x * y around the caches. See mapU32MulGeneric.
+// mapU32MulStreamAVX2 stores x * y with non-temporal stores. See mapU32MulGeneric.
 //
 //go:noescape
 func mapU32MulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2413,7 +2413,7 @@ func mapU32MulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32DivAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32DivStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32DivGeneric.
+// mapU32DivStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) with non-temporal stores. See mapU32DivGeneric.
 //
 //go:noescape
 func mapU32DivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2423,7 +2423,7 @@ func mapU32DivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32MinimumAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32MinimumStreamAVX2 stores min(x, y) around the caches. See mapU32MinimumGeneric.
+// mapU32MinimumStreamAVX2 stores min(x, y) with non-temporal stores. See mapU32MinimumGeneric.
 //
 //go:noescape
 func mapU32MinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2433,7 +2433,7 @@ func mapU32MinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32MaximumAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32MaximumStreamAVX2 stores max(x, y) around the caches. See mapU32MaximumGeneric.
+// mapU32MaximumStreamAVX2 stores max(x, y) with non-temporal stores. See mapU32MaximumGeneric.
 //
 //go:noescape
 func mapU32MaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2443,7 +2443,7 @@ func mapU32MaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32EqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32EqualStreamAVX2 stores x == y around the caches. See mapU32EqualGeneric.
+// mapU32EqualStreamAVX2 stores x == y with non-temporal stores. See mapU32EqualGeneric.
 //
 //go:noescape
 func mapU32EqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2453,7 +2453,7 @@ func mapU32EqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32NotEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32NotEqualStreamAVX2 stores x != y around the caches. See mapU32NotEqualGeneric.
+// mapU32NotEqualStreamAVX2 stores x != y with non-temporal stores. See mapU32NotEqualGeneric.
 //
 //go:noescape
 func mapU32NotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2463,7 +2463,7 @@ func mapU32NotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32LessAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32LessStreamAVX2 stores x < y around the caches. See mapU32LessGeneric.
+// mapU32LessStreamAVX2 stores x < y with non-temporal stores. See mapU32LessGeneric.
 //
 //go:noescape
 func mapU32LessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2473,7 +2473,7 @@ func mapU32LessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32LessEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32LessEqualStreamAVX2 stores x <= y around the caches. See mapU32LessEqualGeneric.
+// mapU32LessEqualStreamAVX2 stores x <= y with non-temporal stores. See mapU32LessEqualGeneric.
 //
 //go:noescape
 func mapU32LessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2483,7 +2483,7 @@ func mapU32LessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32GreaterAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32GreaterStreamAVX2 stores y < x around the caches. See mapU32GreaterGeneric.
+// mapU32GreaterStreamAVX2 stores y < x with non-temporal stores. See mapU32GreaterGeneric.
 //
 //go:noescape
 func mapU32GreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2493,7 +2493,7 @@ func mapU32GreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32GreaterEqualAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32GreaterEqualStreamAVX2 stores y <= x around the caches. See mapU32GreaterEqualGeneric.
+// mapU32GreaterEqualStreamAVX2 stores y <= x with non-temporal stores. See mapU32GreaterEqualGeneric.
 //
 //go:noescape
 func mapU32GreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2503,7 +2503,7 @@ func mapU32GreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32AndAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32AndStreamAVX2 stores x & y around the caches. See mapU32AndGeneric.
+// mapU32AndStreamAVX2 stores x & y with non-temporal stores. See mapU32AndGeneric.
 //
 //go:noescape
 func mapU32AndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2513,7 +2513,7 @@ func mapU32AndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32OrAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32OrStreamAVX2 stores x | y around the caches. See mapU32OrGeneric.
+// mapU32OrStreamAVX2 stores x | y with non-temporal stores. See mapU32OrGeneric.
 //
 //go:noescape
 func mapU32OrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2523,7 +2523,7 @@ func mapU32OrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32XorAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32XorStreamAVX2 stores x ^ y around the caches. See mapU32XorGeneric.
+// mapU32XorStreamAVX2 stores x ^ y with non-temporal stores. See mapU32XorGeneric.
 //
 //go:noescape
 func mapU32XorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2533,7 +2533,7 @@ func mapU32XorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32NotAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32NotStreamAVX2 stores not(x) around the caches. See mapU32NotGeneric.
+// mapU32NotStreamAVX2 stores not(x) with non-temporal stores. See mapU32NotGeneric.
 //
 //go:noescape
 func mapU32NotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2543,7 +2543,7 @@ func mapU32NotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32ShiftLeftAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32ShiftLeftStreamAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapU32ShiftLeftGeneric.
+// mapU32ShiftLeftStreamAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) with non-temporal stores. See mapU32ShiftLeftGeneric.
 //
 //go:noescape
 func mapU32ShiftLeftStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2553,7 +2553,7 @@ func mapU32ShiftLeftStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32ShiftRightAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32ShiftRightStreamAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapU32ShiftRightGeneric.
+// mapU32ShiftRightStreamAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) with non-temporal stores. See mapU32ShiftRightGeneric.
 //
 //go:noescape
 func mapU32ShiftRightStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2563,7 +2563,7 @@ func mapU32ShiftRightStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32ThreefryAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32ThreefryStreamAVX2 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ … around the caches. See mapU32ThreefryGeneric.
+// mapU32ThreefryStreamAVX2 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ … with non-temporal stores. See mapU32ThreefryGeneric.
 //
 //go:noescape
 func mapU32ThreefryStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2573,7 +2573,7 @@ func mapU32ThreefryStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32FmodAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32FmodStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32FmodGeneric.
+// mapU32FmodStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) with non-temporal stores. See mapU32FmodGeneric.
 //
 //go:noescape
 func mapU32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2583,7 +2583,7 @@ func mapU32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastF32I32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastF32I32StreamAVX2 stores i32(x) around the caches. See mapCastF32I32Generic.
+// mapCastF32I32StreamAVX2 stores i32(x) with non-temporal stores. See mapCastF32I32Generic.
 //
 //go:noescape
 func mapCastF32I32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2593,7 +2593,7 @@ func mapCastF32I32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastF32BoolAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastF32BoolStreamAVX2 stores bool(x) around the caches. See mapCastF32BoolGeneric.
+// mapCastF32BoolStreamAVX2 stores bool(x) with non-temporal stores. See mapCastF32BoolGeneric.
 //
 //go:noescape
 func mapCastF32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2603,7 +2603,7 @@ func mapCastF32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastI32F32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastI32F32StreamAVX2 stores f32(x) around the caches. See mapCastI32F32Generic.
+// mapCastI32F32StreamAVX2 stores f32(x) with non-temporal stores. See mapCastI32F32Generic.
 //
 //go:noescape
 func mapCastI32F32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2613,7 +2613,7 @@ func mapCastI32F32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastI32U32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastI32U32StreamAVX2 stores u32(x) around the caches. See mapCastI32U32Generic.
+// mapCastI32U32StreamAVX2 stores u32(x) with non-temporal stores. See mapCastI32U32Generic.
 //
 //go:noescape
 func mapCastI32U32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2623,7 +2623,7 @@ func mapCastI32U32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastI32BoolAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastI32BoolStreamAVX2 stores bool(x) around the caches. See mapCastI32BoolGeneric.
+// mapCastI32BoolStreamAVX2 stores bool(x) with non-temporal stores. See mapCastI32BoolGeneric.
 //
 //go:noescape
 func mapCastI32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2633,7 +2633,7 @@ func mapCastI32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastU32I32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastU32I32StreamAVX2 stores i32(x) around the caches. See mapCastU32I32Generic.
+// mapCastU32I32StreamAVX2 stores i32(x) with non-temporal stores. See mapCastU32I32Generic.
 //
 //go:noescape
 func mapCastU32I32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2643,7 +2643,7 @@ func mapCastU32I32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastU32BoolAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastU32BoolStreamAVX2 stores bool(x) around the caches. See mapCastU32BoolGeneric.
+// mapCastU32BoolStreamAVX2 stores bool(x) with non-temporal stores. See mapCastU32BoolGeneric.
 //
 //go:noescape
 func mapCastU32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2653,7 +2653,7 @@ func mapCastU32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastBoolF32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastBoolF32StreamAVX2 stores f32(x) around the caches. See mapCastBoolF32Generic.
+// mapCastBoolF32StreamAVX2 stores f32(x) with non-temporal stores. See mapCastBoolF32Generic.
 //
 //go:noescape
 func mapCastBoolF32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2663,7 +2663,7 @@ func mapCastBoolF32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastBoolI32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastBoolI32StreamAVX2 stores i32(x) around the caches. See mapCastBoolI32Generic.
+// mapCastBoolI32StreamAVX2 stores i32(x) with non-temporal stores. See mapCastBoolI32Generic.
 //
 //go:noescape
 func mapCastBoolI32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2673,7 +2673,7 @@ func mapCastBoolI32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastBoolU32AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastBoolU32StreamAVX2 stores u32(x) around the caches. See mapCastBoolU32Generic.
+// mapCastBoolU32StreamAVX2 stores u32(x) with non-temporal stores. See mapCastBoolU32Generic.
 //
 //go:noescape
 func mapCastBoolU32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2683,7 +2683,7 @@ func mapCastBoolU32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSqrtF16StreamAVX2 stores round_f16(sqrt(x)) around the caches. See mapSqrtF16Generic.
+// mapSqrtF16StreamAVX2 stores round_f16(sqrt(x)) with non-temporal stores. See mapSqrtF16Generic.
 //
 //go:noescape
 func mapSqrtF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2693,7 +2693,7 @@ func mapSqrtF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSqrtBf16StreamAVX2 stores round_bf16(sqrt(x)) around the caches. See mapSqrtBf16Generic.
+// mapSqrtBf16StreamAVX2 stores round_bf16(sqrt(x)) with non-temporal stores. See mapSqrtBf16Generic.
 //
 //go:noescape
 func mapSqrtBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2703,7 +2703,7 @@ func mapSqrtBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSquareF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSquareF16StreamAVX2 stores round_f16(x * x) around the caches. See mapSquareF16Generic.
+// mapSquareF16StreamAVX2 stores round_f16(x * x) with non-temporal stores. See mapSquareF16Generic.
 //
 //go:noescape
 func mapSquareF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2713,7 +2713,7 @@ func mapSquareF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSquareBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSquareBf16StreamAVX2 stores round_bf16(x * x) around the caches. See mapSquareBf16Generic.
+// mapSquareBf16StreamAVX2 stores round_bf16(x * x) with non-temporal stores. See mapSquareBf16Generic.
 //
 //go:noescape
 func mapSquareBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2723,7 +2723,7 @@ func mapSquareBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapScaleF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapScaleF16StreamAVX2 stores round_f16(x * p0) around the caches. See mapScaleF16Generic.
+// mapScaleF16StreamAVX2 stores round_f16(x * p0) with non-temporal stores. See mapScaleF16Generic.
 //
 //go:noescape
 func mapScaleF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2733,7 +2733,7 @@ func mapScaleF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapScaleBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapScaleBf16StreamAVX2 stores round_bf16(x * p0) around the caches. See mapScaleBf16Generic.
+// mapScaleBf16StreamAVX2 stores round_bf16(x * p0) with non-temporal stores. See mapScaleBf16Generic.
 //
 //go:noescape
 func mapScaleBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2743,7 +2743,7 @@ func mapScaleBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddScalarF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddScalarF16StreamAVX2 stores round_f16(x + p0) around the caches. See mapAddScalarF16Generic.
+// mapAddScalarF16StreamAVX2 stores round_f16(x + p0) with non-temporal stores. See mapAddScalarF16Generic.
 //
 //go:noescape
 func mapAddScalarF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2753,7 +2753,7 @@ func mapAddScalarF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddScalarBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddScalarBf16StreamAVX2 stores round_bf16(x + p0) around the caches. See mapAddScalarBf16Generic.
+// mapAddScalarBf16StreamAVX2 stores round_bf16(x + p0) with non-temporal stores. See mapAddScalarBf16Generic.
 //
 //go:noescape
 func mapAddScalarBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2763,7 +2763,7 @@ func mapAddScalarBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddF16StreamAVX2 stores round_f16(x + y) around the caches. See mapAddF16Generic.
+// mapAddF16StreamAVX2 stores round_f16(x + y) with non-temporal stores. See mapAddF16Generic.
 //
 //go:noescape
 func mapAddF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2773,7 +2773,7 @@ func mapAddF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddBf16StreamAVX2 stores round_bf16(x + y) around the caches. See mapAddBf16Generic.
+// mapAddBf16StreamAVX2 stores round_bf16(x + y) with non-temporal stores. See mapAddBf16Generic.
 //
 //go:noescape
 func mapAddBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2783,7 +2783,7 @@ func mapAddBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSubF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSubF16StreamAVX2 stores round_f16(x - y) around the caches. See mapSubF16Generic.
+// mapSubF16StreamAVX2 stores round_f16(x - y) with non-temporal stores. See mapSubF16Generic.
 //
 //go:noescape
 func mapSubF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2793,7 +2793,7 @@ func mapSubF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSubBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSubBf16StreamAVX2 stores round_bf16(x - y) around the caches. See mapSubBf16Generic.
+// mapSubBf16StreamAVX2 stores round_bf16(x - y) with non-temporal stores. See mapSubBf16Generic.
 //
 //go:noescape
 func mapSubBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2803,7 +2803,7 @@ func mapSubBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMulF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapMulF16StreamAVX2 stores round_f16(x * y) around the caches. See mapMulF16Generic.
+// mapMulF16StreamAVX2 stores round_f16(x * y) with non-temporal stores. See mapMulF16Generic.
 //
 //go:noescape
 func mapMulF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2813,7 +2813,7 @@ func mapMulF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMulBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapMulBf16StreamAVX2 stores round_bf16(x * y) around the caches. See mapMulBf16Generic.
+// mapMulBf16StreamAVX2 stores round_bf16(x * y) with non-temporal stores. See mapMulBf16Generic.
 //
 //go:noescape
 func mapMulBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2823,7 +2823,7 @@ func mapMulBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapDivF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapDivF16StreamAVX2 stores round_f16(x / y) around the caches. See mapDivF16Generic.
+// mapDivF16StreamAVX2 stores round_f16(x / y) with non-temporal stores. See mapDivF16Generic.
 //
 //go:noescape
 func mapDivF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2833,7 +2833,7 @@ func mapDivF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapDivBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapDivBf16StreamAVX2 stores round_bf16(x / y) around the caches. See mapDivBf16Generic.
+// mapDivBf16StreamAVX2 stores round_bf16(x / y) with non-temporal stores. See mapDivBf16Generic.
 //
 //go:noescape
 func mapDivBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2843,7 +2843,7 @@ func mapDivBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAxpyF16StreamAVX2 stores round_f16(fma(p0, x, y)) around the caches. See mapAxpyF16Generic.
+// mapAxpyF16StreamAVX2 stores round_f16(fma(p0, x, y)) with non-temporal stores. See mapAxpyF16Generic.
 //
 //go:noescape
 func mapAxpyF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2853,7 +2853,7 @@ func mapAxpyF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapAxpyBf16StreamAVX2 stores round_bf16(fma(p0, x, y)) around the caches. See mapAxpyBf16Generic.
+// mapAxpyBf16StreamAVX2 stores round_bf16(fma(p0, x, y)) with non-temporal stores. See mapAxpyBf16Generic.
 //
 //go:noescape
 func mapAxpyBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2863,7 +2863,7 @@ func mapAxpyBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmaF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmaF16StreamAVX2 stores round_f16(fma(x, y, z)) around the caches. See mapFmaF16Generic.
+// mapFmaF16StreamAVX2 stores round_f16(fma(x, y, z)) with non-temporal stores. See mapFmaF16Generic.
 //
 //go:noescape
 func mapFmaF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2873,7 +2873,7 @@ func mapFmaF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmaBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmaBf16StreamAVX2 stores round_bf16(fma(x, y, z)) around the caches. See mapFmaBf16Generic.
+// mapFmaBf16StreamAVX2 stores round_bf16(fma(x, y, z)) with non-temporal stores. See mapFmaBf16Generic.
 //
 //go:noescape
 func mapFmaBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2883,7 +2883,7 @@ func mapFmaBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAddSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAddSVF16StreamAVX2 stores round_f16(p0 + x) around the caches. See mapCodeAddSVF16Generic.
+// mapCodeAddSVF16StreamAVX2 stores round_f16(p0 + x) with non-temporal stores. See mapCodeAddSVF16Generic.
 //
 //go:noescape
 func mapCodeAddSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2893,7 +2893,7 @@ func mapCodeAddSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAddSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAddSVBf16StreamAVX2 stores round_bf16(p0 + x) around the caches. See mapCodeAddSVBf16Generic.
+// mapCodeAddSVBf16StreamAVX2 stores round_bf16(p0 + x) with non-temporal stores. See mapCodeAddSVBf16Generic.
 //
 //go:noescape
 func mapCodeAddSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2903,7 +2903,7 @@ func mapCodeAddSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubVSF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubVSF16StreamAVX2 stores round_f16(x - p0) around the caches. See mapCodeSubVSF16Generic.
+// mapCodeSubVSF16StreamAVX2 stores round_f16(x - p0) with non-temporal stores. See mapCodeSubVSF16Generic.
 //
 //go:noescape
 func mapCodeSubVSF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2913,7 +2913,7 @@ func mapCodeSubVSF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubVSBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubVSBf16StreamAVX2 stores round_bf16(x - p0) around the caches. See mapCodeSubVSBf16Generic.
+// mapCodeSubVSBf16StreamAVX2 stores round_bf16(x - p0) with non-temporal stores. See mapCodeSubVSBf16Generic.
 //
 //go:noescape
 func mapCodeSubVSBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2923,7 +2923,7 @@ func mapCodeSubVSBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubSVF16StreamAVX2 stores round_f16(p0 - x) around the caches. See mapCodeSubSVF16Generic.
+// mapCodeSubSVF16StreamAVX2 stores round_f16(p0 - x) with non-temporal stores. See mapCodeSubSVF16Generic.
 //
 //go:noescape
 func mapCodeSubSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2933,7 +2933,7 @@ func mapCodeSubSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubSVBf16StreamAVX2 stores round_bf16(p0 - x) around the caches. See mapCodeSubSVBf16Generic.
+// mapCodeSubSVBf16StreamAVX2 stores round_bf16(p0 - x) with non-temporal stores. See mapCodeSubSVBf16Generic.
 //
 //go:noescape
 func mapCodeSubSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2943,7 +2943,7 @@ func mapCodeSubSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMulSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMulSVF16StreamAVX2 stores round_f16(p0 * x) around the caches. See mapCodeMulSVF16Generic.
+// mapCodeMulSVF16StreamAVX2 stores round_f16(p0 * x) with non-temporal stores. See mapCodeMulSVF16Generic.
 //
 //go:noescape
 func mapCodeMulSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2953,7 +2953,7 @@ func mapCodeMulSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMulSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMulSVBf16StreamAVX2 stores round_bf16(p0 * x) around the caches. See mapCodeMulSVBf16Generic.
+// mapCodeMulSVBf16StreamAVX2 stores round_bf16(p0 * x) with non-temporal stores. See mapCodeMulSVBf16Generic.
 //
 //go:noescape
 func mapCodeMulSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2963,7 +2963,7 @@ func mapCodeMulSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivVSF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivVSF16StreamAVX2 stores round_f16(x / p0) around the caches. See mapCodeDivVSF16Generic.
+// mapCodeDivVSF16StreamAVX2 stores round_f16(x / p0) with non-temporal stores. See mapCodeDivVSF16Generic.
 //
 //go:noescape
 func mapCodeDivVSF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2973,7 +2973,7 @@ func mapCodeDivVSF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivVSBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivVSBf16StreamAVX2 stores round_bf16(x / p0) around the caches. See mapCodeDivVSBf16Generic.
+// mapCodeDivVSBf16StreamAVX2 stores round_bf16(x / p0) with non-temporal stores. See mapCodeDivVSBf16Generic.
 //
 //go:noescape
 func mapCodeDivVSBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2983,7 +2983,7 @@ func mapCodeDivVSBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivSVF16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivSVF16StreamAVX2 stores round_f16(p0 / x) around the caches. See mapCodeDivSVF16Generic.
+// mapCodeDivSVF16StreamAVX2 stores round_f16(p0 / x) with non-temporal stores. See mapCodeDivSVF16Generic.
 //
 //go:noescape
 func mapCodeDivSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -2993,7 +2993,7 @@ func mapCodeDivSVF16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivSVBf16AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivSVBf16StreamAVX2 stores round_bf16(p0 / x) around the caches. See mapCodeDivSVBf16Generic.
+// mapCodeDivSVBf16StreamAVX2 stores round_bf16(p0 / x) with non-temporal stores. See mapCodeDivSVBf16Generic.
 //
 //go:noescape
 func mapCodeDivSVBf16StreamAVX2(dst, x, y, z *float32, n int, p *float32)
@@ -3058,8 +3058,8 @@ func mapF32ToU8AVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapF32ToI8AVX2(dst, x, y, z *float32, n int, p *float32)
 
-// streamFence makes what kernels wrote around the caches visible before
-// what is written later.
+// streamFence makes non-temporal stores of kernels visible before later
+// stores.
 //
 //go:noescape
 func streamFence()

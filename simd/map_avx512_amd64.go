@@ -959,7 +959,7 @@ func nearCodeNormcdfStream(dst, x, y, z *float32, n int, p *float32) {
 //go:noescape
 func mapReluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapReluStreamAVX512 stores max(x, 0) around the caches. See mapReluGeneric.
+// mapReluStreamAVX512 stores max(x, 0) with non-temporal stores. See mapReluGeneric.
 //
 //go:noescape
 func mapReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -969,7 +969,7 @@ func mapReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLeakyReluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLeakyReluStreamAVX512 stores select(x < 0, x * p0, x) around the caches. See mapLeakyReluGeneric.
+// mapLeakyReluStreamAVX512 stores select(x < 0, x * p0, x) with non-temporal stores. See mapLeakyReluGeneric.
 //
 //go:noescape
 func mapLeakyReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -979,7 +979,7 @@ func mapLeakyReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapEluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapEluStreamAVX512 stores select(x <= 0, p0 * expm1(x), x) around the caches. See mapEluGeneric.
+// mapEluStreamAVX512 stores select(x <= 0, p0 * expm1(x), x) with non-temporal stores. See mapEluGeneric.
 //
 //go:noescape
 func mapEluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -989,7 +989,7 @@ func mapEluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSeluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSeluStreamAVX512 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x) around the caches. See mapSeluGeneric.
+// mapSeluStreamAVX512 stores 1.050701 * select(x <= 0, 1.6732632 * expm1(x), x) with non-temporal stores. See mapSeluGeneric.
 //
 //go:noescape
 func mapSeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -999,7 +999,7 @@ func mapSeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSigmoidAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSigmoidStreamAVX512 stores sigmoid(x) around the caches. See mapSigmoidGeneric.
+// mapSigmoidStreamAVX512 stores sigmoid(x) with non-temporal stores. See mapSigmoidGeneric.
 //
 //go:noescape
 func mapSigmoidStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1009,7 +1009,7 @@ func mapSigmoidStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapTanhAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapTanhStreamAVX512 stores tanh(x) around the caches. See mapTanhGeneric.
+// mapTanhStreamAVX512 stores tanh(x) with non-temporal stores. See mapTanhGeneric.
 //
 //go:noescape
 func mapTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1019,7 +1019,7 @@ func mapTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSiluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSiluStreamAVX512 stores x * sigmoid(x) around the caches. See mapSiluGeneric.
+// mapSiluStreamAVX512 stores x * sigmoid(x) with non-temporal stores. See mapSiluGeneric.
 //
 //go:noescape
 func mapSiluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1029,7 +1029,7 @@ func mapSiluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHardSwishAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapHardSwishStreamAVX512 stores x * (min(max(x + 3, 0), 6) * 0.16666667) around the caches. See mapHardSwishGeneric.
+// mapHardSwishStreamAVX512 stores x * (min(max(x + 3, 0), 6) * 0.16666667) with non-temporal stores. See mapHardSwishGeneric.
 //
 //go:noescape
 func mapHardSwishStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1039,7 +1039,7 @@ func mapHardSwishStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMishAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapMishStreamAVX512 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) around the caches. See mapMishGeneric.
+// mapMishStreamAVX512 stores x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) with non-temporal stores. See mapMishGeneric.
 //
 //go:noescape
 func mapMishStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1054,12 +1054,12 @@ func mapGeluAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluNearAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapGeluStreamAVX512 stores x * normcdf(x) around the caches. See mapGeluGeneric.
+// mapGeluStreamAVX512 stores x * normcdf(x) with non-temporal stores. See mapGeluGeneric.
 //
 //go:noescape
 func mapGeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapGeluNearStreamAVX512 stores x * normcdf(x) around the caches. See mapGeluGeneric.
+// mapGeluNearStreamAVX512 stores x * normcdf(x) with non-temporal stores. See mapGeluGeneric.
 //
 //go:noescape
 func mapGeluNearStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1069,7 +1069,7 @@ func mapGeluNearStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGeluTanhAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapGeluTanhStreamAVX512 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) around the caches. See mapGeluTanhGeneric.
+// mapGeluTanhStreamAVX512 stores x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) with non-temporal stores. See mapGeluTanhGeneric.
 //
 //go:noescape
 func mapGeluTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1079,7 +1079,7 @@ func mapGeluTanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCeluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCeluStreamAVX512 stores max(x, 0) + min(p0 * expm1(x / p0), 0) around the caches. See mapCeluGeneric.
+// mapCeluStreamAVX512 stores max(x, 0) + min(p0 * expm1(x / p0), 0) with non-temporal stores. See mapCeluGeneric.
 //
 //go:noescape
 func mapCeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1089,7 +1089,7 @@ func mapCeluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHardSigmoidAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapHardSigmoidStreamAVX512 stores min(max(fma(p0, x, p1), 0), 1) around the caches. See mapHardSigmoidGeneric.
+// mapHardSigmoidStreamAVX512 stores min(max(fma(p0, x, p1), 0), 1) with non-temporal stores. See mapHardSigmoidGeneric.
 //
 //go:noescape
 func mapHardSigmoidStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1099,7 +1099,7 @@ func mapHardSigmoidStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapShrinkAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapShrinkStreamAVX512 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)) around the caches. See mapShrinkGeneric.
+// mapShrinkStreamAVX512 stores select(x < -p0, x + p1, select(p0 < x, x - p1, 0)) with non-temporal stores. See mapShrinkGeneric.
 //
 //go:noescape
 func mapShrinkStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1109,7 +1109,7 @@ func mapShrinkStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapThresholdAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapThresholdStreamAVX512 stores select(p0 < x, x, p1) around the caches. See mapThresholdGeneric.
+// mapThresholdStreamAVX512 stores select(p0 < x, x, p1) with non-temporal stores. See mapThresholdGeneric.
 //
 //go:noescape
 func mapThresholdStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1119,7 +1119,7 @@ func mapThresholdStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapPreluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapPreluStreamAVX512 stores select(x < 0, x * y, x) around the caches. See mapPreluGeneric.
+// mapPreluStreamAVX512 stores select(x < 0, x * y, x) with non-temporal stores. See mapPreluGeneric.
 //
 //go:noescape
 func mapPreluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1129,7 +1129,7 @@ func mapPreluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSoftsignAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSoftsignStreamAVX512 stores x / (abs(x) + 1) around the caches. See mapSoftsignGeneric.
+// mapSoftsignStreamAVX512 stores x / (abs(x) + 1) with non-temporal stores. See mapSoftsignGeneric.
 //
 //go:noescape
 func mapSoftsignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1139,7 +1139,7 @@ func mapSoftsignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSoftplusAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSoftplusStreamAVX512 stores max(x, 0) + log1p(exp(-abs(x))) around the caches. See mapSoftplusGeneric.
+// mapSoftplusStreamAVX512 stores max(x, 0) + log1p(exp(-abs(x))) with non-temporal stores. See mapSoftplusGeneric.
 //
 //go:noescape
 func mapSoftplusStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1149,7 +1149,7 @@ func mapSoftplusStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAbsAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAbsStreamAVX512 stores abs(x) around the caches. See mapAbsGeneric.
+// mapAbsStreamAVX512 stores abs(x) with non-temporal stores. See mapAbsGeneric.
 //
 //go:noescape
 func mapAbsStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1159,7 +1159,7 @@ func mapAbsStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapNegAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapNegStreamAVX512 stores -x around the caches. See mapNegGeneric.
+// mapNegStreamAVX512 stores -x with non-temporal stores. See mapNegGeneric.
 //
 //go:noescape
 func mapNegStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1169,7 +1169,7 @@ func mapNegStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSignAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSignStreamAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapSignGeneric.
+// mapSignStreamAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) with non-temporal stores. See mapSignGeneric.
 //
 //go:noescape
 func mapSignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1179,7 +1179,7 @@ func mapSignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFloorAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFloorStreamAVX512 stores floor(x) around the caches. See mapFloorGeneric.
+// mapFloorStreamAVX512 stores floor(x) with non-temporal stores. See mapFloorGeneric.
 //
 //go:noescape
 func mapFloorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1189,7 +1189,7 @@ func mapFloorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCeilAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCeilStreamAVX512 stores ceil(x) around the caches. See mapCeilGeneric.
+// mapCeilStreamAVX512 stores ceil(x) with non-temporal stores. See mapCeilGeneric.
 //
 //go:noescape
 func mapCeilStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1199,7 +1199,7 @@ func mapCeilStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRoundAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapRoundStreamAVX512 stores round(x) around the caches. See mapRoundGeneric.
+// mapRoundStreamAVX512 stores round(x) with non-temporal stores. See mapRoundGeneric.
 //
 //go:noescape
 func mapRoundStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1209,7 +1209,7 @@ func mapRoundStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapTruncAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapTruncStreamAVX512 stores trunc(x) around the caches. See mapTruncGeneric.
+// mapTruncStreamAVX512 stores trunc(x) with non-temporal stores. See mapTruncGeneric.
 //
 //go:noescape
 func mapTruncStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1219,7 +1219,7 @@ func mapTruncStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapExpAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapExpStreamAVX512 stores exp(x) around the caches. See mapExpGeneric.
+// mapExpStreamAVX512 stores exp(x) with non-temporal stores. See mapExpGeneric.
 //
 //go:noescape
 func mapExpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1229,7 +1229,7 @@ func mapExpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapExp2AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapExp2StreamAVX512 stores exp2(x) around the caches. See mapExp2Generic.
+// mapExp2StreamAVX512 stores exp2(x) with non-temporal stores. See mapExp2Generic.
 //
 //go:noescape
 func mapExp2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1239,7 +1239,7 @@ func mapExp2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLogAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLogStreamAVX512 stores log(x) around the caches. See mapLogGeneric.
+// mapLogStreamAVX512 stores log(x) with non-temporal stores. See mapLogGeneric.
 //
 //go:noescape
 func mapLogStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1249,7 +1249,7 @@ func mapLogStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog2AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLog2StreamAVX512 stores log2(x) around the caches. See mapLog2Generic.
+// mapLog2StreamAVX512 stores log2(x) with non-temporal stores. See mapLog2Generic.
 //
 //go:noescape
 func mapLog2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1259,7 +1259,7 @@ func mapLog2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog1pAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLog1pStreamAVX512 stores log1p(x) around the caches. See mapLog1pGeneric.
+// mapLog1pStreamAVX512 stores log1p(x) with non-temporal stores. See mapLog1pGeneric.
 //
 //go:noescape
 func mapLog1pStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1269,7 +1269,7 @@ func mapLog1pStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSqrtStreamAVX512 stores sqrt(x) around the caches. See mapSqrtGeneric.
+// mapSqrtStreamAVX512 stores sqrt(x) with non-temporal stores. See mapSqrtGeneric.
 //
 //go:noescape
 func mapSqrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1279,7 +1279,7 @@ func mapSqrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRsqrtAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapRsqrtStreamAVX512 stores rsqrt(x) around the caches. See mapRsqrtGeneric.
+// mapRsqrtStreamAVX512 stores rsqrt(x) with non-temporal stores. See mapRsqrtGeneric.
 //
 //go:noescape
 func mapRsqrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1289,7 +1289,7 @@ func mapRsqrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRecipAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapRecipStreamAVX512 stores recip(x) around the caches. See mapRecipGeneric.
+// mapRecipStreamAVX512 stores recip(x) with non-temporal stores. See mapRecipGeneric.
 //
 //go:noescape
 func mapRecipStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1299,7 +1299,7 @@ func mapRecipStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSquareAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSquareStreamAVX512 stores x * x around the caches. See mapSquareGeneric.
+// mapSquareStreamAVX512 stores x * x with non-temporal stores. See mapSquareGeneric.
 //
 //go:noescape
 func mapSquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1309,7 +1309,7 @@ func mapSquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSinAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinStreamAVX512 stores sin(x) around the caches. See mapSinGeneric.
+// mapSinStreamAVX512 stores sin(x) with non-temporal stores. See mapSinGeneric.
 //
 //go:noescape
 func mapSinStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1319,7 +1319,7 @@ func mapSinStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCosAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCosStreamAVX512 stores cos(x) around the caches. See mapCosGeneric.
+// mapCosStreamAVX512 stores cos(x) with non-temporal stores. See mapCosGeneric.
 //
 //go:noescape
 func mapCosStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1329,7 +1329,7 @@ func mapCosStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapErfAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapErfStreamAVX512 stores erf(x) around the caches. See mapErfGeneric.
+// mapErfStreamAVX512 stores erf(x) with non-temporal stores. See mapErfGeneric.
 //
 //go:noescape
 func mapErfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1339,7 +1339,7 @@ func mapErfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapClipAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapClipStreamAVX512 stores min(max(x, p0), p1) around the caches. See mapClipGeneric.
+// mapClipStreamAVX512 stores min(max(x, p0), p1) with non-temporal stores. See mapClipGeneric.
 //
 //go:noescape
 func mapClipStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1349,7 +1349,7 @@ func mapClipStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapScaleAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapScaleStreamAVX512 stores x * p0 around the caches. See mapScaleGeneric.
+// mapScaleStreamAVX512 stores x * p0 with non-temporal stores. See mapScaleGeneric.
 //
 //go:noescape
 func mapScaleStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1359,7 +1359,7 @@ func mapScaleStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddScalarAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddScalarStreamAVX512 stores x + p0 around the caches. See mapAddScalarGeneric.
+// mapAddScalarStreamAVX512 stores x + p0 with non-temporal stores. See mapAddScalarGeneric.
 //
 //go:noescape
 func mapAddScalarStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1369,7 +1369,7 @@ func mapAddScalarStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddStreamAVX512 stores x + y around the caches. See mapAddGeneric.
+// mapAddStreamAVX512 stores x + y with non-temporal stores. See mapAddGeneric.
 //
 //go:noescape
 func mapAddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1379,7 +1379,7 @@ func mapAddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSubAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSubStreamAVX512 stores x - y around the caches. See mapSubGeneric.
+// mapSubStreamAVX512 stores x - y with non-temporal stores. See mapSubGeneric.
 //
 //go:noescape
 func mapSubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1389,7 +1389,7 @@ func mapSubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMulAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapMulStreamAVX512 stores x * y around the caches. See mapMulGeneric.
+// mapMulStreamAVX512 stores x * y with non-temporal stores. See mapMulGeneric.
 //
 //go:noescape
 func mapMulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1399,7 +1399,7 @@ func mapMulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapDivAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapDivStreamAVX512 stores x / y around the caches. See mapDivGeneric.
+// mapDivStreamAVX512 stores x / y with non-temporal stores. See mapDivGeneric.
 //
 //go:noescape
 func mapDivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1409,7 +1409,7 @@ func mapDivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMinimumAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapMinimumStreamAVX512 stores min(x, y) around the caches. See mapMinimumGeneric.
+// mapMinimumStreamAVX512 stores min(x, y) with non-temporal stores. See mapMinimumGeneric.
 //
 //go:noescape
 func mapMinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1419,7 +1419,7 @@ func mapMinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMaximumAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapMaximumStreamAVX512 stores max(x, y) around the caches. See mapMaximumGeneric.
+// mapMaximumStreamAVX512 stores max(x, y) with non-temporal stores. See mapMaximumGeneric.
 //
 //go:noescape
 func mapMaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1429,7 +1429,7 @@ func mapMaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapPowAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapPowStreamAVX512 stores pow(x, y) around the caches. See mapPowGeneric.
+// mapPowStreamAVX512 stores pow(x, y) with non-temporal stores. See mapPowGeneric.
 //
 //go:noescape
 func mapPowStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1439,7 +1439,7 @@ func mapPowStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAxpyStreamAVX512 stores fma(p0, x, y) around the caches. See mapAxpyGeneric.
+// mapAxpyStreamAVX512 stores fma(p0, x, y) with non-temporal stores. See mapAxpyGeneric.
 //
 //go:noescape
 func mapAxpyStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1449,7 +1449,7 @@ func mapAxpyStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLerpAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLerpStreamAVX512 stores fma(p0, y, fma(-p0, x, x)) around the caches. See mapLerpGeneric.
+// mapLerpStreamAVX512 stores fma(p0, y, fma(-p0, x, x)) with non-temporal stores. See mapLerpGeneric.
 //
 //go:noescape
 func mapLerpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1459,7 +1459,7 @@ func mapLerpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmaAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmaStreamAVX512 stores fma(x, y, z) around the caches. See mapFmaGeneric.
+// mapFmaStreamAVX512 stores fma(x, y, z) with non-temporal stores. See mapFmaGeneric.
 //
 //go:noescape
 func mapFmaStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1469,7 +1469,7 @@ func mapFmaStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapEqualStreamAVX512 stores x == y around the caches. See mapEqualGeneric.
+// mapEqualStreamAVX512 stores x == y with non-temporal stores. See mapEqualGeneric.
 //
 //go:noescape
 func mapEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1479,7 +1479,7 @@ func mapEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapNotEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapNotEqualStreamAVX512 stores x != y around the caches. See mapNotEqualGeneric.
+// mapNotEqualStreamAVX512 stores x != y with non-temporal stores. See mapNotEqualGeneric.
 //
 //go:noescape
 func mapNotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1489,7 +1489,7 @@ func mapNotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLessAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLessStreamAVX512 stores x < y around the caches. See mapLessGeneric.
+// mapLessStreamAVX512 stores x < y with non-temporal stores. See mapLessGeneric.
 //
 //go:noescape
 func mapLessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1499,7 +1499,7 @@ func mapLessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLessEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLessEqualStreamAVX512 stores x <= y around the caches. See mapLessEqualGeneric.
+// mapLessEqualStreamAVX512 stores x <= y with non-temporal stores. See mapLessEqualGeneric.
 //
 //go:noescape
 func mapLessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1509,7 +1509,7 @@ func mapLessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGreaterAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapGreaterStreamAVX512 stores y < x around the caches. See mapGreaterGeneric.
+// mapGreaterStreamAVX512 stores y < x with non-temporal stores. See mapGreaterGeneric.
 //
 //go:noescape
 func mapGreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1519,7 +1519,7 @@ func mapGreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapGreaterEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapGreaterEqualStreamAVX512 stores y <= x around the caches. See mapGreaterEqualGeneric.
+// mapGreaterEqualStreamAVX512 stores y <= x with non-temporal stores. See mapGreaterEqualGeneric.
 //
 //go:noescape
 func mapGreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1529,7 +1529,7 @@ func mapGreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapWhereAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapWhereStreamAVX512 stores select(x, y, z) around the caches. See mapWhereGeneric.
+// mapWhereStreamAVX512 stores select(x, y, z) with non-temporal stores. See mapWhereGeneric.
 //
 //go:noescape
 func mapWhereStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1539,7 +1539,7 @@ func mapWhereStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapIsNanAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapIsNanStreamAVX512 stores x != x around the caches. See mapIsNanGeneric.
+// mapIsNanStreamAVX512 stores x != x with non-temporal stores. See mapIsNanGeneric.
 //
 //go:noescape
 func mapIsNanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1549,7 +1549,7 @@ func mapIsNanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSignBitAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSignBitStreamAVX512 stores (copysign(1, x) < 0) & (x == x) around the caches. See mapSignBitGeneric.
+// mapSignBitStreamAVX512 stores (copysign(1, x) < 0) & (x == x) with non-temporal stores. See mapSignBitGeneric.
 //
 //go:noescape
 func mapSignBitStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1559,7 +1559,7 @@ func mapSignBitStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCopySignAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCopySignStreamAVX512 stores select(y == y, copysign(x, y), abs(x)) around the caches. See mapCopySignGeneric.
+// mapCopySignStreamAVX512 stores select(y == y, copysign(x, y), abs(x)) with non-temporal stores. See mapCopySignGeneric.
 //
 //go:noescape
 func mapCopySignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1569,7 +1569,7 @@ func mapCopySignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapTanAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapTanStreamAVX512 stores sin(x) / cos(x) around the caches. See mapTanGeneric.
+// mapTanStreamAVX512 stores sin(x) / cos(x) with non-temporal stores. See mapTanGeneric.
 //
 //go:noescape
 func mapTanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1579,7 +1579,7 @@ func mapTanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAsinAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAsinStreamAVX512 stores atan(x / sqrt((1 - x) * (1 + x))) around the caches. See mapAsinGeneric.
+// mapAsinStreamAVX512 stores atan(x / sqrt((1 - x) * (1 + x))) with non-temporal stores. See mapAsinGeneric.
 //
 //go:noescape
 func mapAsinStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1589,7 +1589,7 @@ func mapAsinStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAcosAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAcosStreamAVX512 stores 2 * atan(sqrt((1 - x) / (1 + x))) around the caches. See mapAcosGeneric.
+// mapAcosStreamAVX512 stores 2 * atan(sqrt((1 - x) / (1 + x))) with non-temporal stores. See mapAcosGeneric.
 //
 //go:noescape
 func mapAcosStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1599,7 +1599,7 @@ func mapAcosStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAtanAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAtanStreamAVX512 stores atan(x) around the caches. See mapAtanGeneric.
+// mapAtanStreamAVX512 stores atan(x) with non-temporal stores. See mapAtanGeneric.
 //
 //go:noescape
 func mapAtanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1609,7 +1609,7 @@ func mapAtanStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAtan2AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAtan2StreamAVX512 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))) around the caches. See mapAtan2Generic.
+// mapAtan2StreamAVX512 stores select(max(abs(y), abs(x)) == max(abs(y), abs(x)), copysign(select(copysign(1, y) < 0, 3.1415927 - select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x)))))), select(abs(y) < abs(x), 1.5707964 - atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))), atan(select(max(abs(y), abs(x)) == 0, 0, select(abs(y) == abs(x), 1, min(abs(y), abs(x)) / max(abs(y), abs(x))))))), x), max(abs(y), abs(x))) with non-temporal stores. See mapAtan2Generic.
 //
 //go:noescape
 func mapAtan2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1619,7 +1619,7 @@ func mapAtan2StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapExpm1AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapExpm1StreamAVX512 stores expm1(x) around the caches. See mapExpm1Generic.
+// mapExpm1StreamAVX512 stores expm1(x) with non-temporal stores. See mapExpm1Generic.
 //
 //go:noescape
 func mapExpm1StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1629,7 +1629,7 @@ func mapExpm1StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLog10AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLog10StreamAVX512 stores log(x) * 0.4342945 around the caches. See mapLog10Generic.
+// mapLog10StreamAVX512 stores log(x) * 0.4342945 with non-temporal stores. See mapLog10Generic.
 //
 //go:noescape
 func mapLog10StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1639,7 +1639,7 @@ func mapLog10StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapLogaddexpAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapLogaddexpStreamAVX512 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))) around the caches. See mapLogaddexpGeneric.
+// mapLogaddexpStreamAVX512 stores max(x, y) + log1p(exp(-select(x == y, 0, abs(x - y)))) with non-temporal stores. See mapLogaddexpGeneric.
 //
 //go:noescape
 func mapLogaddexpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1649,7 +1649,7 @@ func mapLogaddexpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapIsInfAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapIsInfStreamAVX512 stores abs(x) == +Inf around the caches. See mapIsInfGeneric.
+// mapIsInfStreamAVX512 stores abs(x) == +Inf with non-temporal stores. See mapIsInfGeneric.
 //
 //go:noescape
 func mapIsInfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1659,7 +1659,7 @@ func mapIsInfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapIsFiniteAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapIsFiniteStreamAVX512 stores abs(x) < +Inf around the caches. See mapIsFiniteGeneric.
+// mapIsFiniteStreamAVX512 stores abs(x) < +Inf with non-temporal stores. See mapIsFiniteGeneric.
 //
 //go:noescape
 func mapIsFiniteStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1669,7 +1669,7 @@ func mapIsFiniteStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFloorDivideAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFloorDivideStreamAVX512 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))) around the caches. See mapFloorDivideGeneric.
+// mapFloorDivideStreamAVX512 stores select((abs(x) == +Inf) & (y != 0), NaN, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) != 0)) & ((select(abs(y) == +Inf, x, fma(-floor(x / y), y, x)) < 0) ^ (y < 0)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) - 1, select((((abs(floor(x / y)) < +Inf) & ((abs(y) < +Inf) | (abs(x) < +Inf))) & (abs(y) <= abs(select(abs(y) == +Inf, x, fma(-floor(x / y), y, x))))) & (abs(y) <= abs(x)), select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y)) + 1, select((abs(y) == +Inf) & (abs(x) < +Inf), 0, floor(x / y))))) with non-temporal stores. See mapFloorDivideGeneric.
 //
 //go:noescape
 func mapFloorDivideStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1679,7 +1679,7 @@ func mapFloorDivideStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmodAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmodStreamAVX512 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) around the caches. See mapFmodGeneric.
+// mapFmodStreamAVX512 stores select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) with non-temporal stores. See mapFmodGeneric.
 //
 //go:noescape
 func mapFmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1689,7 +1689,7 @@ func mapFmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapRemainderAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapRemainderStreamAVX512 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))) around the caches. See mapRemainderGeneric.
+// mapRemainderStreamAVX512 stores select(select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) == 0, copysign(0, y), select((select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) < 0) ^ (y < 0), select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x))) - abs(y), select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)))), x)) + y, select((abs(y) == +Inf) & (abs(x) < +Inf), x, copysign(select(abs(y) <= select(fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) < 0, fma(-trunc(abs(x) / abs(y)), abs(y), abs(x)) + abs(y), fma(…, …, …)), …, …), …)))) with non-temporal stores. See mapRemainderGeneric.
 //
 //go:noescape
 func mapRemainderStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1699,7 +1699,7 @@ func mapRemainderStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCbrtAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCbrtStreamAVX512 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))) around the caches. See mapCbrtGeneric.
+// mapCbrtStreamAVX512 stores select(x == 0, x, select(abs(x) == +Inf, x, copysign(select(abs(x) < 7.888609e-31, (exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))) * 9.536743e-07, exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) - (fma(exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334), -select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) / ((exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334) * exp2(log2(select(abs(x) < 7.888609e-31, abs(x) * 1.1529215e+18, abs(x))) * 0.33333334)) * 3))), x))) with non-temporal stores. See mapCbrtGeneric.
 //
 //go:noescape
 func mapCbrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1709,7 +1709,7 @@ func mapCbrtStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHypotAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapHypotStreamAVX512 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))) around the caches. See mapHypotGeneric.
+// mapHypotStreamAVX512 stores select((abs(x) == +Inf) | (abs(y) == +Inf), +Inf, select(max(abs(x), abs(y)) == 0, max(abs(x), abs(y)), max(abs(x), abs(y)) * sqrt(fma(min(abs(x), abs(y)) / max(abs(x), abs(y)), min(abs(x), abs(y)) / max(abs(x), abs(y)), 1)))) with non-temporal stores. See mapHypotGeneric.
 //
 //go:noescape
 func mapHypotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1719,7 +1719,7 @@ func mapHypotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSinhAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhStreamAVX512 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
+// mapSinhStreamAVX512 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) with non-temporal stores. See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1729,7 +1729,7 @@ func mapSinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCoshAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshStreamAVX512 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
+// mapCoshStreamAVX512 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) with non-temporal stores. See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1739,7 +1739,7 @@ func mapCoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAtanhAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAtanhStreamAVX512 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x) around the caches. See mapAtanhGeneric.
+// mapAtanhStreamAVX512 stores copysign(0.5 * log1p((abs(x) + abs(x)) / (1 - abs(x))), x) with non-temporal stores. See mapAtanhGeneric.
 //
 //go:noescape
 func mapAtanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1749,7 +1749,7 @@ func mapAtanhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAsinhAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAsinhStreamAVX512 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x) around the caches. See mapAsinhGeneric.
+// mapAsinhStreamAVX512 stores copysign(select(1.0737418e+09 < abs(x), log(abs(x)) + 0.6931472, log1p(abs(x) + ((abs(x) * abs(x)) / (1 + sqrt((abs(x) * abs(x)) + 1))))), x) with non-temporal stores. See mapAsinhGeneric.
 //
 //go:noescape
 func mapAsinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1759,7 +1759,7 @@ func mapAsinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAcoshAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAcoshStreamAVX512 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))) around the caches. See mapAcoshGeneric.
+// mapAcoshStreamAVX512 stores select(x < 1, NaN, select(1.0737418e+09 < x, log(x) + 0.6931472, log1p((x - 1) + sqrt((x - 1) * ((x - 1) + 2))))) with non-temporal stores. See mapAcoshGeneric.
 //
 //go:noescape
 func mapAcoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1769,7 +1769,7 @@ func mapAcoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapErfinvAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapErfinvStreamAVX512 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))) around the caches. See mapErfinvGeneric.
+// mapErfinvStreamAVX512 stores select(abs(x) == 1, copysign(+Inf, x), select(-log((1 - x) * (1 + x)) < 5, x * fma(fma(fma(fma(fma(fma(fma(fma(2.8533307e-08, -log((1 - x) * (1 + x)) - 2.5, 3.4372508e-07), -log((1 - x) * (1 + x)) - 2.5, -3.5288417e-06), -log((1 - x) * (1 + x)) - 2.5, -4.39676e-06), -log((1 - x) * (1 + x)) - 2.5, 0.00021860213), -log((1 - x) * (1 + x)) - 2.5, -0.0012537076), -log((1 - x) * (1 + x)) - 2.5, -0.0041777077), -log((1 - x) * (1 + x)) - 2.5, 0.24664073), -log((1 - x) * (1 + x)) - 2.5, 1.5014094), x * fma(fma(fma(fma(fma(fma(fma(fma(-0.00016822004, sqrt(-log((1 - x) * (1 + x))) - 3, 8.778072e-05), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0013041728), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0036617888), sqrt(-log((1 - x) * (1 + x))) - 3, 0.0057599563), sqrt(-log((1 - x) * (1 + x))) - 3, -0.0076248827), sqrt(-log((1 - x) * (1 + x))) - 3, 0.009435907), sqrt(-log((1 - x) * (1 + x))) - 3, 1.0016742), sqrt(-log((1 - x) * (1 + x))) - 3, 2.832977))) with non-temporal stores. See mapErfinvGeneric.
 //
 //go:noescape
 func mapErfinvStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1779,7 +1779,7 @@ func mapErfinvStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAddSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAddSVStreamAVX512 stores p0 + x around the caches. See mapCodeAddSVGeneric.
+// mapCodeAddSVStreamAVX512 stores p0 + x with non-temporal stores. See mapCodeAddSVGeneric.
 //
 //go:noescape
 func mapCodeAddSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1789,7 +1789,7 @@ func mapCodeAddSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubVSStreamAVX512 stores x - p0 around the caches. See mapCodeSubVSGeneric.
+// mapCodeSubVSStreamAVX512 stores x - p0 with non-temporal stores. See mapCodeSubVSGeneric.
 //
 //go:noescape
 func mapCodeSubVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1799,7 +1799,7 @@ func mapCodeSubVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubSVStreamAVX512 stores p0 - x around the caches. See mapCodeSubSVGeneric.
+// mapCodeSubSVStreamAVX512 stores p0 - x with non-temporal stores. See mapCodeSubSVGeneric.
 //
 //go:noescape
 func mapCodeSubSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1809,7 +1809,7 @@ func mapCodeSubSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMulSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMulSVStreamAVX512 stores p0 * x around the caches. See mapCodeMulSVGeneric.
+// mapCodeMulSVStreamAVX512 stores p0 * x with non-temporal stores. See mapCodeMulSVGeneric.
 //
 //go:noescape
 func mapCodeMulSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1819,7 +1819,7 @@ func mapCodeMulSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivVSStreamAVX512 stores x / p0 around the caches. See mapCodeDivVSGeneric.
+// mapCodeDivVSStreamAVX512 stores x / p0 with non-temporal stores. See mapCodeDivVSGeneric.
 //
 //go:noescape
 func mapCodeDivVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1829,7 +1829,7 @@ func mapCodeDivVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivSVStreamAVX512 stores p0 / x around the caches. See mapCodeDivSVGeneric.
+// mapCodeDivSVStreamAVX512 stores p0 / x with non-temporal stores. See mapCodeDivSVGeneric.
 //
 //go:noescape
 func mapCodeDivSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1839,7 +1839,7 @@ func mapCodeDivSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMinVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMinVSStreamAVX512 stores min(x, p0) around the caches. See mapCodeMinVSGeneric.
+// mapCodeMinVSStreamAVX512 stores min(x, p0) with non-temporal stores. See mapCodeMinVSGeneric.
 //
 //go:noescape
 func mapCodeMinVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1849,7 +1849,7 @@ func mapCodeMinVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMinSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMinSVStreamAVX512 stores min(p0, x) around the caches. See mapCodeMinSVGeneric.
+// mapCodeMinSVStreamAVX512 stores min(p0, x) with non-temporal stores. See mapCodeMinSVGeneric.
 //
 //go:noescape
 func mapCodeMinSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1859,7 +1859,7 @@ func mapCodeMinSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMaxVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMaxVSStreamAVX512 stores max(x, p0) around the caches. See mapCodeMaxVSGeneric.
+// mapCodeMaxVSStreamAVX512 stores max(x, p0) with non-temporal stores. See mapCodeMaxVSGeneric.
 //
 //go:noescape
 func mapCodeMaxVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1869,7 +1869,7 @@ func mapCodeMaxVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMaxSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMaxSVStreamAVX512 stores max(p0, x) around the caches. See mapCodeMaxSVGeneric.
+// mapCodeMaxSVStreamAVX512 stores max(p0, x) with non-temporal stores. See mapCodeMaxSVGeneric.
 //
 //go:noescape
 func mapCodeMaxSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1879,7 +1879,7 @@ func mapCodeMaxSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeCopysignAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeCopysignStreamAVX512 stores copysign(x, y) around the caches. See mapCodeCopysignGeneric.
+// mapCodeCopysignStreamAVX512 stores copysign(x, y) with non-temporal stores. See mapCodeCopysignGeneric.
 //
 //go:noescape
 func mapCodeCopysignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1889,7 +1889,7 @@ func mapCodeCopysignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeCopysignVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeCopysignVSStreamAVX512 stores copysign(x, p0) around the caches. See mapCodeCopysignVSGeneric.
+// mapCodeCopysignVSStreamAVX512 stores copysign(x, p0) with non-temporal stores. See mapCodeCopysignVSGeneric.
 //
 //go:noescape
 func mapCodeCopysignVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1899,7 +1899,7 @@ func mapCodeCopysignVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeCopysignSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeCopysignSVStreamAVX512 stores copysign(p0, x) around the caches. See mapCodeCopysignSVGeneric.
+// mapCodeCopysignSVStreamAVX512 stores copysign(p0, x) with non-temporal stores. See mapCodeCopysignSVGeneric.
 //
 //go:noescape
 func mapCodeCopysignSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1909,7 +1909,7 @@ func mapCodeCopysignSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeEqVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeEqVSStreamAVX512 stores x == p0 around the caches. See mapCodeEqVSGeneric.
+// mapCodeEqVSStreamAVX512 stores x == p0 with non-temporal stores. See mapCodeEqVSGeneric.
 //
 //go:noescape
 func mapCodeEqVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1919,7 +1919,7 @@ func mapCodeEqVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeEqSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeEqSVStreamAVX512 stores p0 == x around the caches. See mapCodeEqSVGeneric.
+// mapCodeEqSVStreamAVX512 stores p0 == x with non-temporal stores. See mapCodeEqSVGeneric.
 //
 //go:noescape
 func mapCodeEqSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1929,7 +1929,7 @@ func mapCodeEqSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNeVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNeVSStreamAVX512 stores x != p0 around the caches. See mapCodeNeVSGeneric.
+// mapCodeNeVSStreamAVX512 stores x != p0 with non-temporal stores. See mapCodeNeVSGeneric.
 //
 //go:noescape
 func mapCodeNeVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1939,7 +1939,7 @@ func mapCodeNeVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNeSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNeSVStreamAVX512 stores p0 != x around the caches. See mapCodeNeSVGeneric.
+// mapCodeNeSVStreamAVX512 stores p0 != x with non-temporal stores. See mapCodeNeSVGeneric.
 //
 //go:noescape
 func mapCodeNeSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1949,7 +1949,7 @@ func mapCodeNeSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLtVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLtVSStreamAVX512 stores x < p0 around the caches. See mapCodeLtVSGeneric.
+// mapCodeLtVSStreamAVX512 stores x < p0 with non-temporal stores. See mapCodeLtVSGeneric.
 //
 //go:noescape
 func mapCodeLtVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1959,7 +1959,7 @@ func mapCodeLtVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLtSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLtSVStreamAVX512 stores p0 < x around the caches. See mapCodeLtSVGeneric.
+// mapCodeLtSVStreamAVX512 stores p0 < x with non-temporal stores. See mapCodeLtSVGeneric.
 //
 //go:noescape
 func mapCodeLtSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1969,7 +1969,7 @@ func mapCodeLtSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLeVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLeVSStreamAVX512 stores x <= p0 around the caches. See mapCodeLeVSGeneric.
+// mapCodeLeVSStreamAVX512 stores x <= p0 with non-temporal stores. See mapCodeLeVSGeneric.
 //
 //go:noescape
 func mapCodeLeVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1979,7 +1979,7 @@ func mapCodeLeVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLeSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLeSVStreamAVX512 stores p0 <= x around the caches. See mapCodeLeSVGeneric.
+// mapCodeLeSVStreamAVX512 stores p0 <= x with non-temporal stores. See mapCodeLeSVGeneric.
 //
 //go:noescape
 func mapCodeLeSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1989,7 +1989,7 @@ func mapCodeLeSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAndAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAndStreamAVX512 stores x & y around the caches. See mapCodeAndGeneric.
+// mapCodeAndStreamAVX512 stores x & y with non-temporal stores. See mapCodeAndGeneric.
 //
 //go:noescape
 func mapCodeAndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -1999,7 +1999,7 @@ func mapCodeAndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeOrAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeOrStreamAVX512 stores x | y around the caches. See mapCodeOrGeneric.
+// mapCodeOrStreamAVX512 stores x | y with non-temporal stores. See mapCodeOrGeneric.
 //
 //go:noescape
 func mapCodeOrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2009,7 +2009,7 @@ func mapCodeOrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeXorAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeXorStreamAVX512 stores x ^ y around the caches. See mapCodeXorGeneric.
+// mapCodeXorStreamAVX512 stores x ^ y with non-temporal stores. See mapCodeXorGeneric.
 //
 //go:noescape
 func mapCodeXorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2019,7 +2019,7 @@ func mapCodeXorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNotAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNotStreamAVX512 stores not(x) around the caches. See mapCodeNotGeneric.
+// mapCodeNotStreamAVX512 stores not(x) with non-temporal stores. See mapCodeNotGeneric.
 //
 //go:noescape
 func mapCodeNotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2029,7 +2029,7 @@ func mapCodeNotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLdexpStreamAVX512 stores ldexp(x, y) around the caches. See mapCodeLdexpGeneric.
+// mapCodeLdexpStreamAVX512 stores ldexp(x, y) with non-temporal stores. See mapCodeLdexpGeneric.
 //
 //go:noescape
 func mapCodeLdexpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2039,7 +2039,7 @@ func mapCodeLdexpStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLdexpVSStreamAVX512 stores ldexp(x, p0) around the caches. See mapCodeLdexpVSGeneric.
+// mapCodeLdexpVSStreamAVX512 stores ldexp(x, p0) with non-temporal stores. See mapCodeLdexpVSGeneric.
 //
 //go:noescape
 func mapCodeLdexpVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2049,7 +2049,7 @@ func mapCodeLdexpVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeLdexpSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeLdexpSVStreamAVX512 stores ldexp(p0, x) around the caches. See mapCodeLdexpSVGeneric.
+// mapCodeLdexpSVStreamAVX512 stores ldexp(p0, x) with non-temporal stores. See mapCodeLdexpSVGeneric.
 //
 //go:noescape
 func mapCodeLdexpSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2059,7 +2059,7 @@ func mapCodeLdexpSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeRoundF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeRoundF16StreamAVX512 stores round_f16(x) around the caches. See mapCodeRoundF16Generic.
+// mapCodeRoundF16StreamAVX512 stores round_f16(x) with non-temporal stores. See mapCodeRoundF16Generic.
 //
 //go:noescape
 func mapCodeRoundF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2069,7 +2069,7 @@ func mapCodeRoundF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeRoundBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeRoundBf16StreamAVX512 stores round_bf16(x) around the caches. See mapCodeRoundBf16Generic.
+// mapCodeRoundBf16StreamAVX512 stores round_bf16(x) with non-temporal stores. See mapCodeRoundBf16Generic.
 //
 //go:noescape
 func mapCodeRoundBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2079,7 +2079,7 @@ func mapCodeRoundBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeErfcAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeErfcStreamAVX512 stores erfc(x) around the caches. See mapCodeErfcGeneric.
+// mapCodeErfcStreamAVX512 stores erfc(x) with non-temporal stores. See mapCodeErfcGeneric.
 //
 //go:noescape
 func mapCodeErfcStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2094,12 +2094,12 @@ func mapCodeNormcdfAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeNormcdfNearAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNormcdfStreamAVX512 stores normcdf(x) around the caches. See mapCodeNormcdfGeneric.
+// mapCodeNormcdfStreamAVX512 stores normcdf(x) with non-temporal stores. See mapCodeNormcdfGeneric.
 //
 //go:noescape
 func mapCodeNormcdfStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeNormcdfNearStreamAVX512 stores normcdf(x) around the caches. See mapCodeNormcdfGeneric.
+// mapCodeNormcdfNearStreamAVX512 stores normcdf(x) with non-temporal stores. See mapCodeNormcdfGeneric.
 //
 //go:noescape
 func mapCodeNormcdfNearStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2109,7 +2109,7 @@ func mapCodeNormcdfNearStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodePowVSAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodePowVSStreamAVX512 stores pow(x, p0) around the caches. See mapCodePowVSGeneric.
+// mapCodePowVSStreamAVX512 stores pow(x, p0) with non-temporal stores. See mapCodePowVSGeneric.
 //
 //go:noescape
 func mapCodePowVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2119,7 +2119,7 @@ func mapCodePowVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodePowSVAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodePowSVStreamAVX512 stores pow(p0, x) around the caches. See mapCodePowSVGeneric.
+// mapCodePowSVStreamAVX512 stores pow(p0, x) with non-temporal stores. See mapCodePowSVGeneric.
 //
 //go:noescape
 func mapCodePowSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2129,7 +2129,7 @@ func mapCodePowSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCopyAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCopyStreamAVX512 stores x around the caches. See mapCopyGeneric.
+// mapCopyStreamAVX512 stores x with non-temporal stores. See mapCopyGeneric.
 //
 //go:noescape
 func mapCopyStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2139,7 +2139,7 @@ func mapCopyStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFillAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFillStreamAVX512 stores p0 around the caches. See mapFillGeneric.
+// mapFillStreamAVX512 stores p0 with non-temporal stores. See mapFillGeneric.
 //
 //go:noescape
 func mapFillStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2149,7 +2149,7 @@ func mapFillStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32ReluAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32ReluStreamAVX512 stores max(x, 0) around the caches. See mapI32ReluGeneric.
+// mapI32ReluStreamAVX512 stores max(x, 0) with non-temporal stores. See mapI32ReluGeneric.
 //
 //go:noescape
 func mapI32ReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2159,7 +2159,7 @@ func mapI32ReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32AbsAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32AbsStreamAVX512 stores abs(x) around the caches. See mapI32AbsGeneric.
+// mapI32AbsStreamAVX512 stores abs(x) with non-temporal stores. See mapI32AbsGeneric.
 //
 //go:noescape
 func mapI32AbsStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2169,7 +2169,7 @@ func mapI32AbsStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32NegAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32NegStreamAVX512 stores -x around the caches. See mapI32NegGeneric.
+// mapI32NegStreamAVX512 stores -x with non-temporal stores. See mapI32NegGeneric.
 //
 //go:noescape
 func mapI32NegStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2179,7 +2179,7 @@ func mapI32NegStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32SignAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32SignStreamAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapI32SignGeneric.
+// mapI32SignStreamAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) with non-temporal stores. See mapI32SignGeneric.
 //
 //go:noescape
 func mapI32SignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2189,7 +2189,7 @@ func mapI32SignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32SquareAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32SquareStreamAVX512 stores x * x around the caches. See mapI32SquareGeneric.
+// mapI32SquareStreamAVX512 stores x * x with non-temporal stores. See mapI32SquareGeneric.
 //
 //go:noescape
 func mapI32SquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2199,7 +2199,7 @@ func mapI32SquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32AddAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32AddStreamAVX512 stores x + y around the caches. See mapI32AddGeneric.
+// mapI32AddStreamAVX512 stores x + y with non-temporal stores. See mapI32AddGeneric.
 //
 //go:noescape
 func mapI32AddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2209,7 +2209,7 @@ func mapI32AddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32SubAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32SubStreamAVX512 stores x - y around the caches. See mapI32SubGeneric.
+// mapI32SubStreamAVX512 stores x - y with non-temporal stores. See mapI32SubGeneric.
 //
 //go:noescape
 func mapI32SubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2219,7 +2219,7 @@ func mapI32SubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32MulAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32MulStreamAVX512 stores x * y around the caches. See mapI32MulGeneric.
+// mapI32MulStreamAVX512 stores x * y with non-temporal stores. See mapI32MulGeneric.
 //
 //go:noescape
 func mapI32MulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2229,7 +2229,7 @@ func mapI32MulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32DivAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32DivStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32DivGeneric.
+// mapI32DivStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) with non-temporal stores. See mapI32DivGeneric.
 //
 //go:noescape
 func mapI32DivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2239,7 +2239,7 @@ func mapI32DivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32MinimumAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32MinimumStreamAVX512 stores min(x, y) around the caches. See mapI32MinimumGeneric.
+// mapI32MinimumStreamAVX512 stores min(x, y) with non-temporal stores. See mapI32MinimumGeneric.
 //
 //go:noescape
 func mapI32MinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2249,7 +2249,7 @@ func mapI32MinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32MaximumAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32MaximumStreamAVX512 stores max(x, y) around the caches. See mapI32MaximumGeneric.
+// mapI32MaximumStreamAVX512 stores max(x, y) with non-temporal stores. See mapI32MaximumGeneric.
 //
 //go:noescape
 func mapI32MaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2259,7 +2259,7 @@ func mapI32MaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32EqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32EqualStreamAVX512 stores x == y around the caches. See mapI32EqualGeneric.
+// mapI32EqualStreamAVX512 stores x == y with non-temporal stores. See mapI32EqualGeneric.
 //
 //go:noescape
 func mapI32EqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2269,7 +2269,7 @@ func mapI32EqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32NotEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32NotEqualStreamAVX512 stores x != y around the caches. See mapI32NotEqualGeneric.
+// mapI32NotEqualStreamAVX512 stores x != y with non-temporal stores. See mapI32NotEqualGeneric.
 //
 //go:noescape
 func mapI32NotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2279,7 +2279,7 @@ func mapI32NotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32LessAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32LessStreamAVX512 stores x < y around the caches. See mapI32LessGeneric.
+// mapI32LessStreamAVX512 stores x < y with non-temporal stores. See mapI32LessGeneric.
 //
 //go:noescape
 func mapI32LessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2289,7 +2289,7 @@ func mapI32LessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32LessEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32LessEqualStreamAVX512 stores x <= y around the caches. See mapI32LessEqualGeneric.
+// mapI32LessEqualStreamAVX512 stores x <= y with non-temporal stores. See mapI32LessEqualGeneric.
 //
 //go:noescape
 func mapI32LessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2299,7 +2299,7 @@ func mapI32LessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32GreaterAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32GreaterStreamAVX512 stores y < x around the caches. See mapI32GreaterGeneric.
+// mapI32GreaterStreamAVX512 stores y < x with non-temporal stores. See mapI32GreaterGeneric.
 //
 //go:noescape
 func mapI32GreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2309,7 +2309,7 @@ func mapI32GreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32GreaterEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32GreaterEqualStreamAVX512 stores y <= x around the caches. See mapI32GreaterEqualGeneric.
+// mapI32GreaterEqualStreamAVX512 stores y <= x with non-temporal stores. See mapI32GreaterEqualGeneric.
 //
 //go:noescape
 func mapI32GreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2319,7 +2319,7 @@ func mapI32GreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32AndAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32AndStreamAVX512 stores x & y around the caches. See mapI32AndGeneric.
+// mapI32AndStreamAVX512 stores x & y with non-temporal stores. See mapI32AndGeneric.
 //
 //go:noescape
 func mapI32AndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2329,7 +2329,7 @@ func mapI32AndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32OrAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32OrStreamAVX512 stores x | y around the caches. See mapI32OrGeneric.
+// mapI32OrStreamAVX512 stores x | y with non-temporal stores. See mapI32OrGeneric.
 //
 //go:noescape
 func mapI32OrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2339,7 +2339,7 @@ func mapI32OrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32XorAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32XorStreamAVX512 stores x ^ y around the caches. See mapI32XorGeneric.
+// mapI32XorStreamAVX512 stores x ^ y with non-temporal stores. See mapI32XorGeneric.
 //
 //go:noescape
 func mapI32XorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2349,7 +2349,7 @@ func mapI32XorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32NotAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32NotStreamAVX512 stores not(x) around the caches. See mapI32NotGeneric.
+// mapI32NotStreamAVX512 stores not(x) with non-temporal stores. See mapI32NotGeneric.
 //
 //go:noescape
 func mapI32NotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2359,7 +2359,7 @@ func mapI32NotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32ShiftLeftAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32ShiftLeftStreamAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapI32ShiftLeftGeneric.
+// mapI32ShiftLeftStreamAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) with non-temporal stores. See mapI32ShiftLeftGeneric.
 //
 //go:noescape
 func mapI32ShiftLeftStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2369,7 +2369,7 @@ func mapI32ShiftLeftStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32ShiftRightAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32ShiftRightStreamAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapI32ShiftRightGeneric.
+// mapI32ShiftRightStreamAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) with non-temporal stores. See mapI32ShiftRightGeneric.
 //
 //go:noescape
 func mapI32ShiftRightStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2379,7 +2379,7 @@ func mapI32ShiftRightStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32FloorDivideAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32FloorDivideStreamAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32FloorDivideGeneric.
+// mapI32FloorDivideStreamAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) with non-temporal stores. See mapI32FloorDivideGeneric.
 //
 //go:noescape
 func mapI32FloorDivideStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2389,7 +2389,7 @@ func mapI32FloorDivideStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32FmodAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32FmodStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32FmodGeneric.
+// mapI32FmodStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) with non-temporal stores. See mapI32FmodGeneric.
 //
 //go:noescape
 func mapI32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2399,7 +2399,7 @@ func mapI32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapI32RemainderAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapI32RemainderStreamAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32RemainderGeneric.
+// mapI32RemainderStreamAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) with non-temporal stores. See mapI32RemainderGeneric.
 //
 //go:noescape
 func mapI32RemainderStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2409,7 +2409,7 @@ func mapI32RemainderStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32SquareAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32SquareStreamAVX512 stores x * x around the caches. See mapU32SquareGeneric.
+// mapU32SquareStreamAVX512 stores x * x with non-temporal stores. See mapU32SquareGeneric.
 //
 //go:noescape
 func mapU32SquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2419,7 +2419,7 @@ func mapU32SquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32AddAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32AddStreamAVX512 stores x + y around the caches. See mapU32AddGeneric.
+// mapU32AddStreamAVX512 stores x + y with non-temporal stores. See mapU32AddGeneric.
 //
 //go:noescape
 func mapU32AddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2429,7 +2429,7 @@ func mapU32AddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32SubAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32SubStreamAVX512 stores x - y around the caches. See mapU32SubGeneric.
+// mapU32SubStreamAVX512 stores x - y with non-temporal stores. See mapU32SubGeneric.
 //
 //go:noescape
 func mapU32SubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2439,7 +2439,7 @@ func mapU32SubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32MulAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32MulStreamAVX512 stores x * y around the caches. See mapU32MulGeneric.
+// mapU32MulStreamAVX512 stores x * y with non-temporal stores. See mapU32MulGeneric.
 //
 //go:noescape
 func mapU32MulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2449,7 +2449,7 @@ func mapU32MulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32DivAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32DivStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32DivGeneric.
+// mapU32DivStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) with non-temporal stores. See mapU32DivGeneric.
 //
 //go:noescape
 func mapU32DivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2459,7 +2459,7 @@ func mapU32DivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32MinimumAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32MinimumStreamAVX512 stores min(x, y) around the caches. See mapU32MinimumGeneric.
+// mapU32MinimumStreamAVX512 stores min(x, y) with non-temporal stores. See mapU32MinimumGeneric.
 //
 //go:noescape
 func mapU32MinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2469,7 +2469,7 @@ func mapU32MinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32MaximumAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32MaximumStreamAVX512 stores max(x, y) around the caches. See mapU32MaximumGeneric.
+// mapU32MaximumStreamAVX512 stores max(x, y) with non-temporal stores. See mapU32MaximumGeneric.
 //
 //go:noescape
 func mapU32MaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2479,7 +2479,7 @@ func mapU32MaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32EqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32EqualStreamAVX512 stores x == y around the caches. See mapU32EqualGeneric.
+// mapU32EqualStreamAVX512 stores x == y with non-temporal stores. See mapU32EqualGeneric.
 //
 //go:noescape
 func mapU32EqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2489,7 +2489,7 @@ func mapU32EqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32NotEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32NotEqualStreamAVX512 stores x != y around the caches. See mapU32NotEqualGeneric.
+// mapU32NotEqualStreamAVX512 stores x != y with non-temporal stores. See mapU32NotEqualGeneric.
 //
 //go:noescape
 func mapU32NotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2499,7 +2499,7 @@ func mapU32NotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32LessAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32LessStreamAVX512 stores x < y around the caches. See mapU32LessGeneric.
+// mapU32LessStreamAVX512 stores x < y with non-temporal stores. See mapU32LessGeneric.
 //
 //go:noescape
 func mapU32LessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2509,7 +2509,7 @@ func mapU32LessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32LessEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32LessEqualStreamAVX512 stores x <= y around the caches. See mapU32LessEqualGeneric.
+// mapU32LessEqualStreamAVX512 stores x <= y with non-temporal stores. See mapU32LessEqualGeneric.
 //
 //go:noescape
 func mapU32LessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2519,7 +2519,7 @@ func mapU32LessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32GreaterAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32GreaterStreamAVX512 stores y < x around the caches. See mapU32GreaterGeneric.
+// mapU32GreaterStreamAVX512 stores y < x with non-temporal stores. See mapU32GreaterGeneric.
 //
 //go:noescape
 func mapU32GreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2529,7 +2529,7 @@ func mapU32GreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32GreaterEqualAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32GreaterEqualStreamAVX512 stores y <= x around the caches. See mapU32GreaterEqualGeneric.
+// mapU32GreaterEqualStreamAVX512 stores y <= x with non-temporal stores. See mapU32GreaterEqualGeneric.
 //
 //go:noescape
 func mapU32GreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2539,7 +2539,7 @@ func mapU32GreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32AndAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32AndStreamAVX512 stores x & y around the caches. See mapU32AndGeneric.
+// mapU32AndStreamAVX512 stores x & y with non-temporal stores. See mapU32AndGeneric.
 //
 //go:noescape
 func mapU32AndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2549,7 +2549,7 @@ func mapU32AndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32OrAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32OrStreamAVX512 stores x | y around the caches. See mapU32OrGeneric.
+// mapU32OrStreamAVX512 stores x | y with non-temporal stores. See mapU32OrGeneric.
 //
 //go:noescape
 func mapU32OrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2559,7 +2559,7 @@ func mapU32OrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32XorAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32XorStreamAVX512 stores x ^ y around the caches. See mapU32XorGeneric.
+// mapU32XorStreamAVX512 stores x ^ y with non-temporal stores. See mapU32XorGeneric.
 //
 //go:noescape
 func mapU32XorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2569,7 +2569,7 @@ func mapU32XorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32NotAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32NotStreamAVX512 stores not(x) around the caches. See mapU32NotGeneric.
+// mapU32NotStreamAVX512 stores not(x) with non-temporal stores. See mapU32NotGeneric.
 //
 //go:noescape
 func mapU32NotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2579,7 +2579,7 @@ func mapU32NotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32ShiftLeftAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32ShiftLeftStreamAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapU32ShiftLeftGeneric.
+// mapU32ShiftLeftStreamAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) with non-temporal stores. See mapU32ShiftLeftGeneric.
 //
 //go:noescape
 func mapU32ShiftLeftStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2589,7 +2589,7 @@ func mapU32ShiftLeftStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32ShiftRightAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32ShiftRightStreamAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapU32ShiftRightGeneric.
+// mapU32ShiftRightStreamAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) with non-temporal stores. See mapU32ShiftRightGeneric.
 //
 //go:noescape
 func mapU32ShiftRightStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2599,7 +2599,7 @@ func mapU32ShiftRightStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32ThreefryAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32ThreefryStreamAVX512 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ … around the caches. See mapU32ThreefryGeneric.
+// mapU32ThreefryStreamAVX512 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ … with non-temporal stores. See mapU32ThreefryGeneric.
 //
 //go:noescape
 func mapU32ThreefryStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2609,7 +2609,7 @@ func mapU32ThreefryStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapU32FmodAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapU32FmodStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32FmodGeneric.
+// mapU32FmodStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) with non-temporal stores. See mapU32FmodGeneric.
 //
 //go:noescape
 func mapU32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2619,7 +2619,7 @@ func mapU32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastF32I32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastF32I32StreamAVX512 stores i32(x) around the caches. See mapCastF32I32Generic.
+// mapCastF32I32StreamAVX512 stores i32(x) with non-temporal stores. See mapCastF32I32Generic.
 //
 //go:noescape
 func mapCastF32I32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2629,7 +2629,7 @@ func mapCastF32I32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastF32BoolAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastF32BoolStreamAVX512 stores bool(x) around the caches. See mapCastF32BoolGeneric.
+// mapCastF32BoolStreamAVX512 stores bool(x) with non-temporal stores. See mapCastF32BoolGeneric.
 //
 //go:noescape
 func mapCastF32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2639,7 +2639,7 @@ func mapCastF32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastI32F32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastI32F32StreamAVX512 stores f32(x) around the caches. See mapCastI32F32Generic.
+// mapCastI32F32StreamAVX512 stores f32(x) with non-temporal stores. See mapCastI32F32Generic.
 //
 //go:noescape
 func mapCastI32F32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2649,7 +2649,7 @@ func mapCastI32F32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastI32U32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastI32U32StreamAVX512 stores u32(x) around the caches. See mapCastI32U32Generic.
+// mapCastI32U32StreamAVX512 stores u32(x) with non-temporal stores. See mapCastI32U32Generic.
 //
 //go:noescape
 func mapCastI32U32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2659,7 +2659,7 @@ func mapCastI32U32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastI32BoolAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastI32BoolStreamAVX512 stores bool(x) around the caches. See mapCastI32BoolGeneric.
+// mapCastI32BoolStreamAVX512 stores bool(x) with non-temporal stores. See mapCastI32BoolGeneric.
 //
 //go:noescape
 func mapCastI32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2669,7 +2669,7 @@ func mapCastI32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastU32I32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastU32I32StreamAVX512 stores i32(x) around the caches. See mapCastU32I32Generic.
+// mapCastU32I32StreamAVX512 stores i32(x) with non-temporal stores. See mapCastU32I32Generic.
 //
 //go:noescape
 func mapCastU32I32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2679,7 +2679,7 @@ func mapCastU32I32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastU32BoolAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastU32BoolStreamAVX512 stores bool(x) around the caches. See mapCastU32BoolGeneric.
+// mapCastU32BoolStreamAVX512 stores bool(x) with non-temporal stores. See mapCastU32BoolGeneric.
 //
 //go:noescape
 func mapCastU32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2689,7 +2689,7 @@ func mapCastU32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastBoolF32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastBoolF32StreamAVX512 stores f32(x) around the caches. See mapCastBoolF32Generic.
+// mapCastBoolF32StreamAVX512 stores f32(x) with non-temporal stores. See mapCastBoolF32Generic.
 //
 //go:noescape
 func mapCastBoolF32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2699,7 +2699,7 @@ func mapCastBoolF32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastBoolI32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastBoolI32StreamAVX512 stores i32(x) around the caches. See mapCastBoolI32Generic.
+// mapCastBoolI32StreamAVX512 stores i32(x) with non-temporal stores. See mapCastBoolI32Generic.
 //
 //go:noescape
 func mapCastBoolI32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2709,7 +2709,7 @@ func mapCastBoolI32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCastBoolU32AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCastBoolU32StreamAVX512 stores u32(x) around the caches. See mapCastBoolU32Generic.
+// mapCastBoolU32StreamAVX512 stores u32(x) with non-temporal stores. See mapCastBoolU32Generic.
 //
 //go:noescape
 func mapCastBoolU32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2719,7 +2719,7 @@ func mapCastBoolU32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSqrtF16StreamAVX512 stores round_f16(sqrt(x)) around the caches. See mapSqrtF16Generic.
+// mapSqrtF16StreamAVX512 stores round_f16(sqrt(x)) with non-temporal stores. See mapSqrtF16Generic.
 //
 //go:noescape
 func mapSqrtF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2729,7 +2729,7 @@ func mapSqrtF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSqrtBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSqrtBf16StreamAVX512 stores round_bf16(sqrt(x)) around the caches. See mapSqrtBf16Generic.
+// mapSqrtBf16StreamAVX512 stores round_bf16(sqrt(x)) with non-temporal stores. See mapSqrtBf16Generic.
 //
 //go:noescape
 func mapSqrtBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2739,7 +2739,7 @@ func mapSqrtBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSquareF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSquareF16StreamAVX512 stores round_f16(x * x) around the caches. See mapSquareF16Generic.
+// mapSquareF16StreamAVX512 stores round_f16(x * x) with non-temporal stores. See mapSquareF16Generic.
 //
 //go:noescape
 func mapSquareF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2749,7 +2749,7 @@ func mapSquareF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSquareBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSquareBf16StreamAVX512 stores round_bf16(x * x) around the caches. See mapSquareBf16Generic.
+// mapSquareBf16StreamAVX512 stores round_bf16(x * x) with non-temporal stores. See mapSquareBf16Generic.
 //
 //go:noescape
 func mapSquareBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2759,7 +2759,7 @@ func mapSquareBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapScaleF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapScaleF16StreamAVX512 stores round_f16(x * p0) around the caches. See mapScaleF16Generic.
+// mapScaleF16StreamAVX512 stores round_f16(x * p0) with non-temporal stores. See mapScaleF16Generic.
 //
 //go:noescape
 func mapScaleF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2769,7 +2769,7 @@ func mapScaleF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapScaleBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapScaleBf16StreamAVX512 stores round_bf16(x * p0) around the caches. See mapScaleBf16Generic.
+// mapScaleBf16StreamAVX512 stores round_bf16(x * p0) with non-temporal stores. See mapScaleBf16Generic.
 //
 //go:noescape
 func mapScaleBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2779,7 +2779,7 @@ func mapScaleBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddScalarF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddScalarF16StreamAVX512 stores round_f16(x + p0) around the caches. See mapAddScalarF16Generic.
+// mapAddScalarF16StreamAVX512 stores round_f16(x + p0) with non-temporal stores. See mapAddScalarF16Generic.
 //
 //go:noescape
 func mapAddScalarF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2789,7 +2789,7 @@ func mapAddScalarF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddScalarBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddScalarBf16StreamAVX512 stores round_bf16(x + p0) around the caches. See mapAddScalarBf16Generic.
+// mapAddScalarBf16StreamAVX512 stores round_bf16(x + p0) with non-temporal stores. See mapAddScalarBf16Generic.
 //
 //go:noescape
 func mapAddScalarBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2799,7 +2799,7 @@ func mapAddScalarBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddF16StreamAVX512 stores round_f16(x + y) around the caches. See mapAddF16Generic.
+// mapAddF16StreamAVX512 stores round_f16(x + y) with non-temporal stores. See mapAddF16Generic.
 //
 //go:noescape
 func mapAddF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2809,7 +2809,7 @@ func mapAddF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAddBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAddBf16StreamAVX512 stores round_bf16(x + y) around the caches. See mapAddBf16Generic.
+// mapAddBf16StreamAVX512 stores round_bf16(x + y) with non-temporal stores. See mapAddBf16Generic.
 //
 //go:noescape
 func mapAddBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2819,7 +2819,7 @@ func mapAddBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSubF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSubF16StreamAVX512 stores round_f16(x - y) around the caches. See mapSubF16Generic.
+// mapSubF16StreamAVX512 stores round_f16(x - y) with non-temporal stores. See mapSubF16Generic.
 //
 //go:noescape
 func mapSubF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2829,7 +2829,7 @@ func mapSubF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapSubBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSubBf16StreamAVX512 stores round_bf16(x - y) around the caches. See mapSubBf16Generic.
+// mapSubBf16StreamAVX512 stores round_bf16(x - y) with non-temporal stores. See mapSubBf16Generic.
 //
 //go:noescape
 func mapSubBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2839,7 +2839,7 @@ func mapSubBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMulF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapMulF16StreamAVX512 stores round_f16(x * y) around the caches. See mapMulF16Generic.
+// mapMulF16StreamAVX512 stores round_f16(x * y) with non-temporal stores. See mapMulF16Generic.
 //
 //go:noescape
 func mapMulF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2849,7 +2849,7 @@ func mapMulF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapMulBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapMulBf16StreamAVX512 stores round_bf16(x * y) around the caches. See mapMulBf16Generic.
+// mapMulBf16StreamAVX512 stores round_bf16(x * y) with non-temporal stores. See mapMulBf16Generic.
 //
 //go:noescape
 func mapMulBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2859,7 +2859,7 @@ func mapMulBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapDivF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapDivF16StreamAVX512 stores round_f16(x / y) around the caches. See mapDivF16Generic.
+// mapDivF16StreamAVX512 stores round_f16(x / y) with non-temporal stores. See mapDivF16Generic.
 //
 //go:noescape
 func mapDivF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2869,7 +2869,7 @@ func mapDivF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapDivBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapDivBf16StreamAVX512 stores round_bf16(x / y) around the caches. See mapDivBf16Generic.
+// mapDivBf16StreamAVX512 stores round_bf16(x / y) with non-temporal stores. See mapDivBf16Generic.
 //
 //go:noescape
 func mapDivBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2879,7 +2879,7 @@ func mapDivBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAxpyF16StreamAVX512 stores round_f16(fma(p0, x, y)) around the caches. See mapAxpyF16Generic.
+// mapAxpyF16StreamAVX512 stores round_f16(fma(p0, x, y)) with non-temporal stores. See mapAxpyF16Generic.
 //
 //go:noescape
 func mapAxpyF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2889,7 +2889,7 @@ func mapAxpyF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapAxpyBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapAxpyBf16StreamAVX512 stores round_bf16(fma(p0, x, y)) around the caches. See mapAxpyBf16Generic.
+// mapAxpyBf16StreamAVX512 stores round_bf16(fma(p0, x, y)) with non-temporal stores. See mapAxpyBf16Generic.
 //
 //go:noescape
 func mapAxpyBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2899,7 +2899,7 @@ func mapAxpyBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmaF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmaF16StreamAVX512 stores round_f16(fma(x, y, z)) around the caches. See mapFmaF16Generic.
+// mapFmaF16StreamAVX512 stores round_f16(fma(x, y, z)) with non-temporal stores. See mapFmaF16Generic.
 //
 //go:noescape
 func mapFmaF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2909,7 +2909,7 @@ func mapFmaF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapFmaBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapFmaBf16StreamAVX512 stores round_bf16(fma(x, y, z)) around the caches. See mapFmaBf16Generic.
+// mapFmaBf16StreamAVX512 stores round_bf16(fma(x, y, z)) with non-temporal stores. See mapFmaBf16Generic.
 //
 //go:noescape
 func mapFmaBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2919,7 +2919,7 @@ func mapFmaBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAddSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAddSVF16StreamAVX512 stores round_f16(p0 + x) around the caches. See mapCodeAddSVF16Generic.
+// mapCodeAddSVF16StreamAVX512 stores round_f16(p0 + x) with non-temporal stores. See mapCodeAddSVF16Generic.
 //
 //go:noescape
 func mapCodeAddSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2929,7 +2929,7 @@ func mapCodeAddSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeAddSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeAddSVBf16StreamAVX512 stores round_bf16(p0 + x) around the caches. See mapCodeAddSVBf16Generic.
+// mapCodeAddSVBf16StreamAVX512 stores round_bf16(p0 + x) with non-temporal stores. See mapCodeAddSVBf16Generic.
 //
 //go:noescape
 func mapCodeAddSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2939,7 +2939,7 @@ func mapCodeAddSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubVSF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubVSF16StreamAVX512 stores round_f16(x - p0) around the caches. See mapCodeSubVSF16Generic.
+// mapCodeSubVSF16StreamAVX512 stores round_f16(x - p0) with non-temporal stores. See mapCodeSubVSF16Generic.
 //
 //go:noescape
 func mapCodeSubVSF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2949,7 +2949,7 @@ func mapCodeSubVSF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubVSBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubVSBf16StreamAVX512 stores round_bf16(x - p0) around the caches. See mapCodeSubVSBf16Generic.
+// mapCodeSubVSBf16StreamAVX512 stores round_bf16(x - p0) with non-temporal stores. See mapCodeSubVSBf16Generic.
 //
 //go:noescape
 func mapCodeSubVSBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2959,7 +2959,7 @@ func mapCodeSubVSBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubSVF16StreamAVX512 stores round_f16(p0 - x) around the caches. See mapCodeSubSVF16Generic.
+// mapCodeSubSVF16StreamAVX512 stores round_f16(p0 - x) with non-temporal stores. See mapCodeSubSVF16Generic.
 //
 //go:noescape
 func mapCodeSubSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2969,7 +2969,7 @@ func mapCodeSubSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeSubSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeSubSVBf16StreamAVX512 stores round_bf16(p0 - x) around the caches. See mapCodeSubSVBf16Generic.
+// mapCodeSubSVBf16StreamAVX512 stores round_bf16(p0 - x) with non-temporal stores. See mapCodeSubSVBf16Generic.
 //
 //go:noescape
 func mapCodeSubSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2979,7 +2979,7 @@ func mapCodeSubSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMulSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMulSVF16StreamAVX512 stores round_f16(p0 * x) around the caches. See mapCodeMulSVF16Generic.
+// mapCodeMulSVF16StreamAVX512 stores round_f16(p0 * x) with non-temporal stores. See mapCodeMulSVF16Generic.
 //
 //go:noescape
 func mapCodeMulSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2989,7 +2989,7 @@ func mapCodeMulSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeMulSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeMulSVBf16StreamAVX512 stores round_bf16(p0 * x) around the caches. See mapCodeMulSVBf16Generic.
+// mapCodeMulSVBf16StreamAVX512 stores round_bf16(p0 * x) with non-temporal stores. See mapCodeMulSVBf16Generic.
 //
 //go:noescape
 func mapCodeMulSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -2999,7 +2999,7 @@ func mapCodeMulSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivVSF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivVSF16StreamAVX512 stores round_f16(x / p0) around the caches. See mapCodeDivVSF16Generic.
+// mapCodeDivVSF16StreamAVX512 stores round_f16(x / p0) with non-temporal stores. See mapCodeDivVSF16Generic.
 //
 //go:noescape
 func mapCodeDivVSF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -3009,7 +3009,7 @@ func mapCodeDivVSF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivVSBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivVSBf16StreamAVX512 stores round_bf16(x / p0) around the caches. See mapCodeDivVSBf16Generic.
+// mapCodeDivVSBf16StreamAVX512 stores round_bf16(x / p0) with non-temporal stores. See mapCodeDivVSBf16Generic.
 //
 //go:noescape
 func mapCodeDivVSBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -3019,7 +3019,7 @@ func mapCodeDivVSBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivSVF16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivSVF16StreamAVX512 stores round_f16(p0 / x) around the caches. See mapCodeDivSVF16Generic.
+// mapCodeDivSVF16StreamAVX512 stores round_f16(p0 / x) with non-temporal stores. See mapCodeDivSVF16Generic.
 //
 //go:noescape
 func mapCodeDivSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
@@ -3029,7 +3029,7 @@ func mapCodeDivSVF16StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapCodeDivSVBf16AVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCodeDivSVBf16StreamAVX512 stores round_bf16(p0 / x) around the caches. See mapCodeDivSVBf16Generic.
+// mapCodeDivSVBf16StreamAVX512 stores round_bf16(p0 / x) with non-temporal stores. See mapCodeDivSVBf16Generic.
 //
 //go:noescape
 func mapCodeDivSVBf16StreamAVX512(dst, x, y, z *float32, n int, p *float32)

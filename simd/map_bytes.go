@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// Conversions between elements of one byte, which stand packed behind the pointers, and
-// elements of 32 bits. In assembly the kernels work on whole vectors and the last elements
-// are left to these functions.
+// Conversions between elements of one byte and elements of 32 bits. The pointers to bytes
+// point to packed elements. The kernels in assembly convert whole vectors, and these
+// functions convert the tail.
 
-// converted applies f to the elements that a kernel of whole vectors leaves.
+// converted runs a kernel of whole vectors, and applies f to the tail.
 func converted[To, From any](kernel MapFunc, lanes int, dst, x *float32, n int, f func(From) To) {
 	k := whole(kernel, lanes, dst, x, n)
 	d := unsafe.Slice((*To)(unsafe.Pointer(dst)), n)
@@ -50,7 +50,7 @@ func f32ToI8(kernel MapFunc, lanes int, dst, x *float32, n int) {
 	converted(kernel, lanes, dst, x, n, func(v float32) int8 { return int8(limited(v, math.MinInt8, math.MaxInt8)) })
 }
 
-// limited returns v within [lo, hi], truncated, and 0 for NaN.
+// limited truncates v and saturates it to [lo, hi]. It returns 0 for NaN.
 func limited(v, lo, hi float32) int32 {
 	if v != v {
 		return 0

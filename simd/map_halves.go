@@ -6,14 +6,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Conversions between float32 and the formats of 16 bits, whose elements stand
-// packed behind the pointers. In assembly the kernels work on whole vectors
-// and the last elements are left to these functions.
+// Conversions between float32 and the types of 16 bits. The pointers point to
+// packed elements of 16 bits. The kernels in assembly convert whole vectors, and
+// these functions convert the tail.
 
 func halves(p *float32, n int) []uint16 { return unsafe.Slice((*uint16)(unsafe.Pointer(p)), n) }
 
-// whole runs a kernel on as many of n elements as are a multiple of lanes and
-// returns how many those are.
+// whole runs a kernel on the largest multiple of lanes elements up to n, and returns
+// their number.
 func whole(kernel MapFunc, lanes int, dst, x *float32, n int) int {
 	if kernel == nil {
 		return 0

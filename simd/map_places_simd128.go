@@ -4,7 +4,7 @@
 
 package simd
 
-// The places of the kernels in the table of the module.
+// The indices of the kernels in the table of functions of the module.
 const (
 	placeMap                  = 0
 	placeReduceSum            = 1
@@ -59,7 +59,7 @@ const (
 	placeInt8Q41              = 50
 )
 
-// mapPlaces are, for each of mapNames, the place of the elementwise loop times 4 and the number of parameters; 0 is none.
+// mapPlaces has, for each of mapNames, 4 times the index of the elementwise loop in the table, plus the number of parameters. 0 means that there is no loop.
 var mapPlaces = [len(mapNames)]uint16{
 	0:   276,  // abs
 	1:   452,  // acos

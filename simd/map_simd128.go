@@ -50,7 +50,7 @@ func newMapKernel(name string) MapFunc {
 	return kernel
 }
 
-// trigFunctions compute the elements far from 0, which the kernels of that name do not support: see trig.
+// trigFunctions compute the elements beyond the range of the kernels of the same name: see trig.
 var trigFunctions = map[string]func(float64) float64{"sin": math.Sin, "cos": math.Cos, "tan": math.Tan}
 
 // streamLevel returns nil: this level has no non-temporal stores.
@@ -58,8 +58,8 @@ func streamLevel(Level, string) MapFunc { return nil }
 
 func streamFence() {}
 
-// castKernels are the places of the conversions from and to elements of 16 bits, and the bytes of
-// an element of the result and of the operand.
+// castKernels are the indices in the table of functions of the conversions from and to elements of 16
+// bits, and the bytes of an element of the result and of the operand.
 var castKernels = map[string]struct {
 	place    uint32
 	dst, src int

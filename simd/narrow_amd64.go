@@ -4,11 +4,11 @@ package simd
 
 import "unsafe"
 
-// narrowBlocks is the blocks of 8 rows in a call, which the runtime cannot interrupt.
+// narrowBlocks is the largest number of blocks of 8 rows in a call, which the runtime cannot interrupt.
 const narrowBlocks = 1 << 10
 
-// Interleave sets dst[i*k+j] to element i of src[j], for j < k and i < n; k is 2 to 8. It reports false, and does nothing,
-// where there is no kernel for it.
+// Interleave sets dst[i*k+j] to element i of src[j], for j < k and i < n; k is 2 to 8. If there is no
+// kernel for it, it does nothing and returns false.
 func Interleave(dst *uint32, src *[8]*uint32, k, n int) bool {
 	if active < AVX2 || k < 2 || k > narrowMost {
 		return false
@@ -21,7 +21,7 @@ func Interleave(dst *uint32, src *[8]*uint32, k, n int) bool {
 		at[j] = at[k-1]
 	}
 	i := 0
-	for blocks := (n - 1) / 8; blocks > 0; { // the last row is stored as k elements
+	for blocks := (n - 1) / 8; blocks > 0; { // a kernel writes beyond its last row, so the last row is stored separately
 		b := min(blocks, narrowBlocks)
 		kernel(word(dst, i*k), &at, k, b)
 		for j := range at {
@@ -37,8 +37,8 @@ func Interleave(dst *uint32, src *[8]*uint32, k, n int) bool {
 	return true
 }
 
-// Deinterleave sets element i of dst[j] to x[i*step+j], for j < k and i < n; k is 2 to 8. It reports false, and does
-// nothing, where there is no kernel for it.
+// Deinterleave sets element i of dst[j] to x[i*step+j], for j < k and i < n; k is 2 to 8. If there is no
+// kernel for it, it does nothing and returns false.
 func Deinterleave(dst *[8]*uint32, x *uint32, k, step, n int) bool {
 	if active < AVX2 || k < 2 || k > narrowMost || step < k {
 		return false
@@ -67,7 +67,8 @@ func Deinterleave(dst *[8]*uint32, x *uint32, k, step, n int) bool {
 	return true
 }
 
-// transposeNarrow is [TransposeTile] for a few rows or columns. It reports false, and does nothing, where it is not faster.
+// transposeNarrow is [TransposeTile] for a few rows or columns. If it would not be faster, it does nothing
+// and returns false.
 func transposeNarrow(dst, x *float32, ds, ss, rows, cols int) bool {
 	var at [8]*uint32
 	switch {
@@ -108,8 +109,8 @@ func transposeTall(dst, x *float32, ds, ss, rows, cols int, past bool) int {
 	return i
 }
 
-// CopyPast copies the first elements of x to dst, with non-temporal stores for whole cache lines if there is a kernel for it. The caller calls
-// [StreamFence] at the end.
+// CopyPast copies the first elements of x to dst, with non-temporal stores for whole cache lines if there is a kernel for it.
+// The caller calls [StreamFence] at the end.
 func CopyPast(dst, x []uint32) {
 	n := len(dst)
 	if active < AVX2 || n < 32 {
@@ -123,7 +124,8 @@ func CopyPast(dst, x []uint32) {
 	copy(dst[head+whole:], x[head+whole:n])
 }
 
-// repeatVectors is [Repeat] for the first elements, as many as kernels take, and returns how many these are.
+// repeatVectors is [Repeat] for the first elements, as far as kernels support them. It returns their
+// number.
 func repeatVectors(dst, x *uint32, n, step, count int) int {
 	switch {
 	case active < AVX2 || n < 2:
@@ -132,7 +134,7 @@ func repeatVectors(dst, x *uint32, n, step, count int) int {
 		repeatAVX2(dst, x, n, step, count)
 		return count
 	}
-	count -= (7 + n) / n // after the last there is room for a vector
+	count -= (7 + n) / n // a kernel stores whole vectors, so dst must have room for one after the last element
 	if count <= 0 {
 		return 0
 	}
@@ -143,8 +145,8 @@ func repeatVectors(dst, x *uint32, n, step, count int) int {
 // HasRuns reports whether CopyRuns may have a kernel.
 const HasRuns = true
 
-// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other. It reports
-// false, and does nothing, where there is no kernel for it. With past, it uses non-temporal stores if the runs consist of
+// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other. If
+// there is no kernel for it, it does nothing and returns false. With past, it uses non-temporal stores if the runs consist of
 // whole vectors at aligned positions; the caller then calls [StreamFence].
 func CopyRuns(dst, x *uint32, n, step, count int, past bool) bool {
 	if active < AVX2 || n < 8 {

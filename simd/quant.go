@@ -13,15 +13,15 @@ import (
 type (
 	// dequantizeFunc converts one or more blocks to float32, with the same bits as package block.
 	dequantizeFunc func(dst *float32, src *byte, blocks int)
-	// dotBlocksFunc returns the sum of the products of x and one or more blocks. sums are the sums
-	// of each 32 numbers of x.
+	// dotBlocksFunc returns the dot product of x with one or more blocks. sums has the sum of each
+	// group of 32 numbers of x.
 	dotBlocksFunc func(x, sums *float32, src *byte, blocks int) float32
 )
 
 // quantKernels are the kernels of one format; nil means plain Go.
 type quantKernels struct {
 	dequantize dequantizeFunc
-	stream     dequantizeFunc // with non-temporal stores, to a dst aligned to streamAlign; or nil
+	stream     dequantizeFunc // uses non-temporal stores to a dst aligned to streamAlign; or nil
 	dot        dotBlocksFunc
 }
 
@@ -35,21 +35,21 @@ func quantKernelsFor(all []quantKernels, f block.Format) quantKernels {
 	return quantKernels{}
 }
 
-// wholeBlocks panics unless size bytes are n numbers of a format.
+// wholeBlocks panics if size is not the number of bytes of n numbers of format f.
 func wholeBlocks(f block.Format, n, size int) {
 	if want, err := f.Size(n); err != nil || want != size {
-		panic(fmt.Sprintf("simd: %d bytes for %d numbers of %v", size, n, f))
+		panic(fmt.Sprintf("simd: %d bytes do not hold exactly %d numbers of %v", size, n, f))
 	}
 }
 
 // Dequantize decodes the blocks of src to dst, as [block.Format.Dequantize] does. It panics if the
-// lengths do not match. Numbers that do not fit into the caches are written around them.
+// lengths do not match. If dst does not fit into the caches, it uses non-temporal stores.
 func Dequantize(f block.Format, dst []float32, src []byte) { dequantizePart(f, dst, src, len(dst)) }
 
-// streamAlign is the alignment in bytes of what non-temporal stores write.
+// streamAlign is the alignment in bytes of the destination of non-temporal stores.
 const streamAlign = 64
 
-// dequantizePart is [Dequantize] for a part of so many numbers.
+// dequantizePart is [Dequantize] for a part of total numbers.
 func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 	wholeBlocks(f, len(dst), len(src))
 	if len(dst) == 0 {
@@ -79,11 +79,11 @@ func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 	}
 }
 
-// staged is how many numbers [dequantizeStaged] decodes before it writes them.
+// staged is the number of numbers that [dequantizeStaged] decodes before it writes them.
 const staged = 1024
 
-// dequantizeStaged decodes to a buffer in the first cache and copies from there around the caches, by a kernel that
-// multiplies by one. It is for AVX-512: a Xeon writes 1.6 to 1.7 times as fast as by ordinary stores.
+// dequantizeStaged decodes to a buffer in the first cache and copies the buffer with non-temporal stores, by a
+// kernel that multiplies by one. It is for AVX-512: a Xeon writes 1.6 to 1.7 times as fast as with ordinary stores.
 func dequantizeStaged(f block.Format, decode dequantizeFunc, move MapFunc, dst []float32, src []byte) {
 	var memory [staged + streamAlign/4]float32
 	buffer := memory[-uintptr(unsafe.Pointer(&memory))%streamAlign/4:]
@@ -98,9 +98,9 @@ func dequantizeStaged(f block.Format, decode dequantizeFunc, move MapFunc, dst [
 	StreamFence()
 }
 
-// quantCall returns how many of n numbers one kernel call processes, and their bytes. A goroutine
-// cannot be preempted in a kernel, so calls must be short; and no lane of a sum may have more than
-// 1024 terms.
+// quantCall returns how many of n numbers one call of a kernel processes, and their bytes. Calls must be
+// short, because the runtime cannot preempt a kernel, and each lane of a sum may have at most 1024
+// terms.
 func quantCall(f block.Format, n int) (numbers, bytes int) {
 	numbers = min(n, 32<<10)
 	return numbers, numbers / f.Elements() * f.Bytes()
@@ -109,11 +109,11 @@ func quantCall(f block.Format, n int) (numbers, bytes int) {
 // group is the number of elements that share a minimum.
 const group = 32
 
-// GroupSums writes the sums of 32 numbers of x each to dst, as [DotBlocks]
-// takes them. It panics if the lengths do not go together.
+// GroupSums writes the sum of each group of 32 numbers of x to dst, for [DotBlocks]. It
+// panics if x is not 32 times as long as dst.
 func GroupSums(dst, x []float32) {
 	if len(dst)*group != len(x) {
-		panic(fmt.Sprintf("simd: %d sums of %d numbers", len(dst), len(x)))
+		panic(fmt.Sprintf("simd: dst has %d sums for %d numbers: expected one sum for each 32 numbers", len(dst), len(x)))
 	}
 	for i := range dst {
 		var s [8]float32
@@ -127,15 +127,15 @@ func GroupSums(dst, x []float32) {
 	}
 }
 
-// DotBlocks returns the sum of the products of x and the decoded blocks of src, in float32. sums
+// DotBlocks returns the dot product of x with the decoded blocks of src, in float32. sums
 // are the [GroupSums] of x. It panics if the lengths do not match.
 //
-// It has the error of a float32 sum, relative to the magnitudes that [block.Format.Magnitudes]
-// returns and not to the numbers, because minimums are multiplied separately.
+// The error is that of a float32 sum, relative to the magnitudes of [block.Format.Magnitudes] and
+// not to the numbers, because minimums are multiplied separately.
 func DotBlocks(f block.Format, x, sums []float32, src []byte) float32 {
 	wholeBlocks(f, len(x), len(src))
 	if len(sums)*group != len(x) {
-		panic(fmt.Sprintf("simd: %d sums of %d numbers", len(sums), len(x)))
+		panic(fmt.Sprintf("simd: sums has %d sums for %d numbers: expected one sum for each 32 numbers", len(sums), len(x)))
 	}
 	if len(x) == 0 {
 		return 0
@@ -156,8 +156,8 @@ func DotBlocks(f block.Format, x, sums []float32, src []byte) float32 {
 	}
 }
 
-// dotBlocksGeneric makes a few blocks at a time float32. Each lane of the
-// sums of a few blocks has 32 terms, and there are at most 128 of these sums.
+// dotBlocksGeneric dequantises a few blocks at a time. Each lane of the sum of a few
+// blocks has 32 terms, and there are at most 128 such sums.
 func dotBlocksGeneric(f block.Format, x []float32, src []byte) float32 {
 	var w [256]float32
 	total := float32(0)

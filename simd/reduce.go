@@ -7,18 +7,19 @@ import (
 
 //go:generate go -C _asm run ./reduce ..
 
-// Reduction is a way to make one number of many.
+// Reduction is a reduction of many numbers to one.
 //
-// Sums are made in float32 by many accumulators within blocks of ReduceBlock
-// elements, and in float64 from block to block, always in the same order: the
-// result does not depend on the number of threads. Where a sum within a block
-// overflows or, for a norm, underflows, the block is summed again in float64,
-// so that a result overflows only if its true value does.
+// Sums are computed in float32, with many accumulators, within blocks of ReduceBlock
+// elements, and in float64 across blocks, always in the same order: the result does
+// not depend on the number of threads. If a sum within a block overflows or, for a
+// norm, underflows, the block is summed again in float64, so that a result overflows
+// only if its true value does.
 //
 // The error of a sum of n terms is at most 2^-23·(8+min(n, ReduceBlock)/32) of
 // the sum of their magnitudes, and usually less than a tenth of that.
 //
-// NaN reaches every result. The extremes of -0 and +0 may be either.
+// If an element is NaN, the result is NaN or its index. The greatest or least of -0 and +0
+// may be either.
 type Reduction uint8
 
 // The reductions of x, and for ReduceDot of x and y, with their results for no elements.
@@ -51,20 +52,20 @@ func (r Reduction) String() string {
 	return fmt.Sprintf("Reduction(%d)", uint8(r))
 }
 
-// ReduceBlock is the number of elements of a block: all blocks of a slice have
-// as many, but for the last.
+// ReduceBlock is the number of elements of a block. Only the last block of a slice may
+// have fewer.
 const ReduceBlock = 8192
 
 // Partial is the reduction of some adjacent elements, with all state that is needed to combine it
 // with the Partial of the next elements. The zero Partial is the reduction of no elements.
 type Partial struct {
-	n     int     // elements
-	value float64 // sum or extreme; of a variance the mean; of a logsumexp the greatest
-	m2    float64 // of a variance: the sum of squared distances from the mean; of a logsumexp: the sum of e**(x-value)
-	at    int     // of an index: where value is, or where its block begins
+	n     int     // the number of elements
+	value float64 // the sum, or the extreme; for a variance the mean; for a logsumexp the greatest element
+	m2    float64 // for a variance: the sum of squared distances from the mean; for a logsumexp: the sum of e**(x-value)
+	at    int     // for an index: the index of value, or of the start of its block
 }
 
-// kind says which kernel reduces the blocks.
+// kind returns the kind of the kernel that reduces blocks.
 func (r Reduction) kind() kind {
 	switch r {
 	case ReduceSumAbs:
@@ -84,8 +85,8 @@ func (r Reduction) kind() kind {
 }
 
 // Block reduces one block: at most ReduceBlock elements of x, and for
-// ReduceDot as many of y, which is nil for all others. at is the index of x[0]
-// in the whole.
+// ReduceDot as many of y. y is nil for other reductions. at is the index of x[0]
+// in the whole slice.
 func (r Reduction) Block(x, y []float32, at int) Partial {
 	n := len(x)
 	if n == 0 {
@@ -113,13 +114,13 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 	return p
 }
 
-// blocksAtOnce is how many blocks a kernel reduces in one call.
+// blocksAtOnce is the largest number of blocks that a kernel reduces in one call.
 const blocksAtOnce = uninterrupted / ReduceBlock
 
-// Blocks sets dst to the results of [Reduction.Block] for adjacent blocks, the first of which is at
-// the start of x, and of y for ReduceDot, and only the last of which may be shorter than
-// ReduceBlock. It is faster than one block after the other: a kernel that gets several begins the
-// next while it adds up the last. Of an index only the block is found: see [Reduction.Search].
+// Blocks sets dst to the results of [Reduction.Block] for adjacent blocks from the start of x, and
+// of y for ReduceDot. Only the last block may be shorter than ReduceBlock. Blocks is faster than
+// Block in a loop, because a kernel starts the next block while it adds up the accumulators of the
+// last one. For an index it finds only the block: see [Reduction.Search].
 func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 	k := r.kind()
 	if r != ReduceVar && r != ReduceLogSumExp && len(dst) > 1 {
@@ -145,7 +146,7 @@ func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 		chunks.Put(s)
 	}
 	if r == ReduceArgMax {
-		r = ReduceMax // which does not search
+		r = ReduceMax // which does not search the index
 	} else if r == ReduceArgMin {
 		r = ReduceMin
 	}
@@ -154,7 +155,7 @@ func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 	}
 }
 
-// blockOf returns block i of x, which may be the last one, or nil if x is.
+// blockOf returns block i of x, or nil if x is nil.
 func blockOf(x []float32, i int) []float32 {
 	if x == nil {
 		return nil
@@ -163,16 +164,16 @@ func blockOf(x []float32, i int) []float32 {
 }
 
 // deviations returns the mean of x and the sum of the squared distances from
-// it, given the mean but for rounding.
+// the mean, given a rounded mean.
 func deviations(x []float32, mean float64) (exact, m2 float64) {
 	m := float32(mean)
 	s1, s2 := reducers.deviations(&x[0], len(x), m)
 	return settle(x, m, s1, s2)
 }
 
-// settle returns the mean of x and the sum of the squared distances from it, given the sums of the
-// distances from m and of their squares. The sum of the distances from a rounded mean gives the
-// rounding error, which corrects both.
+// settle returns the mean of x and the sum of the squared distances from the mean, given m, a rounded
+// mean, the sum s1 of the distances from m, and the sum s2 of their squares. s1 gives the rounding
+// error of m, which corrects both results.
 func settle(x []float32, m, s1, s2 float32) (exact, m2 float64) {
 	if !finite(s2) {
 		return deviations64(x, float64(m))
@@ -212,7 +213,7 @@ func (r Reduction) Join(a, b Partial) Partial {
 	return a
 }
 
-// JoinAll joins a and the parts, one after the other in their order.
+// JoinAll joins a and the parts in their order.
 func (r Reduction) JoinAll(a Partial, parts []Partial) Partial {
 	switch r {
 	case ReduceSum, ReduceSumAbs, ReduceSumSquares, ReduceNorm, ReduceDot, ReduceMean:
@@ -231,8 +232,9 @@ func (r Reduction) JoinAll(a Partial, parts []Partial) Partial {
 	return a
 }
 
-// Value returns the result of p. ddof is subtracted from the number of elements in the divisor of a
-// variance (never below 0); other reductions ignore it. For an index see [Reduction.Index].
+// Value returns the result of the reduction. ddof is subtracted from the number of elements in the
+// divisor of a variance, which is never below 0. Other reductions ignore ddof. For an index see
+// [Reduction.Index].
 func (r Reduction) Value(p Partial, ddof int) float32 {
 	n := float64(p.n)
 	switch r {
@@ -246,7 +248,7 @@ func (r Reduction) Value(p Partial, ddof int) float32 {
 		switch {
 		case p.n == 0:
 			return float32(math.Inf(-1))
-		case math.IsInf(p.value, 1): // and no element is NaN
+		case math.IsInf(p.value, 1): // no element is NaN
 			return float32(p.value)
 		}
 		return float32(p.value + math.Log(p.m2))
@@ -258,7 +260,7 @@ func (r Reduction) Value(p Partial, ddof int) float32 {
 	return float32(p.value)
 }
 
-// Index returns the index in a p of ReduceArgMax or ReduceArgMin, or -1 for no elements.
+// Index returns the result of ReduceArgMax or ReduceArgMin, or -1 for no elements.
 func (r Reduction) Index(p Partial) int {
 	if p.n == 0 {
 		return -1

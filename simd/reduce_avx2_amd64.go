@@ -79,42 +79,42 @@ func reduceMaxAbsRowsAVX2(dst *float32, x *float32, y *float32, rows int, cols i
 //go:noescape
 func reduceDotEachAVX2(dst *float32, x *float32, y *float32, rows int, cols int)
 
-// reduceDeviationsAVX2 returns the sum of x-m and that of its squares, of n > 0 elements.
+// reduceDeviationsAVX2 returns the sum of x-m and the sum of (x-m)² for n > 0 elements.
 //
 //go:noescape
 func reduceDeviationsAVX2(x *float32, n int, m float32) (s1 float32, s2 float32)
 
-// reduceDeviationsRowsAVX2 sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.
+// reduceDeviationsRowsAVX2 sets s1 to the sum of x-m and s2 to the sum of (x-m)² for each of rows > 0 rows of cols > 0 elements. m has one number for each row.
 //
 //go:noescape
 func reduceDeviationsRowsAVX2(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
 
-// reduceIndexAVX2 returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.
+// reduceIndexAVX2 returns the first i < n with x[i] == v, or the first with NaN if v is NaN. It returns n if there is none. n > 0.
 //
 //go:noescape
 func reduceIndexAVX2(x *float32, n int, v float32) (ret int)
 
-// reduceIndexRowsAVX2 sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.
+// reduceIndexRowsAVX2 sets dst to the result of reduceIndex for each of rows > 0 rows of cols > 0 elements. v has one number for each row.
 //
 //go:noescape
 func reduceIndexRowsAVX2(dst *int32, x *float32, v *float32, rows int, cols int)
 
-// rowsExpStoreAVX2 sets dst to exp(x-m) and returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+// rowsExpStoreAVX2 sets dst to exp(x-m) and returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.
 //
 //go:noescape
 func rowsExpStoreAVX2(dst *float32, x *float32, n int, m float32) (ret float32)
 
-// rowsExpStoreRowsAVX2 sets dst to exp(x-m) and sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+// rowsExpStoreRowsAVX2 sets dst to exp(x-m), and sum to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.
 //
 //go:noescape
 func rowsExpStoreRowsAVX2(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
 
-// rowsExpSumAVX2 returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+// rowsExpSumAVX2 returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.
 //
 //go:noescape
 func rowsExpSumAVX2(x *float32, n int, m float32) (ret float32)
 
-// rowsExpSumRowsAVX2 sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+// rowsExpSumRowsAVX2 sets sum to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.
 //
 //go:noescape
 func rowsExpSumRowsAVX2(x *float32, m *float32, sum *float32, rows int, cols int)
@@ -124,22 +124,22 @@ func rowsExpSumRowsAVX2(x *float32, m *float32, sum *float32, rows int, cols int
 //go:noescape
 func rowsAffineAVX2(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
 
-// rowsAffineRowsAVX2 sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.
+// rowsAffineRowsAVX2 sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements. All rows have the same gamma and beta, which may be nil. msb has m, s and b of each row, one after the other.
 //
 //go:noescape
 func rowsAffineRowsAVX2(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
 
-// rowsFetchAVX2 asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
+// rowsFetchAVX2 prefetches the first bytes > 0 bytes of rows > 0 rows, stride bytes apart.
 //
 //go:noescape
 func rowsFetchAVX2(p *float32, stride int, rows int, bytes int)
 
-// ropeHalvesAVX2 sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, u being the first n > 0 elements and v the next n of each of count > 0 vectors that are stride bytes apart.
+// ropeHalvesAVX2 sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x in each of count > 0 vectors, stride bytes apart. u is the first n > 0 elements of a vector, and v the next n.
 //
 //go:noescape
 func ropeHalvesAVX2(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
 
-// ropePairsAVX2 sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n > 0 elements, an even number, in each of count > 0 vectors that are stride bytes apart.
+// ropePairsAVX2 sets dst to x*c + swap(x)*s, for n > 0 elements, an even number, in each of count > 0 vectors, stride bytes apart. swap exchanges neighbours.
 //
 //go:noescape
 func ropePairsAVX2(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)

@@ -79,42 +79,42 @@ func reduceMaxAbsRowsAVX512(dst *float32, x *float32, y *float32, rows int, cols
 //go:noescape
 func reduceDotEachAVX512(dst *float32, x *float32, y *float32, rows int, cols int)
 
-// reduceDeviationsAVX512 returns the sum of x-m and that of its squares, of n > 0 elements.
+// reduceDeviationsAVX512 returns the sum of x-m and the sum of (x-m)² for n > 0 elements.
 //
 //go:noescape
 func reduceDeviationsAVX512(x *float32, n int, m float32) (s1 float32, s2 float32)
 
-// reduceDeviationsRowsAVX512 sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.
+// reduceDeviationsRowsAVX512 sets s1 to the sum of x-m and s2 to the sum of (x-m)² for each of rows > 0 rows of cols > 0 elements. m has one number for each row.
 //
 //go:noescape
 func reduceDeviationsRowsAVX512(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
 
-// reduceIndexAVX512 returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.
+// reduceIndexAVX512 returns the first i < n with x[i] == v, or the first with NaN if v is NaN. It returns n if there is none. n > 0.
 //
 //go:noescape
 func reduceIndexAVX512(x *float32, n int, v float32) (ret int)
 
-// reduceIndexRowsAVX512 sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.
+// reduceIndexRowsAVX512 sets dst to the result of reduceIndex for each of rows > 0 rows of cols > 0 elements. v has one number for each row.
 //
 //go:noescape
 func reduceIndexRowsAVX512(dst *int32, x *float32, v *float32, rows int, cols int)
 
-// rowsExpStoreAVX512 sets dst to exp(x-m) and returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+// rowsExpStoreAVX512 sets dst to exp(x-m) and returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.
 //
 //go:noescape
 func rowsExpStoreAVX512(dst *float32, x *float32, n int, m float32) (ret float32)
 
-// rowsExpStoreRowsAVX512 sets dst to exp(x-m) and sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+// rowsExpStoreRowsAVX512 sets dst to exp(x-m), and sum to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.
 //
 //go:noescape
 func rowsExpStoreRowsAVX512(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
 
-// rowsExpSumAVX512 returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+// rowsExpSumAVX512 returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.
 //
 //go:noescape
 func rowsExpSumAVX512(x *float32, n int, m float32) (ret float32)
 
-// rowsExpSumRowsAVX512 sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+// rowsExpSumRowsAVX512 sets sum to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.
 //
 //go:noescape
 func rowsExpSumRowsAVX512(x *float32, m *float32, sum *float32, rows int, cols int)
@@ -124,22 +124,22 @@ func rowsExpSumRowsAVX512(x *float32, m *float32, sum *float32, rows int, cols i
 //go:noescape
 func rowsAffineAVX512(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
 
-// rowsAffineRowsAVX512 sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.
+// rowsAffineRowsAVX512 sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements. All rows have the same gamma and beta, which may be nil. msb has m, s and b of each row, one after the other.
 //
 //go:noescape
 func rowsAffineRowsAVX512(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
 
-// rowsFetchAVX512 asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
+// rowsFetchAVX512 prefetches the first bytes > 0 bytes of rows > 0 rows, stride bytes apart.
 //
 //go:noescape
 func rowsFetchAVX512(p *float32, stride int, rows int, bytes int)
 
-// ropeHalvesAVX512 sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, u being the first n > 0 elements and v the next n of each of count > 0 vectors that are stride bytes apart.
+// ropeHalvesAVX512 sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x in each of count > 0 vectors, stride bytes apart. u is the first n > 0 elements of a vector, and v the next n.
 //
 //go:noescape
 func ropeHalvesAVX512(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
 
-// ropePairsAVX512 sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n > 0 elements, an even number, in each of count > 0 vectors that are stride bytes apart.
+// ropePairsAVX512 sets dst to x*c + swap(x)*s, for n > 0 elements, an even number, in each of count > 0 vectors, stride bytes apart. swap exchanges neighbours.
 //
 //go:noescape
 func ropePairsAVX512(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)

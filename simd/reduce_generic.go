@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// reduceGeneric is the reference of the other levels. Sums are float64.
+// reduceGeneric is the reference for the kernels of the other levels. Its sums are float64.
 var reduceGeneric = reduceKernels{
 	block: [numKinds]func(x, y *float32, n int) float32{
 		kindSum: reduceSumGeneric, kindSumAbs: reduceSumAbsGeneric, kindSumSquares: reduceSumSquaresGeneric, kindDot: reduceDotGeneric,
@@ -23,7 +23,7 @@ var reduceGeneric = reduceKernels{
 	indexRows:      reduceIndexRowsGeneric,
 }
 
-// reduceRowsGeneric makes the kernel of many rows from that of one.
+// reduceRowsGeneric makes a kernel for many rows from a kernel for one row.
 func reduceRowsGeneric(block func(x, y *float32, n int) float32) func(dst, x, y *float32, rows, cols int) {
 	return func(dst, x, y *float32, rows, cols int) {
 		d, in := floats(dst, rows), floats(x, rows*cols)
@@ -109,7 +109,7 @@ func reduceMinGeneric(x, _ *float32, n int) float32 {
 
 func reduceMaxAbsGeneric(x, _ *float32, n int) float32 {
 	m := uint32(0)
-	// Magnitudes order as their bits do, NaN above all.
+	// The bits of magnitudes have the order of the magnitudes, with NaN as the greatest.
 	for _, v := range floats(x, n) {
 		m = max(m, math.Float32bits(v)&^(1<<31))
 	}

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// kind numbers the kernels that make one number of many.
+// kind numbers the kernels that reduce many numbers to one.
 type kind uint8
 
 const (
@@ -25,20 +25,20 @@ const (
 type reduceKernels struct {
 	// block reduces n elements.
 	block [numKinds]func(x, y *float32, n int) float32
-	// rows reduces each of rows rows of cols elements as block does, to the
-	// last bit: one call for many short rows.
+	// rows reduces each of rows rows of cols elements, with the same bits as block.
+	// One call serves many short rows.
 	rows [numKinds]func(dst, x, y *float32, rows, cols int)
-	// dotEach sets dst[i] to the sum of the products of row i of x and y, a
-	// single row: rows rows of cols elements.
+	// dotEach sets dst[i] to the dot product of row i of x with y. x is rows rows
+	// of cols elements, and y is one row.
 	dotEach func(dst, x, y *float32, rows, cols int)
-	// deviations returns the sum of x-m and the sum of its squares.
+	// deviations returns the sum of x-m and the sum of (x-m)².
 	deviations func(x *float32, n int, m float32) (s1, s2 float32)
-	// deviationsRows does that for each of many rows, with an m for each.
+	// deviationsRows does the same for each of many rows; m has one number for each row.
 	deviationsRows func(s1, s2, x, m *float32, rows, cols int)
 	// index returns the first i with x[i] == v, or the first NaN if v is NaN,
 	// or n if there is none.
 	index func(x *float32, n int, v float32) int
-	// indexRows does that for each of many rows, with a v for each.
+	// indexRows does the same for each of many rows; v has one number for each row.
 	indexRows func(dst *int32, x, v *float32, rows, cols int)
 }
 
@@ -47,8 +47,8 @@ var reducers = *reduceKernelsOf(active)
 // tiny is a sum of squares below which squares may have underflowed.
 const tiny = 0x1p-80
 
-// doubtful reports whether a kernel that made raw may have overflowed or
-// underflowed, so that repair must look at it.
+// doubtful reports whether the kernel that returned raw may have overflowed or
+// underflowed, so that repair must check it.
 func (k kind) doubtful(raw float32) bool {
 	return k <= kindDot && (!finite(raw) || k == kindSumSquares && raw < tiny)
 }
@@ -87,7 +87,7 @@ func (k *reduceKernels) allMaxAbs(x []float32) float32 {
 	return k.block[kindMaxAbs](&x[0], nil, len(x))
 }
 
-// deviations64 is deviations where float32 does not suffice.
+// deviations64 is deviations in float64, for sums that overflow float32.
 func deviations64(x []float32, mean float64) (exact, m2 float64) {
 	var s1, s2 float64
 	for _, v := range x {
@@ -99,5 +99,5 @@ func deviations64(x []float32, mean float64) (exact, m2 float64) {
 	return mean + d, max(0, s2-d*s1)
 }
 
-// floats is the n elements at p.
+// floats returns the n elements at p as a slice.
 func floats(p *float32, n int) []float32 { return unsafe.Slice(p, n) }

@@ -79,42 +79,42 @@ func reduceMaxAbsRowsNEON(dst *float32, x *float32, y *float32, rows int, cols i
 //go:noescape
 func reduceDotEachNEON(dst *float32, x *float32, y *float32, rows int, cols int)
 
-// reduceDeviationsNEON returns the sum of x-m and that of its squares, of n > 0 elements.
+// reduceDeviationsNEON returns the sum of x-m and the sum of (x-m)² for n > 0 elements.
 //
 //go:noescape
 func reduceDeviationsNEON(x *float32, n int, m float32) (s1 float32, s2 float32)
 
-// reduceDeviationsRowsNEON sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.
+// reduceDeviationsRowsNEON sets s1 to the sum of x-m and s2 to the sum of (x-m)² for each of rows > 0 rows of cols > 0 elements. m has one number for each row.
 //
 //go:noescape
 func reduceDeviationsRowsNEON(s1 *float32, s2 *float32, x *float32, m *float32, rows int, cols int)
 
-// reduceIndexNEON returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.
+// reduceIndexNEON returns the first i < n with x[i] == v, or the first with NaN if v is NaN. It returns n if there is none. n > 0.
 //
 //go:noescape
 func reduceIndexNEON(x *float32, n int, v float32) (ret int)
 
-// reduceIndexRowsNEON sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.
+// reduceIndexRowsNEON sets dst to the result of reduceIndex for each of rows > 0 rows of cols > 0 elements. v has one number for each row.
 //
 //go:noescape
 func reduceIndexRowsNEON(dst *int32, x *float32, v *float32, rows int, cols int)
 
-// rowsExpStoreNEON sets dst to exp(x-m) and returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+// rowsExpStoreNEON sets dst to exp(x-m) and returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.
 //
 //go:noescape
 func rowsExpStoreNEON(dst *float32, x *float32, n int, m float32) (ret float32)
 
-// rowsExpStoreRowsNEON sets dst to exp(x-m) and sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+// rowsExpStoreRowsNEON sets dst to exp(x-m), and sum to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.
 //
 //go:noescape
 func rowsExpStoreRowsNEON(dst *float32, x *float32, m *float32, sum *float32, rows int, cols int)
 
-// rowsExpSumNEON returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.
+// rowsExpSumNEON returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.
 //
 //go:noescape
 func rowsExpSumNEON(x *float32, n int, m float32) (ret float32)
 
-// rowsExpSumRowsNEON sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.
+// rowsExpSumRowsNEON sets sum to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.
 //
 //go:noescape
 func rowsExpSumRowsNEON(x *float32, m *float32, sum *float32, rows int, cols int)
@@ -124,22 +124,22 @@ func rowsExpSumRowsNEON(x *float32, m *float32, sum *float32, rows int, cols int
 //go:noescape
 func rowsAffineNEON(dst *float32, x *float32, gamma *float32, beta *float32, n int, m float32, s float32, b float32)
 
-// rowsAffineRowsNEON sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.
+// rowsAffineRowsNEON sets dst to ((x-m)*s+b)*gamma+beta for each of rows > 0 rows of cols > 0 elements. All rows have the same gamma and beta, which may be nil. msb has m, s and b of each row, one after the other.
 //
 //go:noescape
 func rowsAffineRowsNEON(dst *float32, x *float32, gamma *float32, beta *float32, msb *float32, rows int, cols int)
 
-// rowsFetchNEON asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.
+// rowsFetchNEON prefetches the first bytes > 0 bytes of rows > 0 rows, stride bytes apart.
 //
 //go:noescape
 func rowsFetchNEON(p *float32, stride int, rows int, bytes int)
 
-// ropeHalvesNEON sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, u being the first n > 0 elements and v the next n of each of count > 0 vectors that are stride bytes apart.
+// ropeHalvesNEON sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x in each of count > 0 vectors, stride bytes apart. u is the first n > 0 elements of a vector, and v the next n.
 //
 //go:noescape
 func ropeHalvesNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)
 
-// ropePairsNEON sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n > 0 elements, an even number, in each of count > 0 vectors that are stride bytes apart.
+// ropePairsNEON sets dst to x*c + swap(x)*s, for n > 0 elements, an even number, in each of count > 0 vectors, stride bytes apart. swap exchanges neighbours.
 //
 //go:noescape
 func ropePairsNEON(dst *float32, x *float32, c *float32, s *float32, n int, count int, stride int)

@@ -9,22 +9,22 @@ import (
 )
 
 // ReduceRows sets dst[i] to the reduction of row i of x, and of y for
-// ReduceDot: rows of cols elements each, without gaps. ddof is for ReduceVar.
-// Every result equals that of [Reduce] of the row. dst must not overlap x or y.
-// It panics if a length does not fit, and for the reductions to an index, which
-// [ReduceRowsIndex] makes.
+// ReduceDot. Rows of cols elements lie one after the other. ddof is for ReduceVar.
+// Each result equals the result of [Reduce] for the row. dst must not overlap x or y.
+// It panics if a slice is too short, and for reductions to an index: use
+// [ReduceRowsIndex] for these.
 func ReduceRows(p *workers.Pool, r Reduction, ddof int, dst, x, y []float32, rows, cols int) {
 	if r == ReduceArgMax || r == ReduceArgMin {
-		panic(fmt.Sprintf("simd: ReduceRows: %v gives indices", r))
+		panic(fmt.Sprintf("simd: ReduceRows: the results of %v are indices: call ReduceRowsIndex", r))
 	}
 	reduceRows(p, rowsTask{r: r, ddof: ddof, dst: dst, x: x, y: y, rows: rows, cols: cols}, len(dst))
 }
 
-// ReduceRowsIndex sets dst[i] to the index in row i of x that r, ReduceArgMax
-// or ReduceArgMin, gives: see [ReduceRows]. Rows of no elements give -1.
+// ReduceRowsIndex sets dst[i] to the result of r, which is ReduceArgMax or ReduceArgMin,
+// for row i of x: see [ReduceRows]. The result for a row without elements is -1.
 func ReduceRowsIndex(p *workers.Pool, r Reduction, dst []int32, x []float32, rows, cols int) {
 	if r != ReduceArgMax && r != ReduceArgMin {
-		panic(fmt.Sprintf("simd: ReduceRowsIndex: %v gives no indices", r))
+		panic(fmt.Sprintf("simd: ReduceRowsIndex: the results of %v are not indices: call ReduceRows", r))
 	}
 	reduceRows(p, rowsTask{r: r, index: dst, x: x, rows: rows, cols: cols}, len(dst))
 }
@@ -33,7 +33,7 @@ func reduceRows(p *workers.Pool, task rowsTask, have int) {
 	rows, cols := task.rows, task.cols
 	n := area(rows, cols)
 	if have < rows || len(task.x) < n || task.r == ReduceDot && len(task.y) < n || task.r >= numReductions {
-		panic(fmt.Sprintf("simd: %v of %d rows of %d: lengths %d, %d, %d", task.r, rows, cols, have, len(task.x), len(task.y)))
+		panic(fmt.Sprintf("simd: %v of %d rows of %d: dst, x and y have lengths %d, %d and %d", task.r, rows, cols, have, len(task.x), len(task.y)))
 	}
 	if rows == 0 {
 		return
@@ -55,11 +55,11 @@ func reduceRows(p *workers.Pool, task rowsTask, have int) {
 	rowsTasks.Put(t)
 }
 
-// area returns rows*cols, or panics if one is negative or the product is not
+// area returns rows*cols. It panics if one is negative or the product overflows
 // an int.
 func area(rows, cols int) int {
 	if rows < 0 || cols < 0 || rows > 0 && cols > math.MaxInt/rows {
-		panic(fmt.Sprintf("simd: %d rows of %d elements", rows, cols))
+		panic(fmt.Sprintf("simd: %d rows of %d elements: a number is negative or the product overflows", rows, cols))
 	}
 	return rows * cols
 }
@@ -79,7 +79,7 @@ var rowsTasks = sync.Pool{New: func() any { return new(rowsTask) }}
 // Part reduces a few rows.
 func (t *rowsTask) Part(i int) { t.do(nil, i*t.group, min((i+1)*t.group, t.rows)) }
 
-// do reduces the rows from first to last.
+// do reduces the rows from first to last-1.
 func (t *rowsTask) do(p *workers.Pool, first, last int) {
 	r, cols := t.r, t.cols
 	many := p == nil && cols > 0 && cols <= ReduceBlock
@@ -123,11 +123,11 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 	}
 }
 
-// uninterrupted is how many elements a kernel works on in one call: while it
+// uninterrupted is the largest number of elements of one call of a kernel. While a kernel
 // runs, its thread cannot stop for the garbage collector.
 const uninterrupted = 1 << 16
 
-// direct reduces rows of one block each by the kernel that takes many.
+// direct reduces rows of one block each with the kernel for many rows.
 func (t *rowsTask) direct(first, last int) {
 	r, cols, k := t.r, t.cols, t.r.kind()
 	var yp *float32
@@ -150,7 +150,7 @@ func (t *rowsTask) direct(first, last int) {
 	}
 }
 
-// row returns row i of x, and of y if the reduction has it.
+// row returns row i of x, and of y for ReduceDot.
 func (t *rowsTask) row(i int) (x, y []float32) {
 	x = t.x[i*t.cols:][:t.cols]
 	if t.r == ReduceDot {
@@ -159,15 +159,15 @@ func (t *rowsTask) row(i int) (x, y []float32) {
 	return x, y
 }
 
-// chunkRows is how many rows are at most worked on at once, and chunkElements
-// how many elements, so that they stay in the first cache.
+// chunkRows is the largest number of rows of a chunk, and chunkElements the largest
+// number of elements, so that a chunk stays in the first cache.
 const (
 	chunkRows     = 64
 	chunkElements = 4096
 )
 
-// A chunk holds numbers of some rows between the kernels that make and use
-// them.
+// A chunk holds intermediate results of some rows, which one kernel writes and the next
+// one reads.
 type chunk struct {
 	a, b, c [chunkRows]float32
 	parts   [chunkRows]Partial
@@ -189,8 +189,8 @@ func (s *chunk) logSumExps(dst, x []float32, cols int) {
 	}
 }
 
-// eachChunk calls f for n rows from row i on until all from first to last are
-// done.
+// eachChunk divides the rows from first to last-1 into chunks and calls f for each, which has n rows
+// from row i on.
 func eachChunk(first, last, cols int, f func(s *chunk, i, n int)) {
 	s := chunks.Get().(*chunk)
 	step := max(1, min(chunkRows, chunkElements/cols))
@@ -200,8 +200,7 @@ func eachChunk(first, last, cols int, f func(s *chunk, i, n int)) {
 	chunks.Put(s)
 }
 
-// variances sets parts to what ReduceVar.Block returns for each of n rows of
-// x.
+// variances sets parts to the result of ReduceVar.Block for each of n rows of x.
 func (s *chunk) variances(x []float32, n, cols int) {
 	reducers.rows[kindSum](&s.a[0], &x[0], nil, n, cols)
 	for j, raw := range s.a[:n] {

@@ -8,14 +8,14 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Nanoseconds that one thread takes: they decide whether a split pays.
+// The time of one thread in nanoseconds, which decides whether threads share the work.
 const (
-	cachedByteNS = 0.009 // for a byte from the second cache
-	remoteByteNS = 0.03  // for one from beyond
+	cachedByteNS = 0.009 // for a byte in the second cache
+	remoteByteNS = 0.03  // for a byte in a farther cache or in memory
 	reduceRowNS  = 4     // for a row, besides its elements
 )
 
-// readNS is what reading n elements takes.
+// readNS returns the time to read n elements.
 func readNS(n int) float64 {
 	bytes := 4 * float64(n)
 	if bytes > float64(memory.CPUCaches().L2) {
@@ -24,13 +24,13 @@ func readNS(n int) float64 {
 	return bytes * cachedByteNS
 }
 
-// ns is what reducing n elements takes.
+// ns returns the time to reduce n elements.
 func (r Reduction) ns(n int) float64 {
 	switch r {
 	case ReduceDot:
 		n *= 2
 	case ReduceVar:
-		return readNS(n) + float64(n)*0.04 // the second look
+		return readNS(n) + float64(n)*0.04 // the second pass
 	case ReduceLogSumExp:
 		return readNS(n) + float64(n)*0.4 // the exponentials
 	}
@@ -43,7 +43,7 @@ func Sum(x []float32) float32 { return Reduce(nil, ReduceSum, x, nil) }
 // Dot returns the sum of the products of the elements of x and y, which are
 // of one length: see [Reduction] for its accuracy.
 func Dot(x, y []float32) float32 {
-	if n := len(x); n > 0 && n <= ReduceBlock && len(y) == n { // the call itself is most of the time of a short one
+	if n := len(x); n > 0 && n <= ReduceBlock && len(y) == n { // for short vectors Reduce itself takes most of the time
 		if raw := reducers.block[kindDot](&x[0], &y[0], n); finite(raw) {
 			return raw
 		}
@@ -51,18 +51,18 @@ func Dot(x, y []float32) float32 {
 	return Reduce(nil, ReduceDot, x, y)
 }
 
-// Max returns the greatest element of x, or NaN if there is a NaN or nothing.
+// Max returns the greatest element of x, or NaN if an element is NaN or x is empty.
 func Max(x []float32) float32 { return Reduce(nil, ReduceMax, x, nil) }
 
-// Min returns the least element of x, or NaN if there is a NaN or nothing.
+// Min returns the least element of x, or NaN if an element is NaN or x is empty.
 func Min(x []float32) float32 { return Reduce(nil, ReduceMin, x, nil) }
 
-// ArgMax returns the index of the first NaN of x, or else of the first of its
-// greatest elements, or -1 if x is empty.
+// ArgMax returns the index of the first NaN of x, or without NaN the index of the
+// first of the greatest elements. It returns -1 if x is empty.
 func ArgMax(x []float32) int { return ReduceArgMax.Index(Fold(nil, ReduceArgMax, x, nil)) }
 
-// ArgMin returns the index of the first NaN of x, or else of the first of its
-// least elements, or -1 if x is empty.
+// ArgMin returns the index of the first NaN of x, or without NaN the index of the
+// first of the least elements. It returns -1 if x is empty.
 func ArgMin(x []float32) int { return ReduceArgMin.Index(Fold(nil, ReduceArgMin, x, nil)) }
 
 // Mean returns the mean of x, NaN if x is empty.
@@ -74,21 +74,21 @@ func Var(x []float32, ddof int) float32 {
 }
 
 // Reduce returns the reduction of x, and of y for ReduceDot, with the threads
-// of p; a nil Pool is the calling thread alone. A variance has ddof 0; for that
-// and for indices see [Fold].
+// of p. With a nil Pool it uses only the calling thread. A variance has ddof 0: for
+// other values, and for indices, use [Fold].
 func Reduce(p *workers.Pool, r Reduction, x, y []float32) float32 {
-	// Short slices pay for no more than they need.
+	// Short slices skip the overhead of Fold.
 	if n := len(x); n <= ReduceBlock && r <= ReduceMaxAbs && r != ReduceVar && (r != ReduceDot || len(y) == n) {
 		return r.Value(r.Block(x, y, 0), 0)
 	}
 	return r.Value(Fold(p, r, x, y), 0)
 }
 
-// Fold returns the reduction of x, and of y for ReduceDot, as a Partial. It
-// allocates nothing once it is warm and panics if y does not fit x.
+// Fold returns the reduction of x, and of y for ReduceDot, as a Partial. After a
+// first call it does not allocate. It panics if x and y have different lengths.
 func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	if r == ReduceDot && len(y) != len(x) || r >= numReductions {
-		panic(fmt.Sprintf("simd: %v of %d and %d elements", r, len(x), len(y)))
+		panic(fmt.Sprintf("simd: %v of x with %d and y with %d elements: the reduction must exist, and a dot needs equal lengths", r, len(x), len(y)))
 	}
 	blocks := (len(x) + ReduceBlock - 1) / ReduceBlock
 	if blocks < 2 || !p.Worth(r.ns(len(x))) {
@@ -112,8 +112,9 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	return r.Search(x, sum)
 }
 
-// Search finds the index of an extreme in a block that [Reduction.Blocks] has found: searching one block instead of
-// all halves the work. x is all elements. The results of other reductions stay as they are.
+// Search replaces the block in p, a result of [Reduction.Blocks] for ReduceArgMax or ReduceArgMin, by the
+// index of the extreme. Searching only one block halves the work. x is the whole slice. For other
+// reductions Search returns p.
 func (r Reduction) Search(x []float32, p Partial) Partial {
 	if (r == ReduceArgMax || r == ReduceArgMin) && p.n > 0 {
 		block := x[p.at:min(p.at+ReduceBlock, len(x))]
@@ -122,7 +123,7 @@ func (r Reduction) Search(x []float32, p Partial) Partial {
 	return p
 }
 
-// fold joins the blocks from first to last.
+// fold joins the blocks from first to last-1.
 func (r Reduction) fold(x, y []float32, first, last int) Partial {
 	if last-first == 1 {
 		return r.nth(x, y, first)
@@ -138,7 +139,7 @@ func (r Reduction) fold(x, y []float32, first, last int) Partial {
 	return sum
 }
 
-// nths sets dst to what nth returns for as many blocks from block first on.
+// nths sets dst to the results of nth for len(dst) blocks, starting with block first.
 func (r Reduction) nths(dst []Partial, x, y []float32, first int) {
 	lo := first * ReduceBlock
 	hi := min(lo+len(dst)*ReduceBlock, len(x))
@@ -148,8 +149,8 @@ func (r Reduction) nths(dst []Partial, x, y []float32, first int) {
 	r.Blocks(dst, x[lo:hi], y, lo)
 }
 
-// nth reduces block b of x. For an index it leaves the place in the block
-// to search.
+// nth reduces block b of x. For an index it finds only the block, which Search
+// then searches.
 func (r Reduction) nth(x, y []float32, b int) Partial {
 	lo, hi := b*ReduceBlock, min((b+1)*ReduceBlock, len(x))
 	switch r {

@@ -2,9 +2,9 @@ package simd
 
 import "unsafe"
 
-// Repeat writes each of count elements of 32 bits n times to dst: first the one at x, then those
-// that are step elements further each. A kernel in assembly cannot be preempted: callers with more
-// than some 65,536 results call it several times.
+// Repeat writes each of count elements of 32 bits n times to dst. The elements start at x and are step
+// elements apart. The runtime cannot preempt a kernel in assembly, so callers with more than about
+// 65,536 results must call it several times.
 //
 //go:noinline
 func Repeat(dst, x *uint32, n, step, count int) {

@@ -11,43 +11,43 @@ import (
 // A Rope rotates pairs of elements of vectors by angles that grow with the
 // position of the vector: the rotary position embedding of Su et al. 2021.
 //
-// The vectors are the rows of Outer×Positions×Inner: [heads, positions, dim]
-// has the heads as Outer, [positions, heads, dim] as Inner. Pair i of a vector
+// The vectors are the rows of an array [Outer Positions Inner Dim]. In
+// [heads, positions, dim] Outer is the number of heads; in [positions, heads, dim]
+// Inner is. Pair i of a vector
 // at position t turns by t·Base^(-2i/Rotary). The angles and their sines and
 // cosines are computed in float64 and rounded once, so the error is at most
 // 2^-23 of the length of the pair.
 type Rope struct {
 	Outer, Positions, Inner int // 0 in Outer or Inner means 1
 	Dim                     int // elements of a vector
-	// Rotary is how many elements of each vector turn, an even number not
-	// above Dim; the rest is copied. 0 means Dim, or Dim-1 if that is odd.
+	// Rotary is the number of elements of each vector that are rotated, an even number
+	// up to Dim. The others are copied. 0 means Dim, or Dim-1 if Dim is odd.
 	Rotary int
-	// Half pairs element i with i+Rotary/2, as GPT-NeoX and Llama's published
-	// weights for most programs do; otherwise neighbours are pairs, as in the
-	// paper.
+	// Half pairs element i with element i+Rotary/2, as GPT-NeoX and most
+	// published weights of Llama require. Otherwise neighbours are pairs, as in
+	// the paper.
 	Half   bool
 	Base   float64 // 0 means 10000
 	Offset int     // the position of the first vector
 	At     []int32 // positions, one for each of Positions, in place of Offset + 0, 1, 2 …; or nil
-	// Frequencies, if not nil, are the angles between one position and the next for each
-	// pair, in place of the powers of Base.
+	// Frequencies, if not nil, has for each pair the angle between one position and the
+	// next. It replaces the powers of Base.
 	Frequencies []float32
-	// XPosition and XInner are the distances in elements from the vectors of one position to the
-	// vectors of the next, and from one of these vectors to the next, if Outer is 1. 0 means that
-	// vectors are contiguous.
+	// XPosition and XInner are strides of x in elements, along Positions and along Inner. They
+	// require an Outer of 1. 0 means that vectors are contiguous.
 	XPosition, XInner int
 }
 
-// ropeNS is what one thread takes for an element, in nanoseconds, and
-// ropeAngleNS for a sine and a cosine.
+// ropeNS is the time of one thread for an element, in nanoseconds, and
+// ropeAngleNS that for a sine and a cosine.
 const (
 	ropeNS      = 0.2
 	ropeAngleNS = 25
 )
 
-// Run sets dst to the rotated vectors of x, with the threads of p; a nil Pool is
-// the calling thread alone. dst may be x, but must not overlap it otherwise.
-// It panics if a length or a size does not fit.
+// Run sets dst to the rotated vectors of x, with the threads of p. With a nil Pool it
+// uses only the calling thread. dst may be x, but must not overlap it otherwise.
+// It panics if a slice is too short or a size is invalid.
 func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 	if r.Outer == 0 {
 		r.Outer = 1
@@ -74,7 +74,7 @@ func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 	}
 	if r.Rotary < 0 || r.Rotary > r.Dim || r.Rotary%2 != 0 || r.At != nil && len(r.At) < r.Positions ||
 		r.Frequencies != nil && len(r.Frequencies) < r.Rotary/2 || len(dst) < n || len(x) < reads {
-		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d, %d of them turning, %d positions, %d frequencies: lengths %d, %d",
+		panic(fmt.Sprintf("simd: Rope of %dx%dx%d vectors of %d elements, Rotary %d, %d positions, %d frequencies: dst and x have lengths %d and %d",
 			r.Outer, r.Positions, r.Inner, r.Dim, r.Rotary, len(r.At), len(r.Frequencies), len(dst), len(x)))
 	}
 	if n == 0 {
@@ -83,8 +83,8 @@ func (r Rope) Run(p *workers.Pool, dst, x []float32) {
 	t := ropes.Get().(*ropeTask)
 	t.Rope, t.dst, t.x = r, dst, x
 	t.frequencies = t.frequencies[:0]
-	// Powers by multiplication: in float64 its error is far below what an
-	// angle shows in float32.
+	// Powers by repeated multiplication: its error in float64 is far below the
+	// rounding of an angle to float32.
 	ratio, f := math.Pow(r.Base, -2/float64(max(2, r.Rotary))), 1.0
 	for i := range r.Rotary / 2 {
 		if r.Frequencies != nil {
@@ -109,9 +109,8 @@ type ropeTask struct {
 	group       int
 }
 
-// turn is the cosines and sines of one position, in the order of the elements:
-// each twice, and the first sine of each pair negative, where neighbours are
-// pairs.
+// turn holds the cosines and sines of one position. If neighbours are pairs, they are in the
+// order of the elements: each occurs twice, and the first sine of each pair is negative.
 type turn struct{ cos, sin []float32 }
 
 var (

@@ -13,15 +13,15 @@ type RowKind uint8
 
 // The kinds.
 const (
-	// RowSoftmax: exp(x) / sum(exp(x)), computed from x - max(x). A row that
-	// holds a NaN or +Inf, or nothing but -Inf, gives NaN in every place.
+	// RowSoftmax: exp(x) / sum(exp(x)), computed from x - max(x). A row with
+	// NaN or +Inf, or with only -Inf, gives NaN in all elements.
 	RowSoftmax RowKind = iota
-	// RowLogSoftmax: the logarithm of that, x - max - log(sum(exp(x - max))).
-	// The same rows give NaN; -Inf beside a finite number stays -Inf.
+	// RowLogSoftmax: the logarithm of RowSoftmax, x - max - log(sum(exp(x - max))).
+	// The same rows give NaN. In other rows -Inf stays -Inf.
 	RowLogSoftmax
-	// RowLayerNorm: (x - mean) / sqrt(var + Eps) * Gamma + Beta, the variance
-	// dividing by the number of elements. A row that holds a NaN or an
-	// infinity gives NaN in every place.
+	// RowLayerNorm: (x - mean) / sqrt(var + Eps) * Gamma + Beta, where the divisor
+	// of the variance is the number of elements. A row with NaN or an infinity
+	// gives NaN in all elements.
 	RowLayerNorm
 	// RowRMSNorm: x / sqrt(mean(x²) + Eps) * Gamma + Beta.
 	RowRMSNorm
@@ -42,28 +42,28 @@ type RowOp struct {
 	Eps         float32
 }
 
-// What one thread takes for an element in nanoseconds, and for a row.
+// The time of one thread for an element, and for a row, in nanoseconds.
 const (
 	softmaxNS = 0.4
 	normNS    = 0.25
 	rowNS     = 20
 )
 
-// Softmax sets the rows of dst to the softmax of those of x: see [RowSoftmax].
+// Softmax sets the rows of dst to the softmax of the rows of x: see [RowSoftmax].
 func Softmax(p *workers.Pool, dst, x []float32, rows, cols int) {
 	o := RowOp{Kind: RowSoftmax}
 	o.Rows(p, dst, x, rows, cols)
 }
 
-// Rows computes rows rows of cols elements, without gaps, with the threads of p;
-// a nil Pool is the calling thread alone. dst may be x, but must not overlap
-// it otherwise. The result does not depend on the number of threads. Rows
-// allocates nothing once it is warm, and panics if a length does not fit.
+// Rows computes rows rows of cols elements, without gaps, with the threads of p.
+// With a nil Pool it uses only the calling thread. dst may be x, but must not overlap
+// it otherwise. The result does not depend on the number of threads. After a first
+// call Rows does not allocate. It panics if a slice is too short.
 func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
 	n := area(rows, cols)
 	if len(dst) < n || len(x) < n || o.Kind >= numRowKinds ||
 		o.Gamma != nil && len(o.Gamma) < cols || o.Beta != nil && len(o.Beta) < cols {
-		panic(fmt.Sprintf("simd: row kind %d of %d rows of %d: lengths %d, %d, gamma %d, beta %d",
+		panic(fmt.Sprintf("simd: RowOp of kind %d of %d rows of %d: dst, x, Gamma and Beta have lengths %d, %d, %d and %d",
 			o.Kind, rows, cols, len(dst), len(x), len(o.Gamma), len(o.Beta)))
 	}
 	if n == 0 {
@@ -104,7 +104,7 @@ func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
 	rowTasks.Put(t)
 }
 
-// short computes rows of one block, from first to last.
+// short computes the rows from first to last-1, each of one block.
 func (o *RowOp) short(dst, x []float32, first, last, cols int) {
 	if last-first == 1 || cols > chunkElements/2 {
 		for r := first; r < last; r++ {
@@ -119,7 +119,7 @@ func (o *RowOp) short(dst, x []float32, first, last, cols int) {
 	})
 }
 
-// chunk computes n rows as begin and end compute one.
+// chunk computes n rows at once. It gives the results of begin and end for each row.
 func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 	from := x
 	switch o.Kind {
@@ -166,10 +166,10 @@ func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 // cache. dst and x must have one length; dst may be x.
 func (o *RowOp) Row(dst, x []float32) { o.Rows(nil, dst, x, 1, len(x)) }
 
-// rowTask is a RowOp on its way through the workers. Rows of more than one
-// block take two passes: the first makes a Partial of every block (and the
-// exponentials, which the softmax needs anyway, relative to the maximum of the
-// block), the second finishes the blocks with what all of them say.
+// rowTask computes a RowOp with several threads. Rows of more than one block take
+// two passes. The first computes the Partial of each block (and for a softmax the
+// exponentials, relative to the maximum of the block). The second finishes the
+// blocks with the joined Partial of the row.
 type rowTask struct {
 	op         RowOp
 	dst, x     []float32
@@ -183,9 +183,9 @@ type rowTask struct {
 type rowPhase uint8
 
 const (
-	byRows   rowPhase = iota // a part is some rows
+	byRows   rowPhase = iota // a part is a group of rows
 	byBlocks                 // a part is the first pass over some blocks of one row
-	finish                   // a part is the second
+	finish                   // a part is the second pass over some blocks of one row
 )
 
 var rowTasks = sync.Pool{New: func() any { return new(rowTask) }}
@@ -217,7 +217,7 @@ func (t *rowTask) Part(i int) {
 	}
 }
 
-// block returns where block b of a row lies.
+// block returns the columns of block b of a row.
 func (t *rowTask) block(b int) (lo, hi int) {
 	return b * ReduceBlock, min((b+1)*ReduceBlock, t.cols)
 }
@@ -229,7 +229,7 @@ func (t *rowTask) reserve(blocks int) {
 	t.parts = t.parts[:blocks]
 }
 
-// total joins the blocks of a row.
+// total joins the partials of all blocks of a row.
 func (t *rowTask) total() {
 	t.all = Partial{}
 	for _, q := range t.parts {
@@ -237,7 +237,7 @@ func (t *rowTask) total() {
 	}
 }
 
-// long computes rows of several blocks, from first to last.
+// long computes the rows from first to last-1, each of several blocks.
 func (t *rowTask) long(first, last int) {
 	cols := t.cols
 	t.reserve((cols + ReduceBlock - 1) / ReduceBlock)
@@ -276,8 +276,9 @@ func (o *RowOp) begin(dst, x []float32) Partial {
 	return Partial{n: n, value: float64(top), m2: float64(sum)}
 }
 
-// expFrom returns the number relative to which the exponentials of a block with this maximum are
-// computed. For -Inf the exponentials are zeros: the maximum of the row may be finite.
+// expFrom returns the number that is subtracted from the arguments of the exponentials of a block with
+// maximum top. For -Inf it is 0, so that the exponentials are zeros: other blocks of the row may be
+// finite.
 func expFrom(top float32) float32 {
 	if math.IsInf(float64(top), -1) {
 		return 0
@@ -285,7 +286,7 @@ func expFrom(top float32) float32 {
 	return top
 }
 
-// join adds block b to the Partial of those before it.
+// join joins the Partial b of a block with the Partial a of the blocks before it.
 func (o *RowOp) join(a, b Partial) Partial {
 	switch {
 	case o.Kind == RowLayerNorm:
@@ -304,20 +305,20 @@ func joinExponentials(a, b Partial) Partial {
 	return Partial{n: a.n + b.n, value: m, m2: a.m2*shrink(a.value, m) + b.m2*shrink(b.value, m)}
 }
 
-// shrink is exp(from - to): the factor that makes exponentials relative to
-// from relative to to.
+// shrink returns exp(from - to), the factor that changes exponentials relative to
+// from into exponentials relative to to.
 func shrink(from, to float64) float64 {
 	switch {
 	case math.IsInf(from, -1):
-		return 0 // also if to is -Inf: the exponentials are zeros
+		return 0 // even if to is -Inf: the exponentials are zeros
 	case from == to && !math.IsInf(to, 1):
 		return 1
 	}
 	return math.Exp(from - to)
 }
 
-// end is the second pass: block is what begin returned for these elements,
-// which lie at column at, and row is all blocks joined.
+// end is the second pass over a block whose first column is at. block is the result of
+// begin for the block, and row the joined results for all blocks.
 func (o *RowOp) end(dst, x []float32, at int, block, row Partial) {
 	if o.Kind == RowSoftmax {
 		x = dst
@@ -338,15 +339,14 @@ func (o *RowOp) weights(at int) (gamma, beta *float32) {
 	return gamma, beta
 }
 
-// coefficients returns m, s and b for which (x-m)*s+b finishes a block, x being
-// the exponentials if Kind is RowSoftmax.
+// coefficients returns the m, s and b for which (x-m)*s+b is the result for an element x of
+// a block, or for an exponential x if Kind is RowSoftmax.
 func (o *RowOp) coefficients(block, row Partial) (m, s, b float32) {
 	switch o.Kind {
 	case RowSoftmax:
 		return 0, float32(shrink(block.value, row.value) / row.m2), 0
 	case RowLogSoftmax:
-		// The reference point is the maximum, so that the differences are
-		// accurate however large the elements are.
+		// m is the maximum, so that x-m is accurate however large the elements are.
 		sum := [1]float32{float32(row.m2)}
 		at := hide(sum[:])
 		logKernel(at, at, nil, nil, 1, nil)

@@ -8,35 +8,34 @@ type rowKernels struct {
 	// returns the sum. No x is above m unless m is NaN.
 	expStore func(dst, x *float32, n int, m float32) float32
 	expSum   func(x *float32, n int, m float32) float32
-	// expStoreRows and expSumRows do that for each of many rows.
+	// expStoreRows and expSumRows do the same for each of many rows.
 	expStoreRows func(dst, x, m, sum *float32, rows, cols int)
 	expSumRows   func(x, m, sum *float32, rows, cols int)
 	// affine sets dst to ((x-m)*s+b)*gamma+beta. gamma and beta may be nil.
 	affine func(dst, x, gamma, beta *float32, n int, m, s, b float32)
-	// affineRows does that for each of many rows, with gamma and beta of one
-	// row, and m, s and b of each row neighbours in msb.
+	// affineRows does the same for each of many rows. All rows have the same gamma and
+	// beta; msb has m, s and b of each row, one after the other.
 	affineRows func(dst, x, gamma, beta, msb *float32, rows, cols int)
 
-	// ropeHalves sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, where u is
-	// the first n elements and v the next n, in each of count vectors that
-	// are stride bytes apart.
+	// ropeHalves sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x in each of count
+	// vectors that are stride bytes apart. u is the first n elements of a vector,
+	// and v the next n.
 	ropeHalves func(dst, x, c, s *float32, n, count, stride int)
-	// ropePairs sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n
-	// elements, an even number, in each of count vectors.
+	// ropePairs sets n elements of dst, an even number, to x*c + swap(x)*s in each of
+	// count vectors that are stride bytes apart. swap exchanges neighbours.
 	ropePairs func(dst, x, c, s *float32, n, count, stride int)
 	// cumsum sets dst[i] to before plus the sum of x[:i+1].
 	cumsum func(dst, x *float32, n int, before float32)
-	// fetch prefetches the first bytes of rows, stride bytes apart, that will be written soon; or
-	// nil.
+	// fetch prefetches the first bytes of rows, stride bytes apart, that will be written soon. It may be nil.
 	fetch func(p *float32, stride, rows, bytes int)
 }
 
 var rowKernel = *rowKernelsOf(active)
 
-// logKernel is the logarithm of the sums.
+// logKernel computes the logarithms of sums.
 var logKernel = logarithm()
 
-// logarithm returns Map("log"), and links no other loop in plain Go.
+// logarithm returns Map("log"). Unlike Map it does not link the other loops in plain Go.
 func logarithm() MapFunc {
 	if f := mapLevel(active, "log"); f != nil {
 		return f

@@ -7,11 +7,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Scatter is a scatter into Dst, Outer times Extent rows of Inner elements: row IDs[i] of
-// each of the outer parts becomes what Reduce makes of it and row i of that part of V.
-// Negative ids count from the end, and rows that Dst does not have are dropped. Rows of V
-// are taken in their order, whatever the number of threads. Other ways than a set take no
-// elements of 16 bits. The parts of Dst, V and IDs that are used must not overlap.
+// Scatter combines rows of V with rows of Dst. Dst is [Outer Extent Inner], and V is [Outer
+// len(IDs) Inner]. In each of the outer parts, row i of V is combined by Reduce with row IDs[i]
+// of Dst. Negative ids count from the end. Rows of V whose id is out of range are dropped. Rows
+// of V are combined in their order, whatever the number of threads. Elements of 16 bits can
+// only be set. The used parts of Dst, V and IDs must not overlap.
 type Scatter[T uint8 | uint16 | uint32 | int32 | float32] struct {
 	Dst, V               []T
 	IDs                  []int32
@@ -22,7 +22,7 @@ type Scatter[T uint8 | uint16 | uint32 | int32 | float32] struct {
 	by    scatterSplit
 }
 
-// scatterSplit says of what threads have parts.
+// scatterSplit says which dimension is divided among threads.
 type scatterSplit uint8
 
 const (
@@ -31,21 +31,21 @@ const (
 	scatterRows
 )
 
-// What one thread takes for a row, and for an element, in nanoseconds.
+// The time of one thread for a row, and for an element, in nanoseconds.
 const (
 	scatterRowNS = 2
 	scatterNS    = 0.3
 )
 
-// scatterLine is the least elements of a row for which columns are split.
+// scatterLine is the least number of columns for each thread.
 const scatterLine = 64
 
-// Run computes it with the threads of a pool, nil for the calling thread alone. It panics
-// if a length does not fit.
+// Run scatters with the threads of p; with a nil Pool it uses only the calling thread. It panics
+// if a slice is too short.
 func (s *Scatter[T]) Run(p *workers.Pool) {
 	n, m := area(s.Outer*s.Extent, s.Inner), area(s.Outer*len(s.IDs), s.Inner)
 	if len(s.Dst) < n || len(s.V) < m {
-		panic(fmt.Sprintf("simd: Scatter of %d into %d times %d rows of %d: lengths %d, %d", len(s.IDs), s.Outer, s.Extent, s.Inner, len(s.Dst), len(s.V)))
+		panic(fmt.Sprintf("simd: Scatter of %d rows into %d times %d rows of %d: Dst and V have lengths %d and %d", len(s.IDs), s.Outer, s.Extent, s.Inner, len(s.Dst), len(s.V)))
 	}
 	if n == 0 || m == 0 {
 		return
@@ -65,7 +65,7 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 	p.Do(s.parts, s)
 }
 
-// Part computes one of all parts.
+// Part computes part k.
 func (s *Scatter[T]) Part(k int) {
 	at := func(n, k int) int { return int(int64(n) * int64(k) / int64(s.parts)) }
 	cut := func(n int) (int, int) { return at(n, k), at(n, k+1) }
@@ -89,7 +89,7 @@ func (s *Scatter[T]) Part(k int) {
 	}
 }
 
-// elements processes rows of one element: those from lo on and before hi.
+// elements scatters into the rows from lo to hi-1, if a row is one element.
 func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 	extent := len(dst)
 	dst = dst[lo:hi]
@@ -119,9 +119,9 @@ func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 	}
 }
 
-// setElements sets elements of dst, which begins at row lo. For an id that has no row in dst it stores the first element again.
-// A branch would often be mispredicted, because Compress drops ids at random. The two if statements with one assignment each
-// compile to conditional moves.
+// setElements sets elements of dst, which begins at row lo. For an id without a row in dst it stores the
+// first element again: a branch would often be mispredicted, because Compress drops ids at random. The
+// two if statements with one assignment each compile to conditional moves.
 func setElements[T uint8 | uint16 | uint32 | int32 | float32](dst, v []T, ids []int32, extent, lo int) {
 	if len(dst) == 0 {
 		return
@@ -147,7 +147,7 @@ func setElements[T uint8 | uint16 | uint32 | int32 | float32](dst, v []T, ids []
 	}
 }
 
-// lines takes columns of the rows from rows[0] on, before rows[1].
+// lines scatters into the given columns of the rows from rows[0] to rows[1]-1.
 func (s *Scatter[T]) lines(dst, v []T, rows, columns [2]int) {
 	n := columns[1] - columns[0]
 	for i, id := range s.IDs {
@@ -161,7 +161,7 @@ func (s *Scatter[T]) lines(dst, v []T, rows, columns [2]int) {
 	}
 }
 
-// line takes one row.
+// line combines v with one row of Dst.
 func (s *Scatter[T]) line(dst, v []T) {
 	v = v[:len(dst)]
 	switch s.Reduce {

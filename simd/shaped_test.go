@@ -464,7 +464,9 @@ func TestCopyPast(t *testing.T) {
 				for i := range x {
 					x[i] = float32(i + 1)
 				}
-				words := func(x []float32) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x)) }
+				words := func(x []float32) []uint32 {
+					return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+				}
 				CopyPast(words(dst), words(x))
 				StreamFence()
 				xok()

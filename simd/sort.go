@@ -13,16 +13,16 @@ import (
 
 //go:generate go -C _asm run ./arrays ..
 
-// Sort sorts each of rows rows of cols elements: values[i*cols:] gets them in ascending
-// order, or descending, and index[i*cols:] their columns. Of equal elements the one
-// with the lower column comes first in either order; NaN counts as greater than
-// everything and equal to itself, -0 as equal to +0. values or index may be nil; neither
-// may overlap x. A nil Pool is the calling thread alone. It panics if cols exceeds
-// 2^31-1 or if a length does not fit.
+// Sort sorts each of rows rows of cols elements in ascending or descending order. It writes
+// the elements of row i to values[i*cols:] and their columns to index[i*cols:]. Of equal
+// elements the one with the lower column comes first in either order. NaN counts as greater
+// than everything and equal to itself, -0 as equal to +0. values or index may be nil; neither
+// may overlap x. With a nil Pool it uses only the calling thread. It panics if cols exceeds
+// 2^31-1 or if a slice is too short.
 func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32, x []T, rows, cols int, descending bool) {
 	n := area(rows, cols)
 	if uint64(cols) > math.MaxInt32 || len(x) < n || values != nil && len(values) < n || index != nil && len(index) < n {
-		panic(fmt.Sprintf("simd: Sort %d rows of %d: lengths %d, %d, %d", rows, cols, len(values), len(index), len(x)))
+		panic(fmt.Sprintf("simd: Sort of %d rows of %d: values, index and x have lengths %d, %d and %d", rows, cols, len(values), len(index), len(x)))
 	}
 	if n == 0 || values == nil && index == nil {
 		return
@@ -53,11 +53,11 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 }
 
 const (
-	sortNS      = 15.0    // for an element
-	sortQuickNS = 4.0     // for an element, by partitions
-	sortSplit   = 1 << 15 // elements of a row that is worth dividing among threads
-	sortRadix   = 96      // elements from which counting digits is faster than comparing
-	sortWide    = 1 << 13 // elements from which digits have 11 bits instead of 8
+	sortNS      = 15.0    // nanoseconds for an element
+	sortQuickNS = 4.0     // nanoseconds for an element, by partitions
+	sortSplit   = 1 << 15 // elements of a row from which threads share it
+	sortRadix   = 96      // elements of a row from which the radix sort is faster than slices.Sort
+	sortWide    = 1 << 13 // elements of a row from which digits have 11 bits instead of 8
 )
 
 // words returns the bits of elements.
@@ -65,10 +65,10 @@ func words[T float32 | int32 | uint32](x []T) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// wordKey makes the bits of elements into unsigned integers of the same order.
+// wordKey maps the bits of elements to keys: unsigned integers in the order of the elements.
 type wordKey struct {
 	float bool   // the bits are those of float32
-	flip  uint32 // of integers, and of all keys of a descending order
+	flip  uint32 // bits of keys to invert: the sign of i32, and all bits for a descending order
 }
 
 func keyer[T float32 | int32 | uint32](descending bool) wordKey {
@@ -93,7 +93,8 @@ func (k wordKey) of(b uint32) uint32 {
 	return b ^ k.flip
 }
 
-// bits returns the bits of the element with a key; of the zeros and NaNs, those of one.
+// bits returns the bits of an element with the given key. Both zeros have the same key, and so do all
+// NaNs: of these it returns the bits of one.
 func (k wordKey) bits(key uint32) uint32 {
 	key ^= k.flip
 	switch {
@@ -105,8 +106,8 @@ func (k wordKey) bits(key uint32) uint32 {
 	return ^key
 }
 
-// sortKey is what is sorted: the key of an element, or that in the high word and its column
-// in the low one.
+// sortKey is the type of the sorted integers: the key of an element, or the key in the high word and
+// the element's column in the low word.
 type sortKey interface{ uint32 | uint64 }
 
 // fillKeys sets to to the keys of a run of a row that begins at column at.
@@ -125,9 +126,9 @@ func fillKeys[K sortKey](k wordKey, to []K, x []uint32, at int) {
 	}
 }
 
-// sortTask sorts rows, several one after the other in each part. Keys with columns are
-// distinct, so that any method sorts stably. Keys without columns, which suffice if only the
-// values are wanted, take half of the memory.
+// sortTask sorts rows; each part is a group of rows. Keys with columns are distinct, so every
+// method sorts them stably. Keys without columns take half of the memory. They suffice if index
+// is nil.
 type sortTask struct {
 	x, values         []uint32
 	index             []int32
@@ -176,8 +177,8 @@ func sortRows[K sortKey](t *sortTask, lo, hi int, pool *sync.Pool) {
 	s.end(pool)
 }
 
-// inOrder reports whether row r is sorted already, and copies it if it is. Other rows mostly take a few
-// comparisons.
+// inOrder reports whether row r is sorted already, and copies the row if it is. For most other rows it
+// makes only a few comparisons.
 func (t *sortTask) inOrder(r int) bool {
 	x := t.x[r*t.cols:][:t.cols]
 	last := t.key.of(x[0])
@@ -200,7 +201,7 @@ func (t *sortTask) inOrder(r int) bool {
 	return true
 }
 
-// split sorts one row by several threads.
+// split sorts one row with several threads.
 func (t *sortTask) split(p *workers.Pool, r, threads int) {
 	switch {
 	case t.inOrder(r):
@@ -226,23 +227,24 @@ func splitRow[K sortKey](t *sortTask, p *workers.Pool, r, threads int, pool *syn
 	s.end(pool)
 }
 
-// radix sorts one row by the digits of its keys, from the lowest digit of the element on: the
-// columns are in order from the beginning. Each part of the row counts its digits and
-// then moves its keys behind those of the parts before it that have the same digit.
+// radix sorts one row by the digits of its keys, starting with the lowest digit of the elements;
+// the columns are in order from the beginning. For each digit, every part of the row counts
+// its digits, and then moves its keys to the places behind the keys of earlier parts with the same
+// digit.
 type radix[K sortKey] struct {
 	x, values []uint32
 	index     []int32
 	key       wordKey
 	from, to  []K
 	memory    [2][]K
-	count     []uint32 // of each part, of each digit; then where the next one goes
+	count     []uint32 // for each part and digit: the number of keys, then the place of the next key
 	parts     int
-	bits      int // of a digit
-	shift     int
-	first     bool // keys are still to be made
+	bits      int  // bits of a digit
+	shift     int  // the lowest bit of the current digit
+	first     bool // the first pass, which makes the keys
 	step      func(lo, hi int, count []uint32)
 
-	tally, move, give func(lo, hi int, count []uint32) // the methods, made once
+	tally, move, give func(lo, hi int, count []uint32) // method values, made once because each allocates
 }
 
 var radixes, wordRadixes = sync.Pool{New: newRadix[uint64]}, sync.Pool{New: newRadix[uint32]}
@@ -269,7 +271,7 @@ func (s *radix[K]) begin(t *sortTask, r, parts int) {
 	s.from, s.to, s.count = s.memory[0][:n], s.memory[1][:n], s.count[:0]
 }
 
-// end gives the memory back.
+// end returns s to the pool.
 func (s *radix[K]) end(pool *sync.Pool) {
 	s.x, s.values, s.index, s.from, s.to = nil, nil, nil, nil, nil
 	pool.Put(s)
@@ -310,8 +312,8 @@ func (s *radix[K]) sort(p *workers.Pool) {
 
 func (s *radix[K]) each(p *workers.Pool) { p.Do(s.parts, s) }
 
-// sortAlone sorts with one thread. One pass counts all digits, because the counts of a whole row do not depend on the order of
-// the keys. The lowest digit begins at bit low.
+// sortAlone sorts with one thread. One pass counts all digits, because the counts of a whole row do not
+// depend on the order of the keys. The lowest digit begins at bit low.
 func (s *radix[K]) sortAlone(low int) {
 	fillKeys(s.key, s.from, s.x, 0)
 	clear(s.count)
@@ -346,7 +348,7 @@ func (s *radix[K]) sortAlone(low int) {
 	s.count = all
 }
 
-// Part does the present step for one part of the row.
+// Part runs the current step for one part of the row.
 func (s *radix[K]) Part(i int) {
 	n := len(s.x)
 	at := func(i int) int { return int(uint64(i) * uint64(n) / uint64(s.parts)) }
@@ -358,7 +360,7 @@ func (s *radix[K]) Part(i int) {
 	s.step(at(i), at(i+1), count)
 }
 
-// tallyPart counts the digits of the keys from lo to hi, after making them if need be.
+// tallyPart counts the digits of the keys from lo to hi. In the first pass it makes the keys before.
 func (s *radix[K]) tallyPart(lo, hi int, count []uint32) {
 	clear(count)
 	keys := s.from[lo:hi]
@@ -371,8 +373,8 @@ func (s *radix[K]) tallyPart(lo, hi int, count []uint32) {
 	}
 }
 
-// places turns the counts into the places where keys go. It reports false if all have
-// the same digit.
+// places replaces the counts by the places of the first keys of each digit. It returns false if all keys
+// have the same digit.
 func (s *radix[K]) places() bool {
 	digits := len(s.count) / s.parts
 	sum := uint32(0)
@@ -438,12 +440,12 @@ func (s *radix[K]) givePart(lo, hi int, _ []uint32) {
 		return
 	}
 	for i, k := range keys {
-		values[i] = s.x[uint32(k)] // the zeros and NaNs have one key each
+		values[i] = s.x[uint32(k)] // not s.key.bits: different zeros and NaNs have the same key
 	}
 }
 
-// restore gives the zeros and NaNs of values, a row x that was sorted without columns, their own
-// bits in the order of the row.
+// restore gives the zeros and NaNs in values the bits that they have in x, in the order of x. values is
+// the row x, sorted without columns.
 func (k wordKey) restore(values, x []uint32) {
 	if !k.float {
 		return

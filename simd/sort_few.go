@@ -2,6 +2,7 @@ package simd
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 )
@@ -24,9 +25,11 @@ type fewKeys struct {
 
 var fewSorts = sync.Pool{New: func() any { return new(fewKeys) }}
 
+func fewHash(key uint32) uint32 { return key * 0x9e3779b1 >> 23 % fewSlots }
+
 // number returns the number of a key. It returns fewValues if there are already as many others.
 func (f *fewKeys) number(key uint32) uint32 {
-	h := key * 0x9e3779b1 >> 23 % fewSlots
+	h := fewHash(key)
 	for {
 		switch s := &f.slots[h]; {
 		case s.number == 0:
@@ -62,36 +65,72 @@ func (t *sortTask) few(r int) bool {
 	}
 	f := fewSorts.Get().(*fewKeys)
 	defer fewSorts.Put(f)
-	f.n = 0
-	clear(f.slots[:])
-	clear(f.counts[:])
-	if cap(f.row) < n {
-		f.row = make([]uint8, n)
-	}
-	x, row := t.x[r*n:][:n], f.row[:n]
-	for i, b := range x {
-		k := f.number(t.key.of(b))
-		if k == fewValues {
-			return false
-		}
-		f.counts[k]++
-		row[i] = uint8(k)
+	x := t.x[r*n:][:n]
+	special, ok := f.count(t.key, x)
+	if !ok {
+		return false
 	}
 	var next [fewValues]uint32
 	at := uint32(0)
 	for _, k := range f.order() {
 		next[k] = at
-		at += f.counts[k]
-	}
-	for i, k := range row {
-		at := next[k]
-		next[k]++
-		if t.index != nil {
-			t.index[r*n:][:n][at] = int32(i)
+		if at += f.counts[k]; t.index == nil && !special {
+			bits := t.key.bits(f.keys[k])
+			repeatAll(t.values[r*n:][next[k]:at], bits)
 		}
-		if t.values != nil {
-			t.values[r*n:][:n][at] = x[i]
+	}
+	if t.values != nil && (t.index != nil || special) {
+		next, values := next, t.values[r*n:][:n]
+		for i, k := range f.row {
+			values[next[k]] = x[i]
+			next[k]++
+		}
+	}
+	if t.index != nil {
+		index := t.index[r*n:][:n]
+		for i, k := range f.row {
+			index[next[k]] = int32(i)
+			next[k]++
 		}
 	}
 	return true
+}
+
+// count numbers the keys of x. It reports whether a key stands for several bits of floats, and false if there are too many
+// different keys.
+func (f *fewKeys) count(key wordKey, x []uint32) (special, ok bool) {
+	f.n = 0
+	clear(f.slots[:])
+	clear(f.counts[:])
+	if cap(f.row) < len(x) {
+		f.row = make([]uint8, len(x))
+	}
+	f.row = f.row[:len(x)]
+	row := f.row
+	for i, b := range x {
+		k := key.of(b)
+		s := &f.slots[fewHash(k)]
+		number := s.number - 1
+		if s.number == 0 || s.key != k {
+			if number = f.number(k); number == fewValues {
+				return false, false
+			}
+		}
+		if key.float && b == 1<<31 {
+			special = true
+		}
+		f.counts[number%fewValues]++
+		row[i] = uint8(number)
+	}
+	nan := key.of(math.Float32bits(float32(math.NaN())))
+	return special || key.float && slices.Contains(f.keys[:f.n], nan), true
+}
+
+// repeatAll sets all elements of dst to v.
+func repeatAll(dst []uint32, v uint32) {
+	for len(dst) > 0 {
+		k := min(len(dst), sortCall)
+		Repeat(&dst[0], &v, k, 0, 1)
+		dst = dst[k:]
+	}
 }

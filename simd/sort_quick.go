@@ -11,15 +11,17 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// sortKernels sort keys by vectors, 8 keys at a time: n is a positive multiple of 8.
+// sortKernels are the kernels that sort keys with vectors, 8 keys at a time. n is a positive multiple
+// of 8.
 type sortKernels struct {
 	flip      func(dst, src *uint32, n int, flip uint32)        // inverts bits
-	floatKeys func(dst, src *uint32, n int, flip uint32) uint32 // wordKey.of; not 0 if -0 or a NaN is among them
-	floatBits func(dst, src *uint32, n int, flip uint32)        // wordKey.bits
-	// partition moves keys of src to the ends of the free elements at dst, as many as n or more: those
-	// up to pivot to the lower end. It returns how many these are.
+	floatKeys func(dst, src *uint32, n int, flip uint32) uint32 // computes wordKey.of; returns 0 only if no element is -0 or NaN
+	floatBits func(dst, src *uint32, n int, flip uint32)        // computes wordKey.bits
+	// partition moves n keys of src to the two ends of the free elements at dst: keys up to pivot to the
+	// lower end, the others to the upper end. free is n or more. It returns the number of keys up to
+	// pivot.
 	partition func(dst, src *uint32, free, n int, pivot uint32) int
-	network   [3]func(keys *uint32) // sort 32, 64 and 128 keys
+	network   [3]func(keys *uint32) // sorting networks of 32, 64 and 128 keys
 }
 
 var sortKernel = sortKernelsOf(active)
@@ -27,10 +29,10 @@ var sortKernel = sortKernelsOf(active)
 const (
 	sortCount  = 256     // minimum number of integers that are sorted by counting
 	sortValues = 1 << 14 // maximum number of different values that are counted
-	sortInsert = 6       // keys up to which insertion is faster than a network
-	sortBase   = 128     // keys that one network sorts
+	sortInsert = 6       // number of keys up to which insertion is faster than a network
+	sortBase   = 128     // keys of the largest network
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
-	sortCall   = 1 << 16 // elements of one call, which the runtime cannot interrupt
+	sortCall   = 1 << 16 // most elements of one call of a kernel, which the runtime cannot interrupt
 )
 
 var greatestKeys = func() (k [32]uint32) {
@@ -40,10 +42,11 @@ var greatestKeys = func() (k [32]uint32) {
 	return k
 }()
 
-// quick reports whether the rows are sorted by partitions: only keys without columns are.
+// quick reports whether the rows are sorted by partitions, which need keys without columns.
 func (t *sortTask) quick() bool { return t.index == nil && sortKernel != nil }
 
-// keys sets dst to the keys of x. It reports whether some of them stand for several bits of floats.
+// keys sets dst to the keys of x. It reports whether some elements are -0 or NaN, whose bits the keys
+// do not determine.
 func (k wordKey) keys(dst, x []uint32) bool {
 	n := len(x) &^ 7
 	special := false
@@ -62,7 +65,7 @@ func (k wordKey) keys(dst, x []uint32) bool {
 	return special
 }
 
-// restoreBits makes keys into the bits of elements.
+// restoreBits replaces the keys in x by the bits of elements.
 func (k wordKey) restoreBits(x []uint32) {
 	n := len(x) &^ 7
 	step := sortKernel.flip
@@ -100,10 +103,11 @@ func (t *sortTask) quickRows(lo, hi int) {
 	quickSorts.Put(s)
 }
 
-// sortDepth is how often n keys are partitioned before partitions count as unfavourable.
+// sortDepth returns the depth of partitions of n keys from which slices.Sort sorts the rest, because the
+// pivots were unfavourable.
 func sortDepth(n int) int { return 2 * bits.Len(uint(n)) }
 
-// A quickSort sorts one row, by one thread or by several that take a piece each.
+// A quickSort sorts one row with one thread, or with several threads that take one piece at a time.
 type quickSort struct {
 	base   [sortBase]uint32
 	memory []uint32
@@ -111,14 +115,14 @@ type quickSort struct {
 	key    wordKey
 	x      []uint32
 	values []uint32
-	pieces [2][]quickPiece // now, and after the next partitions
-	last   bool            // pieces are sorted rather than divided
+	pieces [2][]quickPiece // the current pieces, and those after the next partitions
+	last   bool            // Part sorts pieces; otherwise it partitions them
 }
 
 // A quickPiece is a run of the row that is still to be sorted. No key of a piece is greater than one of the next.
 type quickPiece struct {
 	lo, hi int
-	moved  bool // its keys are in memory rather than in values
+	moved  bool // its keys are in memory; otherwise they are in values
 }
 
 var quickSorts = sync.Pool{New: func() any { return new(quickSort) }}
@@ -131,7 +135,8 @@ func (s *quickSort) room(n int) []uint32 {
 	return s.memory[:n]
 }
 
-// sort sets dst to the sorted keys of from. It uses to, which has the same length. dst is from or to.
+// sort sets dst, which is from or to, to the sorted keys of from. It uses from and to, which have the same
+// length, as scratch memory.
 func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 	for ; len(from) > sortBase; depth-- {
 		if depth == 0 {
@@ -150,7 +155,7 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 			dst, from, to = dst[:n], to[:n], from[:n]
 			continue
 		}
-		// The pivot is the greatest key, perhaps many times.
+		// The pivot is the greatest key. It may occur many times.
 		n = 0
 		if pivot > 0 {
 			n = partition(from, to, pivot-1)
@@ -163,7 +168,7 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 	s.small(dst, from)
 }
 
-// small sets dst to the sorted keys of from, at most sortBase.
+// small sets dst to the sorted keys of from, which are at most sortBase.
 func (s *quickSort) small(dst, from []uint32) {
 	n := len(from)
 	if n <= sortInsert {
@@ -187,7 +192,7 @@ func (s *quickSort) small(dst, from []uint32) {
 	copy(dst, s.base[:n])
 }
 
-// pivot returns the median of a few keys, and whether they are equal.
+// pivot returns the median of a sample of keys, and whether all keys of the sample are equal.
 func (s *quickSort) pivot(keys []uint32) (pivot uint32, equal bool) {
 	const few = 32
 	for i := range few {
@@ -197,7 +202,7 @@ func (s *quickSort) pivot(keys []uint32) (pivot uint32, equal bool) {
 	return s.base[few/2], s.base[0] == s.base[few-1]
 }
 
-// partition sets dst to the keys of src, those up to pivot first, and returns how many these are.
+// partition sets dst to the keys of src, keys up to pivot first, and returns the number of these.
 func partition(dst, src []uint32, pivot uint32) int {
 	n := len(src) &^ 7
 	lo, hi := 0, len(src)
@@ -216,8 +221,8 @@ func partition(dst, src []uint32, pivot uint32) int {
 	return lo
 }
 
-// counted sorts row r by counting how often each integer occurs, if the range of the integers is at most a quarter of their
-// number. It reports whether it sorted the row.
+// counted sorts row r by counting how often each integer occurs, if the range of the integers is at most
+// a quarter of their number. It reports whether it sorted the row.
 func (t *sortTask) counted(r int) bool {
 	n := t.cols
 	if t.key.float || n < sortCount || wordFold.fold == nil {
@@ -231,7 +236,8 @@ func (t *sortTask) counted(r int) bool {
 	}
 	s := quickSorts.Get().(*quickSort)
 	defer quickSorts.Put(s)
-	// Each value has four counters, so that the increment for an element does not wait for that of an equal previous element.
+	// Each value has four counters, so that the increment for an element does not wait for the increment
+	// for an equal previous element.
 	c := s.room(4 * values)
 	clear(c)
 	c0, c1, c2, c3 := c[:values], c[values:2*values], c[2*values:3*values], c[3*values:]
@@ -250,16 +256,14 @@ func (t *sortTask) counted(r int) bool {
 			i = values - 1 - i
 		}
 		v := least + uint32(i)
-		for left := int(c0[i] + c1[i] + c2[i] + c3[i]); left > 0; {
-			k := min(left, sortCall)
-			Repeat(&dst[0], &v, k, 0, 1)
-			dst, left = dst[k:], left-k
-		}
+		k := int(c0[i] + c1[i] + c2[i] + c3[i])
+		repeatAll(dst[:k], v)
+		dst = dst[k:]
 	}
 	return true
 }
 
-// wordRange returns the least and the greatest of at least 8 integers.
+// wordRange returns the least and the greatest integer of x, which has at least 8.
 func wordRange(x []uint32, signed bool) (least, most uint32) {
 	lower, upper, flip := FoldWords("u32.minimum"), FoldWords("u32.maximum"), uint32(0)
 	if signed {
@@ -302,7 +306,7 @@ func (t *sortTask) quickSplit(p *workers.Pool, r, threads int) {
 	quickSorts.Put(s)
 }
 
-// Part divides or sorts a piece.
+// Part partitions or sorts a piece.
 func (s *quickSort) Part(i int) {
 	own := quickSorts.Get().(*quickSort)
 	defer quickSorts.Put(own)

@@ -9,17 +9,17 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// TopK finds the k greatest elements of each of rows rows of cols elements:
-// values[i*k:] gets them in descending order and index[i*k:] their columns.
-// Of equal elements the one with the lower column comes first; NaN counts as
-// greater than everything and equal to itself, -0 as equal to +0. values or
-// index may be nil. A nil Pool is the calling thread alone. It panics if k is
-// not between 0 and cols, if cols exceeds 2^31-1, or if a length does not fit.
+// TopK finds the k greatest elements of each of rows rows of cols elements. It
+// writes those of row i to values[i*k:] in descending order and their columns to
+// index[i*k:]. Of equal elements the one with the lower column comes first. NaN
+// counts as greater than everything and equal to itself, -0 as equal to +0. values
+// or index may be nil. With a nil Pool it uses only the calling thread. It panics if k
+// is not between 0 and cols, if cols exceeds 2^31-1, or if a slice is too short.
 func TopK(p *workers.Pool, values []float32, index []int32, x []float32, rows, cols, k int) {
 	n := area(rows, cols)
 	if k < 0 || k > cols || uint64(cols) > math.MaxInt32 || len(x) < n ||
 		values != nil && len(values) < rows*k || index != nil && len(index) < rows*k {
-		panic(fmt.Sprintf("simd: TopK %d of %d rows of %d: lengths %d, %d, %d", k, rows, cols, len(values), len(index), len(x)))
+		panic(fmt.Sprintf("simd: TopK of %d elements of %d rows of %d: values, index and x have lengths %d, %d and %d", k, rows, cols, len(values), len(index), len(x)))
 	}
 	if rows == 0 || k == 0 {
 		return
@@ -40,15 +40,14 @@ func TopK(p *workers.Pool, values []float32, index []int32, x []float32, rows, c
 }
 
 const (
-	topKNS       = 0.1 // for an element, where k is small
-	topKSelectNS = 6   // where it is not
+	topKNS       = 0.1 // nanoseconds for an element, with the heap
+	topKSelectNS = 6   // nanoseconds for an element, with selection
 
-	// topKSelect is how many times k must go into the length of a row for
-	// the heap to be the better way: it wants most elements to be rejected at
-	// a glance.
+	// topKSelect is the quotient of cols and k from which the heap is faster than
+	// selection. The heap is fast if most chunks have no element for it.
 	topKSelect = 16
 
-	// topKChunk is the number of elements that one glance takes in.
+	// topKChunk is the number of elements whose maximum the heap tests at once.
 	topKChunk = 128
 )
 
@@ -60,7 +59,7 @@ type topKTask struct {
 	group         int
 }
 
-// keys are elements on which the order of the integers is the order of TopK.
+// keys holds the keys of a row: integers in the order of TopK.
 type keys struct{ of []uint64 }
 
 var (
@@ -128,13 +127,13 @@ func (s *keys) heaped(row []float32, k int) []uint64 {
 	for from := k; from < len(row); from += topKChunk {
 		chunk := row[from:min(from+topKChunk, len(row))]
 		m := reducers.block[kindMax](&chunk[0], nil, len(chunk))
-		// An equal element further on is less.
+		// An element that equals the least of the heap has a higher column, so it comes after it.
 		if topKey(m, from) < h[0] {
 			continue
 		}
 		least := row[^uint32(h[0])]
 		for i, v := range chunk {
-			if v <= least { // an equal element further on is less
+			if v <= least {
 				continue
 			}
 			if key := topKey(v, from+i); key > h[0] {
@@ -147,7 +146,7 @@ func (s *keys) heaped(row []float32, k int) []uint64 {
 	return h
 }
 
-// sink restores the order of the heap below i.
+// sink moves key i down the heap until its children are not less.
 func sink(h []uint64, i int) {
 	v := h[i]
 	for {
@@ -168,18 +167,18 @@ func sink(h []uint64, i int) {
 }
 
 // selected returns the k greatest keys of row in no order, by partitioning
-// all of them. Keys are distinct.
+// all keys. Keys are distinct.
 func (s *keys) selected(row []float32, k int) []uint64 {
 	a := s.reserve(len(row))
 	for i, v := range row {
 		a[i] = topKey(v, i)
 	}
-	// The greatest k are to be at the end, from at on.
+	// Partitions move the greatest k keys to the end, from index at on.
 	at := len(a) - k
 	lo, hi := 0, len(a)
 	for rounds := 0; at > lo && hi-lo > 32; rounds++ {
 		if rounds == 64 {
-			break // an unfavourable row: sort the rest
+			break // the pivots are unfavourable: sort the rest
 		}
 		pivot := median(a[lo], a[lo+(hi-lo)/2], a[hi-1])
 		i, j := lo, hi-1

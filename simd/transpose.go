@@ -8,8 +8,8 @@ import (
 )
 
 // Transpose sets dst[j*rows+i] = x[i*cols+j] for a matrix of rows rows and
-// cols columns, with the threads of p; a nil Pool is the calling thread alone.
-// dst must not overlap x. It panics if a length does not fit.
+// cols columns, with the threads of p. With a nil Pool it uses only the calling
+// thread. dst must not overlap x. It panics if a slice is too short.
 func Transpose(p *workers.Pool, dst, x []float32, rows, cols int) {
 	Transposes(p, dst, x, 1, rows, cols)
 }
@@ -43,25 +43,26 @@ func Transposes(p *workers.Pool, dst, x []float32, count, rows, cols int) {
 }
 
 const (
-	// transposeSide is the side of the squares that are transposed at a
-	// time: few enough pages and lines on either side to stay in reach.
+	// transposeSide is the side of the squares that are transposed at a time. A square
+	// touches few enough pages and cache lines to stay in the TLB and the first cache.
 	transposeSide = 64
-	narrowMost    = 8   // up to so many rows or columns, rectangles are longer
-	transposeNS   = 0.2 // for an element
-	// transposePart is about the elements of a part: a pool under a context ends between parts.
+	narrowMost    = 8   // with at most this many rows or columns, rectangles are longer
+	transposeNS   = 0.2 // nanoseconds for an element
+	// transposePart is the approximate number of elements of a part. A pool with a context checks it
+	// between parts.
 	transposePart = 1 << 16
 )
 
 type transposeTask struct {
 	dst, x       []float32
 	rows, cols   int
-	high, wide   int // of a rectangle that is transposed at a time
-	down, across int // rectangles of a matrix
-	blocks       int // rectangles
+	high, wide   int // extents of a rectangle that is transposed at a time
+	down, across int // rectangles along the rows and columns of a matrix
+	blocks       int // rectangles of all matrices
 	group        int // rectangles of a part
 
-	// fetch says that dst is worth asking for early: where it lies far away,
-	// no processor foresees the many short pieces that are written to it.
+	// fetch says that dst is prefetched. It helps if dst is not in a cache: processors
+	// do not predict the many short pieces that are written to it.
 	fetch bool
 }
 
@@ -79,7 +80,7 @@ func (t *transposeTask) Part(i int) {
 	}
 }
 
-// rectangle returns where rectangle b begins, and its extents in x.
+// rectangle returns the first elements of rectangle b in dst and x, and its extents in x.
 func (t *transposeTask) rectangle(b int) (dst, x *float32, rows, cols int) {
 	each := t.down * t.across
 	at, b := b/each*t.rows*t.cols, b%each
@@ -107,7 +108,7 @@ func transposeTile(dst, x *float32, ds, ss, rows, cols int, past bool) {
 	for j := 0; j < cols; j += transposeSide {
 		c := min(transposeSide, cols-j)
 		for i := transposeTall(step(dst, j*ds), step(x, j), ds, ss, rows, c, past); i < rows; i += k.lanes {
-			r := min(i, max(0, rows-k.lanes)) // some rows twice: parts of a vector are stored slowly
+			r := min(i, max(0, rows-k.lanes)) // the last vector overlaps the one before, because partial stores are slow
 			k.transpose(step(dst, j*ds+r), step(x, r*ss+j), 4*ds, 4*ss, min(k.lanes, rows-r), c)
 		}
 	}

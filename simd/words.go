@@ -5,27 +5,27 @@ import "slices"
 // A FoldFunc combines n elements of 32 bits in any order. n is at least 1.
 type FoldFunc func(x *uint32, n int) uint32
 
-// wordFolds are the kernels of one level over integers, for n that is a positive multiple of 8; nil:
-// there is none.
+// wordFolds are the kernels of one level over integers. n is a positive multiple of 8. A kernel is nil
+// if the level does not have it.
 type wordFolds struct {
-	fold              map[string]FoldFunc // by the name of the elementwise kernel that combines two
-	zeros, floatZeros FoldFunc            // minus the elements that are 0; -0 is, of floats
-	index             func(x *uint32, n int, v uint32) int
-	bytes             func(x *uint8, n int) int // elements that are not 0; n is a positive multiple of 32
-	scan              func(dst, x *uint32, n int, before uint32) uint32
+	fold              map[string]FoldFunc                               // by the name of the elementwise kernel that combines two elements
+	zeros, floatZeros FoldFunc                                          // minus the number of elements that are 0; floatZeros includes -0
+	index             func(x *uint32, n int, v uint32) int              // the first index of v in x, or n
+	bytes             func(x *uint8, n int) int                         // the number of elements that are not 0; n is a positive multiple of 32
+	scan              func(dst, x *uint32, n int, before uint32) uint32 // see CumsumWords
 }
 
 var wordFold = wordFoldsOf(active)
 
-// wordCall is the elements of one call, which the runtime cannot interrupt.
+// wordCall is the largest number of elements of one call of a kernel, which the runtime cannot interrupt.
 const wordCall = 1 << 16
 
-// FoldWords returns the kernel that combines elements as the elementwise kernel of the given name
-// does ("i32.add", "u32.maximum"; see [Map]), or nil if there is none. Its n must be a multiple of 8.
+// FoldWords returns the kernel that combines elements by the elementwise kernel of the given name
+// ("i32.add", "u32.maximum"; see [Map]), or nil if there is none. Its n must be a multiple of 8.
 func FoldWords(name string) FoldFunc { return wordFold.fold[name] }
 
-// CumsumWords sets dst[i] to before plus the sum of x[:i+1], modulo 2^32, for each element of x, and returns the last sum.
-// dst may be x.
+// CumsumWords sets dst[i] to before plus the sum of x[:i+1], modulo 2^32, for each element of x. It
+// returns the last sum. dst may be x.
 func CumsumWords(dst, x []uint32, before uint32) uint32 {
 	dst = dst[:len(x)]
 	for wordFold.scan != nil && len(x) > 0 {
@@ -40,7 +40,7 @@ func CumsumWords(dst, x []uint32, before uint32) uint32 {
 	return before
 }
 
-// CountNonzero returns how many elements are not 0; of floats, -0 is 0.
+// CountNonzero returns the number of elements that are not 0. With floats it counts -0 as 0.
 func CountNonzero(x []uint32, floats bool) int {
 	count, fold, shift := 0, wordFold.zeros, 0
 	if floats {
@@ -58,7 +58,7 @@ func CountNonzero(x []uint32, floats bool) int {
 	return count
 }
 
-// CountNonzeroBytes returns how many elements are not 0.
+// CountNonzeroBytes returns the number of elements that are not 0.
 func CountNonzeroBytes(x []uint8) int {
 	count := 0
 	for wordFold.bytes != nil && len(x) >= 32 {
@@ -72,7 +72,7 @@ func CountNonzeroBytes(x []uint8) int {
 	return count
 }
 
-// IndexWord returns the first place of v in x, or -1.
+// IndexWord returns the first index of v in x, or -1.
 func IndexWord(x []uint32, v uint32) int {
 	at := 0
 	for wordFold.index != nil && len(x)-at >= 8 {

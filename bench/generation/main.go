@@ -1,7 +1,7 @@
-// Command generation measures how long it takes to write kernels in PTX, from
-// calls to text, beside a peer: a program that prints lines of a kernel's name,
-// nanoseconds and bytes. Both run in turn, several times, and the best of each
-// counts, as other programs of the machine only ever make them slower.
+// Command generation measures the time to generate kernels in PTX, from calls to text,
+// and compares it with a peer: a program that prints lines with a kernel's name,
+// nanoseconds and bytes. Both run several times in turn, and the best time of each
+// counts, because other programs of the machine can only make them slower.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	rounds := flag.Int("rounds", 6, "how often each side runs")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		log.Fatal("generation PEER: the program to compare with")
+		log.Fatal("usage: generation PEER, where PEER is the program to compare with")
 	}
 	ours, theirs := map[string]result{}, map[string]result{}
 	for range *rounds {
@@ -80,8 +80,8 @@ func keep(best map[string]result, name string, r result) {
 	}
 }
 
-// text is where all texts go: warm memory, as a program has it that writes more
-// than one kernel.
+// text is the buffer for all texts. It is in the caches, as in a program that generates
+// more than one kernel.
 var text []byte
 
 // build returns a function that generates a kernel.
@@ -102,7 +102,7 @@ func measure(best map[string]result) {
 	for _, s := range samples.All() {
 		keep(best, s.Name, result{least(build(s)), len(text)})
 	}
-	// The text of a kernel that is built, and has no code.
+	// The text of a kernel that is built already and has no instructions.
 	m := ptx.NewModule(ptx.SM70)
 	m.Kernel("vector_add", func(k *ptx.Kernel) {
 		for _, name := range []string{"a_ptr", "b_ptr", "c_ptr"} {
@@ -114,7 +114,7 @@ func measure(best map[string]result) {
 	keep(best, "module_emit", result{ns, len(text)})
 }
 
-// least returns the nanoseconds of a call: the best of many short runs.
+// least returns the nanoseconds of a call, from the fastest of many short runs.
 func least(call func()) float64 {
 	best := 1e18
 	calls := 1

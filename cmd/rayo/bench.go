@@ -26,18 +26,18 @@ type benchCmd struct {
 	Baseline string `placeholder:"FILE" help:"With --profile: compare with a baseline."`
 }
 
-// benchReport is what rayo bench measures.
+// benchReport is the result of rayo bench.
 type benchReport struct {
 	Device   string      `json:"device"`
 	Name     string      `json:"name"`
 	Detail   string      `json:"detail"`
 	Roofline *roofReport `json:"roofline,omitempty"`
 	Results  []measured  `json:"results"`
-	// Missing is how many lines an interrupted run lacks.
+	// Missing is the number of lines that an interrupted run did not measure.
 	Missing int `json:"missing,omitempty"`
 }
 
-// roofReport is the limits of the machine, in 10⁹ a second.
+// roofReport holds the limits of the machine, in 10⁹ per second.
 type roofReport struct {
 	Read float64 `json:"readGBps"`
 	Copy float64 `json:"copyGBps"`
@@ -51,10 +51,10 @@ type measured struct {
 	NS     float64 `json:"ns"` // median
 	GBps   float64 `json:"GBps"`
 	GFLOPs float64 `json:"GFLOPs"`
-	// Share is the least time that the limits allow over the median. It is
-	// above 1 where the data comes from caches.
+	// Share is the least time that the limits allow, divided by the median. It is
+	// above 1 if the data comes from caches.
 	Share float64 `json:"share,omitempty"`
-	Bound string  `json:"bound,omitempty"` // memory or arithmetic: which limit that is; or unsupported
+	Bound string  `json:"bound,omitempty"` // the limit: memory or arithmetic; or unsupported
 }
 
 // validate checks the flags, and returns the cells to measure.
@@ -64,9 +64,9 @@ func (c *benchCmd) validate() (*regexp.Regexp, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--only: %w", err)
 	case c.Threads < 0:
-		return nil, fmt.Errorf("--threads=%d: not a number of threads", c.Threads)
+		return nil, fmt.Errorf("--threads=%d: the number of threads must be 0 or more", c.Threads)
 	case !c.Profile && (c.Trace != "" || c.Save != "" || c.Baseline != ""):
-		return nil, fmt.Errorf("--trace, --save and --baseline go with --profile")
+		return nil, fmt.Errorf("--trace, --save and --baseline need --profile")
 	}
 	return only, nil
 }
@@ -91,7 +91,7 @@ func (c *benchCmd) Run(a *app) error {
 		}
 	}
 	if len(cells) == 0 {
-		return fmt.Errorf("--only=%s matches nothing", c.Only)
+		return fmt.Errorf("--only=%s matches no operation", c.Only)
 	}
 	r, err := c.measure(a, dev, cells)
 	return c.show(a, r, err)
@@ -108,7 +108,7 @@ func (c *benchCmd) show(a *app, r *benchReport, err error) error {
 	return errors.Join(err, r.write(a.out))
 }
 
-// measure measures cells. With an error it returns the measurements made before it.
+// measure measures cells. If there is an error, it also returns the measurements before the error.
 func (c *benchCmd) measure(a *app, dev *device.Device, cells []cell) (*benchReport, error) {
 	bar := progress(a.err, len(cells)+1)
 	defer bar.Clear()
@@ -141,8 +141,8 @@ func (c *benchCmd) measure(a *app, dev *device.Device, cells []cell) (*benchRepo
 	return r, nil
 }
 
-// openPinned opens the device that Open would choose so that it runs
-// everything itself.
+// openPinned opens the device that Open would choose, pinned, so that it runs all
+// work itself.
 func openPinned(ctx context.Context, opts ...device.Option) (*device.Device, error) {
 	dev, err := device.Open(ctx, opts...)
 	if err != nil || dev.Pinned() {
@@ -160,7 +160,7 @@ func progress(w io.Writer, n int) *progressbar.ProgressBar {
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowCount())
 }
 
-// measure measures one cell and places it under the roofline.
+// measure measures one cell and compares it with the roofline.
 func (cl *cell) measure(a *app, dev *device.Device, roof roofline.Roofline, budget time.Duration) (measured, error) {
 	if cl.resident != nil {
 		return cl.resident.measure(a, dev, roof)
@@ -177,7 +177,7 @@ func (cl *cell) measure(a *app, dev *device.Device, roof roofline.Roofline, budg
 	return m.under(roof, w, t), nil
 }
 
-// under returns m with the time t of w, placed under the roofline if there is one.
+// under returns m with the time t of w, and its share of the roofline if there is one.
 func (m measured) under(roof roofline.Roofline, w work, t time.Duration) measured {
 	s := t.Seconds()
 	m.NS, m.GBps, m.GFLOPs = float64(t), w.bytes/s/1e9, w.flops/s/1e9
@@ -202,8 +202,8 @@ func (r *benchReport) write(out io.Writer) error {
 		fmt.Fprintf(out, "limits: %s GB/s read, %s GB/s copied, %s GFLOP/s of fused multiply-adds\n", digits(l.Read), digits(l.Copy), digits(l.FMA))
 	}
 	fmt.Fprintln(out)
-	// The names to the left, as in a text, and the numbers to the right: a
-	// tabwriter does one or the other.
+	// Names are aligned to the left and numbers to the right. A tabwriter cannot align
+	// both ways.
 	ops, sizes := len("operation"), len("size")
 	for _, m := range r.Results {
 		ops, sizes = max(ops, utf8.RuneCountInString(m.Op)), max(sizes, utf8.RuneCountInString(m.Size))

@@ -13,7 +13,7 @@ import (
 type cell struct {
 	op, size string
 	prepare  func(ctx context.Context, dev *device.Device) (work, error)
-	resident *resident // in the place of prepare
+	resident *resident // used instead of prepare, if not nil
 }
 
 // work is what a cell measures: a call, the minimum number of bytes that it must move, and its
@@ -123,7 +123,7 @@ func softmaxCell(rows int) cell {
 	}}
 }
 
-// flopsOf is the arithmetic of an operation, as its entry counts it.
+// flopsOf returns the number of arithmetic operations of one use of o.
 func flopsOf(o *op.Operation, a op.Attrs, in ...op.Shape) float64 {
 	out, err := o.Shapes(&a, in)
 	if err != nil {

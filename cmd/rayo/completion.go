@@ -13,7 +13,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help is what rayo completion --help says in the end.
+// Help returns the end of the text of rayo completion --help.
 func (*completionCmd) Help() string {
 	return `bash:  source <(rayo completion bash)        in ~/.bashrc
 zsh:   source <(rayo completion zsh)         in ~/.zshrc, after compinit
@@ -23,9 +23,9 @@ fish:  rayo completion fish | source         in config.fish`
 // word is a possible next word of a command line, and its meaning.
 type word struct{ text, help string }
 
-// place is the command of the line so far, "" if there is none, and the words that may follow it.
+// place is a command and the words that may follow it.
 type place struct {
-	path  string // as "ptx show"
+	path  string // the command, for example "ptx show"; "" before the first command
 	words []word
 }
 
@@ -42,7 +42,7 @@ func places(n *kong.Node, path string) []place {
 	}
 	for _, v := range n.Positional {
 		for _, e := range v.EnumSlice() {
-			if e != "" { // an argument without an enumeration has one empty value
+			if e != "" { // an argument without an enumeration has one value: the empty string
 				p.words = append(p.words, word{e, ""})
 			}
 		}
@@ -69,7 +69,7 @@ func (c *completionCmd) Run(a *app) error {
 	return err
 }
 
-// texts returns the words alone.
+// texts returns the words without their meanings.
 func (p *place) texts() string {
 	var s []string
 	for _, w := range p.words {
@@ -78,8 +78,8 @@ func (p *place) texts() string {
 	return strings.Join(s, " ")
 }
 
-// commandsOf is a part of a shell's script that finds the command of the line so far: the
-// words before the cursor that are commands.
+// commandsOf returns the part of a shell script that finds the command on the line: the words before the
+// cursor that are commands.
 func commandsOf(ps []place) string {
 	var paths []string
 	for _, p := range ps[1:] {
@@ -114,7 +114,7 @@ func zshCompletion(ps []place) string {
 	return b.String()
 }
 
-// quoted is s for between single quotes of a shell.
+// quoted escapes s for a string in single quotes of a shell.
 func quoted(s string) string { return strings.ReplaceAll(s, "'", `'\''`) }
 
 func fishCompletion(ps []place) string {

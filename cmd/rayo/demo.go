@@ -73,7 +73,7 @@ operations as rayo ops NAME states it; of the product %d rows are compared.
 picture: %s
 `, sampledRows, path)
 	if good < len(results) {
-		return errors.New("a result is outside its tolerance")
+		return errors.New("a result differs from its reference by more than its tolerance")
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func demoPhoto(a *app, dev *device.Device, p picture) (picture, result, error) {
 	}, nil
 }
 
-// sampledRows is how many rows of the product are compared with the reference,
-// which takes far longer than the product.
+// sampledRows is the number of rows of the product that are compared with the
+// reference. The reference takes far longer than the product.
 const sampledRows = 24
 
 // demoMatMul multiplies two matrices of random numbers.
@@ -140,7 +140,7 @@ func demoMatMul(a *app, dev *device.Device) (result, error) {
 		rate: flopsText(e.flops*n/sampledRows, took), verdict: compare(got, want)}, nil
 }
 
-// demoChain carries an array to the device, through two operations, and back.
+// demoChain copies an array to the device, runs two operations on it, and copies it back.
 func demoChain(a *app, dev *device.Device) (result, error) {
 	const n = 1 << 20
 	x, y := device.Alloc(n), device.Alloc(n)

@@ -15,10 +15,10 @@ type devicesCmd struct {
 	JSON bool `name:"json" help:"Write JSON."`
 }
 
-// machine is what rayo devices reports.
+// machine is the output of rayo devices.
 type machine struct {
-	Open    string       `json:"open"`            // what device.Open returns, kind:index
-	Error   string       `json:"error,omitempty"` // or the reason why it returns none
+	Open    string       `json:"open"`            // the device that device.Open returns, as kind:index
+	Error   string       `json:"error,omitempty"` // the reason why it returns none
 	Devices []found      `json:"devices"`
 	Refused []refusal    `json:"refused"`
 	SIMD    simdReport   `json:"simd"`
@@ -26,12 +26,12 @@ type machine struct {
 }
 
 type found struct {
-	Device  string `json:"device"` // as RAYO_DEVICE takes it
+	Device  string `json:"device"` // its name in RAYO_DEVICE
 	Name    string `json:"name"`
 	Detail  string `json:"detail"`
 	Threads int    `json:"threads,omitempty"`
 	Memory  int64  `json:"memory,omitempty"` // bytes
-	// Software that plays a GPU is opened when it is named, and not otherwise.
+	// Software says that software emulates the GPU. Such a device is opened only by its name.
 	Software bool `json:"software,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func (c *devicesCmd) Run(a *app) error {
 		return err
 	}
 	if m.Error != "" {
-		return fmt.Errorf("no device opens: %s", m.Error)
+		return fmt.Errorf("no device can be opened: %s", m.Error)
 	}
 	return nil
 }
@@ -110,11 +110,11 @@ func look(a *app) (*machine, error) {
 	return m, nil
 }
 
-// reason is the error without the text that the list of kinds repeats.
+// reason returns the text of the error without parts that the list shows already.
 func reason(err error, k device.Kind) string {
 	s := strings.TrimSuffix(err.Error(), ": "+device.ErrNoDevice.Error())
 	s = strings.TrimPrefix(s, device.ErrNoDevice.Error()+": ")
-	for range 2 { // the device's name, and the library's, which may be the same
+	for range 2 { // the prefixes with the names of the device and of the library, which may be equal
 		s = strings.TrimPrefix(s, k.String()+": ")
 	}
 	return s
@@ -143,7 +143,7 @@ func (m *machine) write(a *app) {
 	fmt.Fprintf(a.out, "caches   L1 %s, L2 %s, last %s\n", bytesText(m.Caches.L1), bytesText(m.Caches.L2), bytesText(m.Caches.Last))
 }
 
-// bytesText writes a size as 48 KiB.
+// bytesText returns a size with a unit, for example 48 KiB.
 func bytesText[T int | int64](n T) string {
 	units := []string{"B", "KiB", "MiB", "GiB"}
 	u := 0

@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// exact records operations by computing their references in float64, and
-// carries along how far a device that keeps every operation's tolerance may be
-// off. It counts the arithmetic on the way.
+// exact records operations by computing their references in float64. For each element
+// it also computes a bound of the error of a device that keeps the tolerance of every
+// operation. It counts the arithmetic operations.
 type exact struct {
 	flops float64
 	err   error
 }
 
-// value is an array and, for each element, how far a device may be from it;
-// no bound means that a device has it exactly.
+// value is an array and, for each element, a bound of the error of a device. A nil bound
+// means that the device has the exact numbers.
 type value struct {
 	*op.Array
 	bound []float64
@@ -79,7 +79,7 @@ func (e *exact) fail(o *op.Operation, err error) {
 	}
 }
 
-// reference computes o. After a mistake it returns an empty array.
+// reference computes o. After an error it returns an empty array.
 func (e *exact) reference(o *op.Operation, a op.Attrs, in ...value) *op.Array {
 	var arrays []*op.Array
 	var types []op.DType
@@ -116,15 +116,16 @@ func bounded(o *op.Operation, y *op.Array, inherited []float64) value {
 	return v
 }
 
-// linear computes an operation that is linear in each of its two operands, one of them exact: it
-// multiplies the error of the other by the magnitudes of the exact operand.
+// linear computes an operation that is linear in each of its two operands. One operand must be exact.
+// The error of the result is the error of the other operand, multiplied by the magnitudes of the exact
+// one.
 func (e *exact) linear(o *op.Operation, a op.Attrs, x, w value) value {
 	y := e.reference(o, a, x, w)
 	if x.bound == nil && w.bound == nil {
 		return bounded(o, y, nil)
 	}
 	if x.bound != nil && w.bound != nil {
-		e.fail(o, fmt.Errorf("both operands are computed: %w", op.ErrUnsupported))
+		e.fail(o, fmt.Errorf("both operands are results of operations; one must be uploaded data: %w", op.ErrUnsupported))
 	}
 	flops := e.flops
 	inherited := e.reference(o, a, x.spread(), w.spread())
@@ -145,8 +146,8 @@ func (v value) spread() value {
 	return value{Array: s}
 }
 
-// elementwise computes o, and looks how far the result moves when every
-// operand goes to either end of its bounds.
+// elementwise computes o. It finds the error of the result by moving all operands to
+// the ends of their bounds.
 func (e *exact) elementwise(o *op.Operation, a op.Attrs, in ...value) value {
 	y := e.reference(o, a, in...)
 	flops := e.flops
@@ -179,10 +180,10 @@ func (v value) moved(up bool) value {
 	return value{Array: m}
 }
 
-// verdict is how far a device's result is from the reference.
+// verdict is the comparison of a device's result with the reference.
 type verdict struct {
 	err   float64 // the greatest error
-	share float64 // the greatest part of its bound that an error takes
+	share float64 // the greatest quotient of an error and its bound
 }
 
 func (v verdict) ok() bool { return v.share <= 1 }

@@ -27,11 +27,11 @@ type ggufCmd struct {
 	Diff     ggufDiffCmd     `cmd:"" help:"Compare the metadata and the tensors of two models."`
 }
 
-// openModel opens a file, big-endian or not.
+// openModel opens a file of either byte order.
 func openModel(path string) (*gguf.File, error) { return gguf.Open(path, gguf.BigEndian()) }
 
-// plain returns text of a file as a terminal may show it: without what moves the
-// cursor or changes colours.
+// plain returns text of a file without control characters, which could move the cursor of
+// a terminal or change colours.
 func plain(s string) string {
 	ok := func(r rune) bool { return r != unicode.ReplacementChar && unicode.IsPrint(r) }
 	if strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0 {
@@ -41,7 +41,7 @@ func plain(s string) string {
 	return q[1 : len(q)-1]
 }
 
-// cut returns s in at most n columns.
+// cut shortens s to at most n columns.
 func cut(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
@@ -50,7 +50,7 @@ func cut(s string, n int) string {
 	return string(r[:max(0, n-1)]) + "…"
 }
 
-// columns is the width of the terminal, as the shell tells it, or 100.
+// columns returns the width of the terminal from $COLUMNS, or 100.
 func columns() int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 40 {
 		return n
@@ -58,7 +58,7 @@ func columns() int {
 	return 100
 }
 
-// countText writes a number of things in a unit that suits it.
+// countText returns a number with a unit of its size, for example K or M.
 func countText(n int64) string {
 	for _, u := range []struct {
 		name string
@@ -71,14 +71,15 @@ func countText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// bytesBar shows the bytes done, the speed and the time left, on terminals.
+// bytesBar returns a progress bar of bytes, which shows the speed and the remaining time. It prints only
+// on terminals.
 func bytesBar(a *app, total int64, what string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(a.err), progressbar.OptionSetVisibility(terminal(a.err)),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionShowBytes(true),
 		progressbar.OptionSetDescription(what), progressbar.OptionThrottle(65e6))
 }
 
-// sizeOf returns the bytes of all tensors.
+// sizeOf returns the number of bytes of all tensors.
 func sizeOf(f *gguf.File) (n int64) {
 	for t := range f.Tensors() {
 		n += t.Size()
@@ -86,7 +87,8 @@ func sizeOf(f *gguf.File) (n int64) {
 	return n
 }
 
-// fresh returns an error if a file exists and must not be replaced.
+// fresh returns an error if a file exists and must not be replaced, because it is an input or force is
+// false.
 func fresh(path string, force bool, inputs ...string) error {
 	out, err := os.Stat(path)
 	if err != nil {
@@ -94,11 +96,11 @@ func fresh(path string, force bool, inputs ...string) error {
 	}
 	for _, in := range inputs {
 		if s, err := os.Stat(in); err == nil && os.SameFile(s, out) {
-			return fmt.Errorf("%s is the input", path)
+			return fmt.Errorf("%s is the input: write to another file", path)
 		}
 	}
 	if !force {
-		return fmt.Errorf("%s is there already; --force replaces it", path)
+		return fmt.Errorf("%s exists already; --force replaces it", path)
 	}
 	return nil
 }
@@ -154,7 +156,7 @@ func (c *ggufSetCmd) change(m *gguf.Metadata) error {
 	return nil
 }
 
-// parsers read the text of a value of each kind.
+// parsers has for each kind a function that parses the text of a value.
 var parsers = map[string]func(string) (gguf.Value, error){
 	"u8": unsigned[uint8](8), "u16": unsigned[uint16](16), "u32": unsigned[uint32](32), "u64": unsigned[uint64](64),
 	"i8": signed[int8](8), "i16": signed[int16](16), "i32": signed[int32](32), "i64": signed[int64](64),

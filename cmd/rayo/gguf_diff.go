@@ -16,13 +16,13 @@ type ggufDiffCmd struct {
 	JSON bool   `name:"json" help:"Write JSON."`
 }
 
-// change is one difference.
+// change is one difference between two files.
 type change struct {
-	What string  `json:"what"` // key or tensor
+	What string  `json:"what"` // "key" or "tensor"
 	Name string  `json:"name"`
 	A    string  `json:"a,omitempty"`
 	B    string  `json:"b,omitempty"`
-	RMS  float64 `json:"rms,omitempty"` // of tensors: the difference of the numbers relative to the numbers of A
+	RMS  float64 `json:"rms,omitempty"` // for tensors: the root mean square of the differences, relative to that of the numbers in A
 }
 
 func (c *ggufDiffCmd) Run(a *app) error {
@@ -123,10 +123,10 @@ func diffTensors(a *app, x, y *gguf.File) (changes []change, err error) {
 	return changes, nil
 }
 
-// distance returns the root of the mean squared difference of two tensors of the
-// same extents, relative to the first, at most 1e9.
+// distance returns the root mean square of the differences of two tensors of the same
+// extents, relative to the root mean square of the first, and at most 1e9.
 func distance(t, u *gguf.Tensor) (float64, error) {
-	const n = 1 << 16 // whole blocks of every type
+	const n = 1 << 16 // a multiple of the block length of every type
 	x, y := make([]float32, n), make([]float32, n)
 	var d, s float64
 	for at := int64(0); at < t.Elements(); at += n {

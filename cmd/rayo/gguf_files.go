@@ -30,7 +30,7 @@ type tensorRow struct {
 
 func (c *ggufLsCmd) Run(a *app) error {
 	if _, err := path.Match(c.Pattern, ""); err != nil {
-		return fmt.Errorf("%q is not a pattern: %w", c.Pattern, err)
+		return fmt.Errorf("%q is not a valid pattern: %w", c.Pattern, err)
 	}
 	f, err := openModel(c.File)
 	if err != nil {
@@ -97,7 +97,7 @@ type ggufVerifyCmd struct {
 	JSON  bool     `name:"json" help:"Write JSON."`
 }
 
-// fileReport is what verify says of a file.
+// fileReport is the output of verify for one file.
 type fileReport struct {
 	File     string   `json:"file"`
 	Tensors  int      `json:"tensors"`
@@ -138,7 +138,7 @@ func (c *ggufVerifyCmd) Run(a *app) error {
 	return nil
 }
 
-// verify checks one file. It returns an error only for an interrupt.
+// verify checks one file. It returns an error only after an interrupt.
 func verify(a *app, path string) (fileReport, error) {
 	v := fileReport{File: path, Problems: []string{}}
 	f, err := openModel(path)
@@ -203,7 +203,7 @@ func (c *ggufQuantizeCmd) Run(a *app) error {
 	return wrote(a, c.Out, f, time.Since(start))
 }
 
-// wrote says how large a new file is beside the old one.
+// wrote prints the size of a new file, and compares it with the old one.
 func wrote(a *app, path string, old *gguf.File, t time.Duration) error {
 	f, err := openModel(path)
 	if err != nil {
@@ -229,14 +229,14 @@ func (c *ggufSplitCmd) Run(a *app) error {
 	return copyModel(a, c.In, c.Out, true, "split", gguf.SplitAt(size))
 }
 
-// parseSize reads a number of bytes, as 500M.
+// parseSize parses a number of bytes, for example 500M.
 func parseSize(s string) (int64, error) {
 	digits := strings.TrimRight(s, "kKmMgG")
 	unit := s[len(digits):]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	factor, ok := map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[strings.ToUpper(unit)]
 	if err != nil || !ok || n <= 0 || n > 1<<40 {
-		return 0, fmt.Errorf("%q is not a size: give for example 500M or 2G", s)
+		return 0, fmt.Errorf("%q is not a size: write it for example as 500M or 2G", s)
 	}
 	return n * factor, nil
 }

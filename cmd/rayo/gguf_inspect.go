@@ -26,7 +26,7 @@ type share struct {
 	Bytes      int64  `json:"bytes"`
 }
 
-// inspection is what inspect says of a model.
+// inspection is the output of inspect for a model.
 type inspection struct {
 	File         string         `json:"file"`
 	Bytes        int64          `json:"bytes"`
@@ -59,7 +59,7 @@ func (c *ggufInspectCmd) Run(a *app) error {
 	return in.print(a.out, f, columns())
 }
 
-// longArray is how many elements JSON has of an array unless all are asked for.
+// longArray is the largest number of elements of an array in JSON, unless all elements are requested.
 const longArray = 64
 
 func metadataJSON(f *gguf.File, all bool) map[string]any {
@@ -146,7 +146,7 @@ func cacheBytes(f *gguf.File) int64 {
 	key, value := headSize(f)
 	n := float64(hyper(f, "block_count")) * float64(heads) * float64(key+value) * 2
 	if n > 1<<40 {
-		return 0 // no model is like that
+		return 0 // the metadata is not plausible
 	}
 	return int64(n)
 }
@@ -182,7 +182,7 @@ func (in *inspection) print(out io.Writer, f *gguf.File, width int) error {
 	return err
 }
 
-// facts are the lines of the overview; those without a text are left out.
+// facts returns the lines of the overview. Lines without a text are left out.
 func (in *inspection) facts(f *gguf.File) [][2]string {
 	parts := ""
 	if in.Parts > 1 {

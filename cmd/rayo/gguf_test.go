@@ -206,7 +206,7 @@ func TestGGUFRefuses(t *testing.T) {
 		{"no key", []string{"set", path, "--remove", "missing"}},
 		{"parsing", []string{"set", path, "llama.block_count=many"}},
 		{"cannot be set", []string{"set", path, "tokenizer.ggml.tokens=x"}},
-		{"not a pattern", []string{"ls", path, "["}},
+		{"not a valid pattern", []string{"ls", path, "["}},
 	} {
 		code, stdout, errs := rayo(t, append([]string{"gguf"}, c.args...)...)
 		if code != exitFail || !strings.Contains(errs, c.says) {

@@ -24,7 +24,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// modelFlags are how a model is opened.
+// modelFlags are the flags that say how a model is opened.
 type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file, or a folder with config.json, a tokenizer and safetensors files."`
 	Context int    `help:"Maximum number of tokens of a text, including the prompt; by default 4096, or the model's training length if it is shorter."`
@@ -32,19 +32,19 @@ type modelFlags struct {
 	Exact   bool   `help:"Keep activations in float32 in products with quantised weights, instead of rounding them to 8 bits: slower."`
 }
 
-// draftFlags are how a smaller model guesses tokens.
+// draftFlags are the flags of a smaller model that guesses tokens.
 type draftFlags struct {
 	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
 	Guesses int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
 }
 
-// open opens the smaller model, or returns nil if there is none.
+// openDraft opens the smaller model, or returns nil if there is none.
 func (f *draftFlags) openDraft(ctx context.Context, dev *device.Device, o llm.Options) (*llm.Model, error) {
 	if f.Draft == "" {
 		return nil, nil
 	}
 	if f.Guesses < 1 || f.Guesses > 15 {
-		return nil, fmt.Errorf("--guesses is %d, want 1 to 15", f.Guesses)
+		return nil, fmt.Errorf("--guesses is %d: expected 1 to 15", f.Guesses)
 	}
 	return llm.Open(ctx, dev, f.Draft, o)
 }
@@ -55,7 +55,7 @@ func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assista
 	return a, dev, err
 }
 
-// openWith is open with a smaller model that guesses tokens, which is nil if there is none.
+// openWith is open, and also opens the smaller model that guesses tokens, which is nil if there is none.
 func (f *modelFlags) openWith(ctx context.Context, parallel int, d *draftFlags) (*assistant.Assistant, *llm.Model, *device.Device, error) {
 	dev, err := device.Open(ctx)
 	if err != nil {
@@ -81,10 +81,11 @@ func (f *modelFlags) openWith(ctx context.Context, parallel int, d *draftFlags) 
 	return a, o.Draft, dev, nil
 }
 
-// ggufOf returns the GGUF file of a model: of a folder a temporary one, which the function removes.
+// ggufOf returns the GGUF file of a model. For a folder it writes a temporary file, which the function
+// remove deletes.
 func ggufOf(ctx context.Context, model string) (path string, remove func(), err error) {
 	if info, err := os.Stat(model); err != nil || !info.IsDir() {
-		return model, func() {}, nil // a file that is not there is reported by what opens it
+		return model, func() {}, nil // opening the file reports if it does not exist
 	}
 	dir, err := os.MkdirTemp("", "rayo")
 	if err != nil {
@@ -102,7 +103,7 @@ func ggufOf(ctx context.Context, model string) (path string, remove func(), err 
 // cacheTypes are the types of keys and values.
 var cacheTypes = map[string]op.DType{"f32": op.F32, "f16": op.F16, "q8_0": op.Q8_0}
 
-// samplingFlags are how tokens are chosen.
+// samplingFlags are the flags that say how tokens are chosen.
 type samplingFlags struct {
 	Tokens      int     `short:"n" default:"0" help:"Maximum number of tokens to generate; 0 to fill the context."`
 	Temperature float32 `default:"0.8" help:"Sampling temperature; 0 always takes the most likely token."`
@@ -152,7 +153,7 @@ func (c *runCmd) Run(a *app) error {
 	sampling := c.sampling()
 	sampling.Lookup = c.Lookup
 	if !as.Model().Config().Causal {
-		return fmt.Errorf("%s is a model for embeddings: rayo embed %[1]s", c.Model)
+		return fmt.Errorf("%s is a model for embeddings: use rayo embed %[1]s", c.Model)
 	}
 	draft, err := c.openDraft(a.ctx, dev, llm.Options{Context: as.Model().Context()})
 	if err != nil {
@@ -281,7 +282,8 @@ func lines() func() (string, error) {
 	}
 }
 
-// edited is lines of a terminal, with a history. Only while it reads, keys come one by one.
+// edited is lines for a terminal, with editing and a history. The terminal is in raw mode only while the
+// function reads a line.
 func edited() func() (string, error) {
 	fd := int(os.Stdin.Fd())
 	t := term.NewTerminal(struct {
@@ -298,7 +300,7 @@ func edited() func() (string, error) {
 	}
 }
 
-// message reads a line, or the lines between two lines that begin or end with three quotes.
+// message reads a line, or several lines: the first begins and the last ends with three quotes.
 func message(next func() (string, error)) (string, error) {
 	const quotes = `"""`
 	line, err := next()

@@ -25,11 +25,11 @@ type llmBenchCmd struct {
 	Plot       string `type:"path" help:"Write a plot to this file, as SVG."`
 }
 
-// llmRow is a measurement: tokens a second.
+// llmRow is a measurement, in tokens per second.
 type llmRow struct {
 	Test  string  `json:"test"` // pp512 or tg128, as llama-bench names them
 	Depth int     `json:"depth"`
-	Batch int     `json:"batch"` // texts at once
+	Batch int     `json:"batch"` // the number of texts at once
 	Mean  float64 `json:"tokens_per_second"`
 	SD    float64 `json:"sd"`
 }
@@ -73,24 +73,24 @@ func (c *llmBenchCmd) Run(a *app) error {
 	return w.Flush()
 }
 
-// check returns the most tokens of a list and the most texts at once.
+// check returns the largest number of tokens in a list, and the largest number of texts at once.
 func (c *llmBenchCmd) check() (most, texts int, err error) {
 	for _, list := range [][]int{c.Prompt, c.Generate, c.Depth} {
 		for _, n := range list {
 			if n < 0 || n > 1<<24 {
-				return 0, 0, fmt.Errorf("%d tokens, want from 0 to %d", n, 1<<24)
+				return 0, 0, fmt.Errorf("a number of tokens is %d: expected 0 to %d", n, 1<<24)
 			}
 			most = max(most, n)
 		}
 	}
 	for _, n := range c.Batch {
 		if n < 1 || n > 1<<10 {
-			return 0, 0, fmt.Errorf("--batch is %d, want from 1 to %d", n, 1<<10)
+			return 0, 0, fmt.Errorf("--batch is %d: expected 1 to %d", n, 1<<10)
 		}
 		texts = max(texts, n)
 	}
 	if c.Runs < 1 {
-		return 0, 0, fmt.Errorf("--runs is %d, want 1 or more", c.Runs)
+		return 0, 0, fmt.Errorf("--runs is %d: expected 1 or more", c.Runs)
 	}
 	return most, texts, nil
 }
@@ -122,7 +122,7 @@ func (c *llmBenchCmd) rows(ctx context.Context, m *llm.Model) ([]llmRow, error) 
 	return rows, nil
 }
 
-// measure runs a test once to warm up, then Runs times, with so many sessions at once.
+// measure runs a test once to warm up, and then Runs times, with batch sessions at once.
 func (c *llmBenchCmd) measure(ctx context.Context, m *llm.Model, depth, n, batch int, run func(context.Context, *llm.Session, int) error) (llmRow, error) {
 	open := m.NewSession
 	if batch > 1 {
@@ -165,7 +165,8 @@ func (c *llmBenchCmd) measure(ctx context.Context, m *llm.Model, depth, n, batch
 	return row, nil
 }
 
-// randomTokens returns tokens of the vocabulary. Different ones each time: prompts that begin alike are computed once.
+// randomTokens returns random tokens of the vocabulary. They differ in each call, because a model computes a common
+// beginning of prompts only once.
 func randomTokens(m *llm.Model, n int) []int32 {
 	tokens := make([]int32, n)
 	for i := range tokens {

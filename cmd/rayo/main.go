@@ -57,18 +57,18 @@ RAYO_SIMD=avx2 or generic its instructions.`
 type app struct {
 	ctx      context.Context
 	out, err io.Writer
-	commands *kong.Node // all of them
+	commands *kong.Node // all commands
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second interrupt ends what waits for a file, say
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process, even if it waits, for example for a file
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// printer remembers that something could not be written, so that no subcommand has to.
+// printer records the first error of a write, so that subcommands need not check writes.
 type printer struct {
 	io.Writer
 	err error
@@ -88,10 +88,10 @@ const (
 	exitFail  = 1 // the command could not do its work, or a check failed
 	exitUsage = 2 // the command line is wrong
 
-	exitInterrupted = 130 // as of a program that SIGINT ends
+	exitInterrupted = 130 // the exit code of a program that SIGINT ends
 )
 
-// exit is what kong's own end of the program becomes: a panic that run catches.
+// exit is the value of the panic by which kong ends the program. run recovers it.
 type exit int
 
 // run runs one command line and returns its exit code.

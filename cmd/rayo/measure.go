@@ -12,8 +12,8 @@ func median(a *app, f func() error) (time.Duration, error) {
 	return medianFor(a, 300*time.Millisecond, f)
 }
 
-// medianFor returns the median of samples that take the given time together,
-// at least three of them. A sample is as many calls as last a millisecond.
+// medianFor returns the median of at least three samples that together take the given
+// time. A sample has as many calls as take about a millisecond.
 func medianFor(a *app, budget time.Duration, f func() error) (time.Duration, error) {
 	calls := 1
 	run := func() (time.Duration, error) {
@@ -47,7 +47,7 @@ func medianFor(a *app, budget time.Duration, f func() error) (time.Duration, err
 	return max(samples[len(samples)/2]/time.Duration(calls), 1), nil
 }
 
-// timeText writes a time with three digits.
+// timeText returns a time with three digits and a unit.
 func timeText(d time.Duration) string {
 	units := []string{"ns", "µs", "ms", "s"}
 	u := 0
@@ -66,7 +66,7 @@ func bandwidthText(bytes float64, d time.Duration) string {
 	return digits(bytes/d.Seconds()/1e9) + " GB/s"
 }
 
-// digits writes a number with three digits.
+// digits returns a number with three digits.
 func digits(v float64) string {
 	switch {
 	case v < 10:

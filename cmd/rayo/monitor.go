@@ -18,7 +18,7 @@ type monitorCmd struct {
 	Interval time.Duration `default:"1s" help:"Time between two readings."`
 }
 
-// reading is what rayo monitor --json writes.
+// reading is the output of rayo monitor --json.
 type reading struct {
 	Time    time.Time     `json:"time"`
 	Driver  string        `json:"driver"`
@@ -34,8 +34,8 @@ func (c *monitorCmd) Run(a *app) error {
 	return c.watch(a, m.Driver(), m.Read, terminal(a.out))
 }
 
-// watch reads and shows until the context ends. On a terminal each view takes
-// the place of the one before.
+// watch reads and shows readings until the context ends. On a terminal each reading
+// replaces the previous one.
 func (c *monitorCmd) watch(a *app, driver string, read func() ([]cuda.Sample, error), live bool) error {
 	for {
 		all, err := read()
@@ -47,7 +47,7 @@ func (c *monitorCmd) watch(a *app, driver string, read func() ([]cuda.Sample, er
 			err = writeJSON(a.out, now)
 		} else {
 			if live && !c.Once {
-				fmt.Fprint(a.out, "\x1b[H\x1b[2J") // to the corner, and clear
+				fmt.Fprint(a.out, "\x1b[H\x1b[2J") // move the cursor to the upper left corner and clear the screen
 			}
 			err = now.show(a.out)
 		}
@@ -62,7 +62,7 @@ func (c *monitorCmd) watch(a *app, driver string, read func() ([]cuda.Sample, er
 	}
 }
 
-// show writes a reading for people.
+// show writes a reading as text.
 func (r *reading) show(to io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, driver %s\n\n", r.Time.Format(time.DateTime), r.Driver)

@@ -138,8 +138,8 @@ func showOperation(a *app, o *op.Operation) error {
 	return w.Flush()
 }
 
-// types tries which element types the operation takes as its last operand,
-// which is never a condition or an optional one.
+// types returns the element types that the operation accepts for its last operand,
+// which is never a condition or optional.
 func types(o *op.Operation) string {
 	if o.Class() != op.Elementwise || o == op.Cast {
 		return ""
@@ -162,7 +162,7 @@ func types(o *op.Operation) string {
 	return strings.Join(ok, " ")
 }
 
-// similar names operations that contain the name or are contained in it.
+// similar returns a text with the operations whose names contain the name or are contained in it.
 func similar(name string) string {
 	var near []string
 	for _, o := range op.Catalogue() {

@@ -20,8 +20,8 @@ import (
 //go:embed photo.jpg
 var photoJPEG []byte
 
-// recorder is the interface with which the pipeline is recorded: a batch, whose values are on a
-// device, or the reference, whose values are in float64. So the pipeline is written once for both.
+// recorder is the interface for recording the pipeline. A batch implements it, with values on a
+// device, and the reference does, with values in float64. So the pipeline is written only once.
 type recorder[V any] interface {
 	Upload(data []float32, shape ...int) V
 	Reshape(x V, shape ...int) V
@@ -47,8 +47,8 @@ var (
 	rec709 = []float32{0.2126, 0.7152, 0.0722} // luma of red, green, blue
 	blur5  = outer(binomial5, binomial5)
 	sobel3 = []float32{
-		-1, 0, 1, -2, 0, 2, -1, 0, 1, // to the right
-		-1, -2, -1, 0, 0, 0, 1, 2, 1, // downwards
+		-1, 0, 1, -2, 0, 2, -1, 0, 1, // the gradient to the right
+		-1, -2, -1, 0, 0, 0, 1, 2, 1, // the gradient downwards
 	}
 	binomial5 = []float32{1. / 16, 4. / 16, 6. / 16, 4. / 16, 1. / 16}
 	// hues turns a gradient into a colour by its direction: gold where the
@@ -61,10 +61,11 @@ var (
 // borders.
 const margin = 3
 
-// neon records the pipeline: the luma of the photograph, smoothed; its edges, coloured by their
-// direction, with a glow around them; over the dimmed photograph. Every step except the last is linear
-// or a magnitude. padded is the photograph with a margin. All uploaded data exist before the recording
-// and keep their addresses, so that recording computes nothing and a device can reuse its transfers.
+// neon records the pipeline. It smooths the luma of the photograph, finds its edges, colours them by
+// their direction, adds a glow, and adds the result to the dimmed photograph. Every step except the last
+// is linear or a magnitude. padded is the photograph with a margin. All uploaded data exist before the
+// recording and keep their addresses, so that recording computes nothing and a device can reuse its
+// transfers.
 func neon[V any](r recorder[V], p, padded picture) V {
 	h, w := p.h, p.w
 	var none V // no bias
@@ -137,7 +138,7 @@ func decode(data []byte) (picture, error) {
 	return p, nil
 }
 
-// extend returns p with m more pixels on each side, which repeat those on the
+// extend returns p with m more pixels on each side, which repeat the pixels of the
 // border.
 func (p picture) extend(m int) picture {
 	e := picture{p.h + 2*m, p.w + 2*m, device.Alloc(3 * (p.h + 2*m) * (p.w + 2*m))}
@@ -149,7 +150,7 @@ func (p picture) extend(m int) picture {
 	return e
 }
 
-// image returns p in eight bits.
+// image returns p as an image with 8 bits for each channel.
 func (p picture) image() image.Image {
 	img := image.NewNRGBA(image.Rect(0, 0, p.w, p.h))
 	n := p.h * p.w
@@ -160,8 +161,8 @@ func (p picture) image() image.Image {
 	return img
 }
 
-// writeBeside writes two pictures beside each other as a PNG in dir, which is
-// made if it is not there, and returns its path.
+// writeBeside writes two pictures side by side as a PNG file in dir and returns its path.
+// It creates dir if it does not exist.
 func writeBeside(dir, name string, left, right picture) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

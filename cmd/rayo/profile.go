@@ -50,7 +50,7 @@ func (c *benchCmd) profile(a *app, dev *device.Device) error {
 	return err
 }
 
-// writeTo writes a file, and reports it if its end does not reach the disk.
+// writeTo writes a file. It also returns errors of closing the file.
 func writeTo(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -32,7 +32,7 @@ func (p ptxTarget) find() (ptx.Target, error) {
 		}
 		names = append(names, t.String())
 	}
-	return 0, fmt.Errorf("no target is called %q: there are %s", p.Target, strings.Join(names, " "))
+	return 0, fmt.Errorf("unknown target %q: the targets are %s", p.Target, strings.Join(names, " "))
 }
 
 type ptxListCmd struct {
@@ -71,8 +71,8 @@ func (c *ptxListCmd) Run(a *app) error {
 	return err
 }
 
-// ways returns how an operation is computed at the sizes that are shown: natively
-// in which types, and portably.
+// ways returns the kernels that an operation has at the sizes that are shown: native ones,
+// with their types, and portable ones.
 func ways(o *op.Operation, target ptx.Target) (s []string) {
 	for _, t := range []op.DType{op.F32, op.F16, op.BF16} {
 		r, err := (&kernelRequest{Type: t.String()}).build(o, libraryTarget)

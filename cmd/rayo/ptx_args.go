@@ -15,29 +15,29 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// argument is an argument of a kernel as the command line has it.
+// argument is an argument of a kernel on the command line.
 type argument struct {
 	text   string
-	typ    string // of the elements, or of the number
-	bare   bool   // a number without a type gets the type of the parameter, if it is known
+	typ    string // the type of the elements, or of the number
+	bare   bool   // a number without a type: it gets the type of the parameter, if that is known
 	array  bool
 	n      int
-	data   []byte // of an array that has contents, else nil
+	data   []byte // the contents of an array, or nil
 	number uint64 // the bits of a number
 }
 
-// elementSizes holds the types of elements and numbers, and their bytes.
+// elementSizes has the types of elements and numbers, and their sizes in bytes.
 var elementSizes = map[string]int{
 	"f64": 8, "u64": 8, "s64": 8, "f32": 4, "u32": 4, "s32": 4, "b32": 4, "f16": 2, "bf16": 2, "u16": 2, "s16": 2, "u8": 1, "s8": 1,
 }
 
-// maxArray is the bytes of an array that a command line may ask for.
+// maxArray is the largest size in bytes of an array on a command line.
 const maxArray = 256 << 20
 
 const argumentHelp = "an argument is a number, as 1024 or 0.5, of the parameter's type or of its own, as u64:7, or an array, as f32[1024] (with nothing in it), " +
 	"f32[1024]=0, f32[4]=1,2,3,4, f32[1024]=random or =iota, and f32[]=@FILE"
 
-// parseArgument reads what argumentHelp describes.
+// parseArgument parses an argument: argumentHelp describes the syntax.
 func parseArgument(s string, seed uint64) (*argument, error) {
 	a := &argument{text: s}
 	var err error
@@ -53,7 +53,7 @@ func parseArgument(s string, seed uint64) (*argument, error) {
 	return a, nil
 }
 
-// wrong says what is not as argumentHelp describes.
+// wrong returns an error about an argument, with argumentHelp.
 func (a *argument) wrong(format string, args ...any) error {
 	return fmt.Errorf("argument %q: %s; %s", a.text, fmt.Sprintf(format, args...), argumentHelp)
 }
@@ -76,7 +76,7 @@ func (a *argument) parseNumber() error {
 	return nil
 }
 
-// parseArray reads what stands behind the bracket of an array.
+// parseArray parses the part of an array after the bracket.
 func (a *argument) parseArray(s string, seed uint64) error {
 	if elementSizes[a.typ] == 0 {
 		return a.wrong("no elements are of type %q", a.typ)
@@ -117,7 +117,7 @@ func (a *argument) parseArray(s string, seed uint64) error {
 	return a.fillFromList(list)
 }
 
-// arrayFills are the contents that have names.
+// arrayFills has the functions for the named contents of arrays.
 var arrayFills = map[string]func(typ string, i int, rnd *rand.Rand) uint64{
 	"random": func(typ string, i int, rnd *rand.Rand) uint64 {
 		if isFloatElement(typ) {
@@ -135,7 +135,7 @@ var arrayFills = map[string]func(typ string, i int, rnd *rand.Rand) uint64{
 
 func isFloatElement(typ string) bool { return typ[0] == 'f' || typ == "bf16" }
 
-// fill sets all elements to what of returns.
+// fill sets each element i to of(i).
 func (a *argument) fill(of func(i int) uint64) {
 	size := elementSizes[a.typ]
 	a.data = make([]byte, a.n*size)
@@ -162,7 +162,7 @@ func (a *argument) fillFromFile(name string) error {
 	return nil
 }
 
-// fillFromList sets the elements to the values of a list, or all of them to the only one.
+// fillFromList sets the elements to the values of a list. If the list has one value, all elements get it.
 func (a *argument) fillFromList(list []string) error {
 	if len(list) != 1 && len(list) != a.n {
 		return a.wrong("%d values for %d elements", len(list), a.n)
@@ -179,7 +179,7 @@ func (a *argument) fillFromList(list []string) error {
 	return nil
 }
 
-// as gives a number without a type the one that its parameter is declared with.
+// as sets the type of a number without a type to typ, the declared type of its parameter.
 func (a *argument) as(typ string) error {
 	if !a.bare || a.array {
 		return nil
@@ -187,7 +187,7 @@ func (a *argument) as(typ string) error {
 	types := []string{typ}
 	switch size, number := typ[1:], typ[:1]; {
 	case size != "32" && size != "64":
-		return nil // the launch reports the error
+		return nil // the launch reports a mismatch
 	case number == "u": // compilers also write u for signed integers
 		types = []string{typ, "s" + size}
 	case number == "b":
@@ -202,7 +202,7 @@ func (a *argument) as(typ string) error {
 	return fmt.Errorf("argument %q is not a %s, the type of the kernel's parameter", a.text, typ)
 }
 
-// asParameters is as for all arguments of a kernel.
+// asParameters calls as for all arguments of a kernel.
 func asParameters(args []*argument, k *emu.Kernel) error {
 	for i, p := range k.Params() {
 		if i < len(args) {
@@ -271,7 +271,7 @@ func floatElement(typ string, v float64) uint64 {
 	return uint64(math.Float32bits(float32(v)))
 }
 
-// value returns the number as the emulator and the driver take it.
+// value returns the number in the Go type that the emulator and the driver expect.
 func (a *argument) value() any {
 	if elementSizes[a.typ] == 8 {
 		return a.number
@@ -279,7 +279,7 @@ func (a *argument) value() any {
 	return uint32(a.number)
 }
 
-// element writes element i of the bytes of an array.
+// element returns the text of element i of the bytes of an array.
 func (a *argument) element(b []byte, i int) string {
 	size := elementSizes[a.typ]
 	var w [8]byte

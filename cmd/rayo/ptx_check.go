@@ -22,10 +22,10 @@ type ptxCheckCmd struct {
 	ptxRequest `embed:""`
 }
 
-// maxSource is the bytes of a file that is read.
+// maxSource is the largest size in bytes of a file that the command reads.
 const maxSource = 64 << 20
 
-// errFound ends a command that found mistakes, which it has listed.
+// errFound is the error of a command that has found and listed mistakes.
 var errFound = errors.New("there are mistakes")
 
 // Run checks the PTX in three ways, as far as possible: with the checks of package ptx for kernels
@@ -78,7 +78,7 @@ func (c *ptxCheckCmd) Run(a *app) error {
 	return nil
 }
 
-// readText reads a file that is text.
+// readText reads a text file.
 func readText(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func readText(name string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(b) > maxSource:
-		return "", fmt.Errorf("%s has more than %d MiB", name, maxSource>>20)
+		return "", fmt.Errorf("%s is too large: at most %d MiB are read", name, maxSource>>20)
 	case bytes.IndexByte(b, 0) >= 0:
 		return "", fmt.Errorf("%s is not text", name)
 	}
@@ -116,7 +116,7 @@ var (
 	ptxasUsage    = regexp.MustCompile(`(?s)entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers`)
 )
 
-// assemble runs ptxas on the text, and returns its report of registers.
+// assemble runs ptxas on the text and returns its report on registers.
 func assemble(a *app, text string) (string, error) {
 	path, err := exec.LookPath("ptxas")
 	if err != nil {

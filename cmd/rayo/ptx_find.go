@@ -26,11 +26,11 @@ var libraryTarget = portable.Target{Lanes: 1024, Shared: ptx.MaxStaticShared, Bu
 // shown is a kernel that can be put into a module.
 type shown struct {
 	name string
-	what string // for people: its description and its launch
+	what string // the description of the kernel and of its launch, for users
 	add  func(m *ptx.Module) error
 }
 
-// find returns the kernels of a name: one, or the stages of an operation.
+// find returns the kernels with the given name: one kernel, or the kernels of an operation.
 func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 	if s, ok := strings.CutPrefix(name, "sample/"); ok {
 		for _, x := range samples.All() {

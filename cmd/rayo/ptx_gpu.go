@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// onGPU runs the kernel on the first device of NVIDIA.
+// onGPU runs the kernel on the first NVIDIA GPU.
 func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argument) (err error) {
-	// The emulator's parser knows the types of parameters; it need not know all of the text.
+	// The emulator's parser finds the types of parameters. It need not support all of the text.
 	if module, err := emu.Parse(text); err == nil {
 		if k, err := module.Kernel(c.Kernel); err == nil && k.Err() == nil {
 			if err := asParameters(args, k); err != nil {
@@ -52,7 +52,7 @@ func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argum
 		}
 		at[i] = m.Ptr()
 		data := x.data
-		if data == nil { // NaN, as what nobody wrote is in the emulator
+		if data == nil { // fill with NaN, like uninitialised memory in the emulator
 			data = make([]byte, x.n*elementSizes[x.typ])
 			for j := range data {
 				data[j] = 0xff

@@ -41,7 +41,7 @@ func (c *ptxRunCmd) Run(a *app) error {
 		return err
 	}
 	if c.Shared < 0 || c.Steps < 0 {
-		return errors.New("--shared and --steps are not negative")
+		return errors.New("--shared and --steps must not be negative")
 	}
 	var args []*argument
 	total := 0
@@ -51,7 +51,7 @@ func (c *ptxRunCmd) Run(a *app) error {
 			return err
 		}
 		if total += x.n * elementSizes[x.typ]; total > 4*maxArray {
-			return fmt.Errorf("the arrays have more than %d MiB", 4*maxArray>>20)
+			return fmt.Errorf("the arrays are too large: all together may have at most %d MiB", 4*maxArray>>20)
 		}
 		args = append(args, x)
 	}
@@ -85,7 +85,7 @@ func (c *ptxRunCmd) emulate(a *app, text string, grid, block [3]int, args []*arg
 	}
 	k, err := module.Kernel(c.Kernel)
 	if err != nil {
-		return fmt.Errorf("%w; there are: %s", err, kernelNames(module))
+		return fmt.Errorf("%w; the kernels are: %s", err, kernelNames(module))
 	}
 	if err := k.Err(); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *ptxRunCmd) emulate(a *app, text string, grid, block [3]int, args []*arg
 	return nil
 }
 
-// results shows the arrays that have changed, or had no contents.
+// results shows the arrays that have changed or had no contents before the launch.
 func (c *ptxRunCmd) results(a *app, args []*argument, read func(i int, b []byte) error) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for i, x := range args {

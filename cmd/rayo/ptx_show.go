@@ -29,7 +29,7 @@ func (c *ptxShowCmd) Run(a *app) error {
 	return err
 }
 
-// module builds the kernels of a name.
+// module builds a module with the kernels of the given name.
 func (r *ptxRequest) module(name string, t ptxTarget, positions bool) (*ptx.Module, []shown, error) {
 	target, err := t.find()
 	if err != nil {

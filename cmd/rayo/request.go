@@ -19,8 +19,8 @@ type kernelRequest struct {
 	Variant string `placeholder:"NAME" help:"Variant of a portable kernel."`
 }
 
-// typical holds the shapes that an operation is shown for. Others take arrays of
-// 1M elements, or rows of 4096.
+// typical has the shapes for which an operation is shown. Other operations are shown for
+// arrays of 1M elements, or rows of 4096.
 var typical = map[*op.Operation]string{
 	op.Attention:       "16x2048x128,16x2048x128,16x2048x128",
 	op.Gather:          "32000x4096,512",
@@ -88,7 +88,7 @@ func (r *kernelRequest) build(o *op.Operation, target portable.Target) (*portabl
 		t := typeNamed(r.Type)
 		switch {
 		case t == op.InvalidType:
-			return nil, fmt.Errorf("no type is called %q", r.Type)
+			return nil, fmt.Errorf("unknown type %q", r.Type)
 		case t.Quantized():
 			weights = t
 		default:
@@ -134,8 +134,8 @@ func (r *kernelRequest) build(o *op.Operation, target portable.Target) (*portabl
 	return req, nil
 }
 
-// usualType returns the first element type that all operands of an operation may
-// have, or f32.
+// usualType returns the first element type that an operation accepts for all operands,
+// or f32.
 func usualType(o *op.Operation) op.DType {
 	attrs := o.Defaults()
 	for _, d := range op.DTypes() {
@@ -155,9 +155,9 @@ func typeNamed(name string) op.DType {
 	return op.InvalidType
 }
 
-// fused returns the request for operations joined by plus signs, all elementwise
-// but perhaps the first. Each takes the result of the one before as its first
-// operand, and further ones from memory.
+// fused returns the request for operations joined by plus signs. All but the first must
+// be elementwise. The first operand of each is the result of the previous one, and its
+// other operands are in memory.
 func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*portable.Request, error) {
 	req := &portable.Request{Target: target, Variant: r.Variant}
 	f := &driver.Fused{}
@@ -181,7 +181,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 		shape, d = shapes[0], usualType(ops[0])
 		if r.Type != "" {
 			if d = typeNamed(r.Type); d == op.InvalidType || d.Quantized() {
-				return nil, fmt.Errorf("elements of type %q", r.Type)
+				return nil, fmt.Errorf("unknown type of elements %q", r.Type)
 			}
 		}
 	}
@@ -193,13 +193,13 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 	total := 1
 	for _, o := range ops {
 		if o.Class() != op.Elementwise {
-			return nil, fmt.Errorf("%v is not elementwise: only the first of several may be so", o)
+			return nil, fmt.Errorf("%v is not elementwise: only the first of several operations need not be elementwise", o)
 		}
 		_, k := o.Arity()
 		total += k - 1
 	}
 	if total > 16 {
-		return nil, fmt.Errorf("%d operands: one kernel has at most 16", total)
+		return nil, fmt.Errorf("the operations have %d operands: one kernel has at most 16", total)
 	}
 	for range total {
 		f.In = append(f.In, driver.Operand{Type: d, Broadcast: op.Full, N: n})
@@ -215,7 +215,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 		}
 		if o == op.Where && t != op.Bool {
 			if i > 0 || r.Type != "" {
-				return nil, fmt.Errorf("where selects by the result of a comparison")
+				return nil, fmt.Errorf("where needs the result of a comparison as its first operand")
 			}
 			f.In[0].Type, types[0] = op.Bool, op.Bool
 		}
@@ -242,8 +242,8 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 	return req, nil
 }
 
-// named returns the request for a name: an operation, or several joined by plus
-// signs. list is the command that lists them.
+// named returns the request for a name: an operation, or several operations joined by
+// plus signs. list is the command that lists the operations.
 func (r *kernelRequest) named(name string, target portable.Target, list string) (*portable.Request, error) {
 	var ops []*op.Operation
 	for _, n := range strings.Split(strings.ToLower(name), "+") {
@@ -297,7 +297,7 @@ func stageName(base string, i, n int) string {
 	return fmt.Sprintf("%s_%d", base, i+1)
 }
 
-// writeWrapped writes words, indented, on lines that a terminal has.
+// writeWrapped writes words in indented lines that fit a terminal.
 func writeWrapped(w io.Writer, words []string) {
 	line := " "
 	for _, word := range words {

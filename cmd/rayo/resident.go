@@ -34,8 +34,8 @@ func residentCells(sizes []int) (cells []cell) {
 	return cells
 }
 
-// record records the operation over new buffers, its first result stored into another,
-// and returns the bytes that move and what frees the buffers.
+// record records the operation over new buffers, and stores its first result in another buffer. It
+// returns the number of bytes that the operation moves, and a function that frees the buffers.
 func (r *resident) record(ctx context.Context, dev *device.Device, b *batch.Batch) (bytes float64, free func(), err error) {
 	var buffers []*device.Buffer
 	free = func() {
@@ -71,8 +71,7 @@ func (r *resident) record(ctx context.Context, dev *device.Device, b *batch.Batc
 	return bytes, free, b.Err()
 }
 
-// operand returns operand i: numbers, places among the rows of the first operand, or
-// zeros.
+// operand returns operand i: random numbers, indices of rows of the first operand, or zeros.
 func (r *resident) operand(ctx context.Context, dev *device.Device, i int, s op.Shape) (*device.Buffer, error) {
 	n, err := s.Size()
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *resident) measure(a *app, dev *device.Device, roof roofline.Roofline) (
 		p, err = b.Profile(a.ctx)
 	}
 	if errors.Is(err, device.ErrUnsupported) {
-		m.Bound = "unsupported" // as a type that not every GPU has
+		m.Bound = "unsupported" // for example a type that not every GPU supports
 		return m, nil
 	}
 	if err != nil {

@@ -32,11 +32,11 @@ func (c *serveCmd) Run(a *app) error {
 			return err
 		}
 		if keys = strings.Fields(string(b)); len(keys) == 0 {
-			return fmt.Errorf("%s has no keys", c.Keys)
+			return fmt.Errorf("the file %s has no keys", c.Keys)
 		}
 	}
 	if c.Parallel < 1 {
-		return fmt.Errorf("--parallel is %d, want 1 or more", c.Parallel)
+		return fmt.Errorf("--parallel is %d: expected 1 or more", c.Parallel)
 	}
 	as, draft, dev, err := c.openWith(a.ctx, c.Parallel, &c.draftFlags)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	// Requests end when the grace is over.
+	// Requests are cancelled at the end of the grace period.
 	base, cut := context.WithCancel(context.WithoutCancel(a.ctx))
 	defer cut()
 	s := &http.Server{Handler: serve.New(as, serve.Options{Name: c.Name, Keys: keys, Waiting: c.Waiting}),

@@ -87,7 +87,7 @@ func (c *tuneCmd) Run(a *app) error {
 	}
 	defer dev.Close()
 	if c.Op != "" && op.Lookup(c.Op) == nil {
-		return fmt.Errorf("no operation is called %s: rayo ops lists them", c.Op)
+		return fmt.Errorf("unknown operation %s: rayo ops lists the operations", c.Op)
 	}
 	if c.Forget {
 		return c.forget(a, dev)
@@ -135,7 +135,7 @@ func (c *tuneCmd) Run(a *app) error {
 	return err
 }
 
-// undo is the command that removes the measurements that this one stores.
+// undo returns the command that removes the measurements that this command stores.
 func (c *tuneCmd) undo() string {
 	if c.Portable {
 		return "rayo tune --portable --forget"

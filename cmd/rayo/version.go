@@ -17,15 +17,15 @@ type versionCmd struct {
 
 // versionReport is the output of rayo version. Fields that the build does not know are "".
 type versionReport struct {
-	Version  string          `json:"version"`            // of the module
-	Revision string          `json:"revision,omitempty"` // of the version control system
-	Time     string          `json:"time,omitempty"`     // of that revision
-	Modified bool            `json:"modified,omitempty"` // there were changes since
+	Version  string          `json:"version"`            // the version of the module
+	Revision string          `json:"revision,omitempty"` // the revision in version control
+	Time     string          `json:"time,omitempty"`     // the time of the revision
+	Modified bool            `json:"modified,omitempty"` // the source had changes after the revision
 	Go       string          `json:"go"`
-	Target   string          `json:"target"` // system and processor
+	Target   string          `json:"target"` // the operating system and the architecture
 	Cgo      bool            `json:"cgo"`
 	Tags     string          `json:"tags,omitempty"`
-	CUDA     string          `json:"cuda,omitempty"` // of the driver, or the reason why there is none
+	CUDA     string          `json:"cuda,omitempty"` // the version of the driver, or the reason why there is none
 	NoCUDA   string          `json:"noCuda,omitempty"`
 	Devices  []versionDevice `json:"devices"`
 }

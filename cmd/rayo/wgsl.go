@@ -61,13 +61,13 @@ func (t *wgslTarget) targets(a *app) (portable.Target, wgsl.Target, error) {
 		w.Features |= f
 	}
 	if w.Consumer == wgsl.NagaGo {
-		w.Features &^= wgsl.Half // which that compiler does not know
+		w.Features &^= wgsl.Half // the compiler does not support it
 	}
 	return portable.Target{Lanes: int(t.Lanes), Shared: int(t.Shared), Buffers: t.Buffers, Groups: int(l.Grid),
 		Subgroups: w.Features&wgsl.Subgroups != 0, F16: w.Features&wgsl.Half != 0}, w, nil
 }
 
-// adapter takes features and limits from a device.
+// adapter sets the features and limits to those of a device.
 func (t *wgslTarget) adapter(a *app) error {
 	which := device.WithName(strings.TrimPrefix(t.Device, "webgpu:"))
 	if n, err := strconv.Atoi(strings.TrimPrefix(t.Device, "webgpu:")); err == nil {
@@ -102,11 +102,11 @@ type wgslRequest struct {
 // printed is a kernel and its text.
 type printed struct {
 	name string
-	what string // for people: its description and its launch
+	what string // the description of the kernel and of its launch, for users
 	text wgsl.Shader
 }
 
-// print returns the kernels of a name: one, or the stages of an operation.
+// print returns the kernels with the given name: one kernel, or the kernels of an operation.
 func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, error) {
 	target, w, err := t.targets(a)
 	if err != nil {
@@ -114,12 +114,12 @@ func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, erro
 	}
 	k := r.kernelRequest
 	if r.Rows < 0 || r.Cols < 0 {
-		return nil, fmt.Errorf("--rows and --cols are positive")
+		return nil, fmt.Errorf("--rows and --cols must be positive")
 	}
 	if r.Rows > 0 || r.Cols > 0 {
 		o := op.Lookup(strings.ToLower(name))
 		if o == nil || k.Sizes != "" || o.Class() != op.Row && o.Class() != op.Reduction && o != op.LayerNorm && o != op.RMSNorm {
-			return nil, fmt.Errorf("--rows and --cols are for one operation on rows, without --sizes")
+			return nil, fmt.Errorf("--rows and --cols need one operation on rows, and exclude --sizes")
 		}
 		rows, cols := max(r.Rows, 1), r.Cols
 		if r.Rows == 0 {
@@ -268,7 +268,7 @@ func describeBinding(v *wgsl.Variable) string {
 	return fmt.Sprintf("@group(%d) @binding(%d) %s: %v, %s", v.Group, v.Binding, v.Name, v.Type, access)
 }
 
-// interfaceOf returns the requirements of a user's text, one for each line.
+// interfaceOf returns the requirements of a user's text, one line for each.
 func interfaceOf(i *wgsl.Interface) []string {
 	s := []string{fmt.Sprintf("%s: workgroups of %d x %d x %d lanes, %d bytes of workgroup memory", i.Entry, i.Local[0], i.Local[1], i.Local[2], i.SharedBytes)}
 	for n := range i.Buffers {
@@ -283,7 +283,7 @@ func interfaceOf(i *wgsl.Interface) []string {
 	return s
 }
 
-// textOf returns the text of a kernel for a consumer.
+// textOf returns the text of a kernel for a compiler.
 func textOf(k *kernel.Kernel, c wgsl.Consumer) (string, error) {
 	s, err := wgsl.Kernel(k, wgsl.Target{Consumer: c, Features: wgsl.Half | wgsl.Subgroups | wgsl.Dot4,
 		Limits: wgsl.Limits{Invocations: 1 << 16, Size: [3]uint32{1 << 16, 1 << 16, 1 << 16}, WorkgroupBytes: 1 << 20, Bindings: 1000}})

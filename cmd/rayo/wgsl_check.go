@@ -19,8 +19,8 @@ type wgslCheckCmd struct {
 	wgslRequest `embed:""`
 }
 
-// wgslCompilers are the commands that check a text, and what of theirs makes no
-// file. A naga in Go is not among the commands: its texts are naga's.
+// wgslCompilers are the commands that compile a text, with arguments that prevent an output
+// file. The port of naga to Go is missing because it accepts the same texts as naga.
 var wgslCompilers = []struct {
 	consumer wgsl.Consumer
 	command  []string

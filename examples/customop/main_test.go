@@ -14,7 +14,7 @@ func TestOutput(t *testing.T) {
 	const want = `x / (abs(x) + 1) = [-0.75 -0.5 0 0.5 0.75]
 huber [0 0.5 1.5 0 2.5] mean 0.9
 softsign of a product [0.5 -0.5 0.8 0.9]
-mistake: operation "broken": the result is no valid number: unsupported
+mistake: operation "broken": the result of the function is not a valid number: unsupported
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// line is the result of a search for a group: the elements are near scale·q - min for integers q.
+// line is the result of a search for a group: the elements are approximately scale·q - min for integers q.
 type line struct{ scale, min float64 }
 
 // lineSums are weighted sums over a group whose elements x have levels q.
@@ -17,8 +17,8 @@ func (t *lineSums) err(l line) float64 {
 	return float64(s*float64(s*t.qq)) + float64(m*float64(m*t.n)) - float64(2*s*t.qx) + float64(2*m*t.x) - float64(2*s*float64(m*t.q))
 }
 
-// best returns the line with the least error. If minimums must not be negative and the best line's
-// minimum is, its minimum is set to 0.
+// best returns the line with the least error for the levels. With positive, minimums must not be
+// negative: a negative one is set to 0.
 func (t *lineSums) best(old line, positive bool) line {
 	d := float64(t.n*t.qq) - float64(t.q*t.q)
 	if d <= 0 {
@@ -31,7 +31,7 @@ func (t *lineSums) best(old line, positive bool) line {
 	return l
 }
 
-// totals returns the sums that do not depend on levels.
+// totals returns the sums n and x, which do not depend on levels.
 func totals(x, w []float64) (t lineSums) {
 	for i, v := range x {
 		t.n += w[i]
@@ -40,8 +40,8 @@ func totals(x, w []float64) (t lineSums) {
 	return t
 }
 
-// levels gives the elements of a group with these totals the nearest levels from
-// 0 to limit and returns their sums.
+// levels returns the sums for the levels from 0 to limit that are nearest to the elements of
+// a group with totals t.
 func (t lineSums) levels(x, w []float64, l line, limit float64) lineSums {
 	r := inverse(l.scale)
 	half := float64(l.min*r) + 0.5
@@ -67,7 +67,7 @@ func put(codes []uint32, x []float64, l line, limit float64) {
 	}
 }
 
-// inverse returns 1/s, and 0 unless s is positive and that is finite.
+// inverse returns 1/s if s is positive and the quotient is finite, otherwise 0.
 func inverse(s float64) float64 {
 	r := 1 / s
 	if !(s > 0) || math.IsInf(r, 0) {
@@ -76,9 +76,9 @@ func inverse(s float64) float64 {
 	return r
 }
 
-// findLine returns the line with the least error that it finds. The range of the
-// elements is tried with somewhat fewer and more levels than there are: elements
-// at its ends then give way to those between.
+// findLine returns the line with the least error that it finds. It tries to map the range
+// of the elements to somewhat fewer and more levels than there are. With more levels, the
+// elements at the ends of the range are clipped, and the others become more accurate.
 func findLine(x, w []float64, sum lineSums, limit float64, positive bool) line {
 	lo, hi := slices.Min(x), slices.Max(x)
 	if positive {
@@ -106,7 +106,7 @@ func findLine(x, w []float64, sum lineSums, limit float64, positive bool) line {
 		try(line{width / (limit + span*float64(step)/float64(steps)), -lo})
 	}
 	if limit < 8 {
-		// Few levels: leave out what lies at one end.
+		// With few levels, also try ranges without the part at one end.
 		for _, cut := range [...]float64{0.15, 0.3} {
 			try(line{width * (1 - cut) / limit, -lo})
 			try(line{width * (1 - cut) / limit, -lo - width*cut/2})
@@ -122,7 +122,7 @@ func findLine(x, w []float64, sum lineSums, limit float64, positive bool) line {
 	return found
 }
 
-// affine makes blocks of the formats with a bias.
+// affine encodes blocks of the formats with a bias.
 func (w *work) affine(dst []byte, v, importance []float32) {
 	l := w.e.l
 	x, weights := w.wide(v, importance)
@@ -177,8 +177,8 @@ func (w *work) lines(x, weights []float64, lines []line, limit float64) {
 	w.overflow = math.IsInf(least, 1)
 }
 
-// chooseLines finds the whole numbers of each group for the factors d, and
-// returns the error of the block and the factors that are the best for them.
+// chooseLines chooses the integers of each group for the factors d. It returns the
+// error of the block and the best factors for these integers.
 func (w *work) chooseLines(x, weights []float64, lines []line, d line, limit, most float64) (e float64, next line) {
 	each := len(x) / len(lines)
 	var qq, qm, mm, xq, xm float64
@@ -197,9 +197,9 @@ func (w *work) chooseLines(x, weights []float64, lines []line, d line, limit, mo
 	return e, solve(qq, qm, mm, xq, xm, d)
 }
 
-// choosePair finds the whole numbers of group i for the factors d. Where they are
-// coarse, the minimum that is taken may be far from the best line's; then another
-// scale is the best for it.
+// choosePair chooses the two integers of group i for the factors d. If the factors are
+// coarse, the chosen minimum may differ much from that of the best line. It therefore
+// searches the best scale for each minimum.
 func (w *work) choosePair(i int, x, weights []float64, g, d line, limit, most float64) (scale, offset, least float64, t lineSums) {
 	least = math.Inf(1)
 	try := func(a, b float64) lineSums {
@@ -231,8 +231,8 @@ func (w *work) choosePair(i int, x, weights []float64, g, d line, limit, most fl
 	return scale, offset, least, t
 }
 
-// solve returns the scale and min for which Σ (x - scale·q + min·m)² is least,
-// from the sums of the products.
+// solve returns the scale and min that minimise Σ (x - scale·q + min·m)², given the
+// sums of the products.
 func solve(qq, qm, mm, xq, xm float64, old line) line {
 	det := float64(qq*mm) - float64(qm*qm)
 	switch {
@@ -249,7 +249,7 @@ func solve(qq, qm, mm, xq, xm float64, old line) line {
 	return line{s, m}
 }
 
-// beside returns the whole numbers below and above v/unit, from 0 to most.
+// beside returns the integers below and above v/unit, limited to [0, most].
 func beside(v, unit, most float64) (lo, hi float64) {
 	if unit == 0 {
 		return 0, 0
@@ -257,7 +257,7 @@ func beside(v, unit, most float64) (lo, hi float64) {
 	f := v / unit
 	lo, hi = math.Floor(f), math.Floor(f)+1
 	if most > 15 && math.Abs(f-lo-0.5) > 0.25 {
-		// With fine steps the far one is no candidate.
+		// With fine steps only the nearest integer is a candidate.
 		lo = math.Floor(f + 0.5)
 		hi = lo
 	}

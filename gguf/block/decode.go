@@ -2,18 +2,18 @@ package block
 
 import "math"
 
-// Code derived from a [Layout].
+// This file has the decoder that is derived from a [Layout].
 
 // parts has the fields of one block.
 type parts struct {
-	scale, bias  [16]uint32 // as the bytes have them
+	scale, bias  [16]uint32 // in the encoding of the block
 	sub, subBias [16]uint32
 	code         [superElements]uint32
 	sign         [superElements]uint32
 	shift        [32]uint32
 }
 
-// numbers calls visit with each field of the layout and where it goes.
+// numbers calls visit with each number of the layout and its place in p.
 func (l *Layout) numbers(p *parts, visit func(n Number, v []uint32)) {
 	for _, f := range []struct {
 		n Number
@@ -62,7 +62,7 @@ func (l *Layout) factors(dst []float32, f *Float, big []uint32, sub *Integer, sm
 	}
 }
 
-// groups returns how many groups of elements have a factor of their own.
+// groups returns the number of groups of elements with a factor of their own.
 func (f *Float) groups(sub *Integer) int {
 	return max(1, f.Number.Items(), sub.Number.Items())
 }
@@ -107,7 +107,7 @@ func (l *Layout) levels(y []float32, p *parts) {
 	}
 }
 
-// negate gives the levels their signs.
+// negate applies the signs to the levels.
 func (v *Level) negate(y []float32, p *parts) {
 	if len(y) == v.Signs.Items() {
 		for i := range y {
@@ -124,8 +124,8 @@ func (v *Level) negate(y []float32, p *parts) {
 	}
 }
 
-// evenSigns returns 7 signs and the eighth, which makes the number of negative
-// ones even.
+// evenSigns adds to 7 signs the eighth, which makes the number of negative elements
+// even.
 func evenSigns(v uint32) uint32 {
 	p := v ^ v>>4
 	p ^= p >> 2
@@ -167,7 +167,7 @@ func (l *Layout) decode(y []float32, b []byte, p *parts, magnitudes bool) {
 	}
 }
 
-// dequantize is the derived decoder of whole blocks.
+// dequantize decodes whole blocks.
 func (l *Layout) dequantize(dst []float32, src []byte, magnitudes bool) {
 	var p parts
 	var b [maxBytes + 8]byte
@@ -201,8 +201,8 @@ func (l *Layout) top() float32 {
 	return level
 }
 
-// halves returns the bytes at which the block has its scales, if these are
-// binary16 in two bytes each.
+// halves returns the byte offsets of the scales in a block, if each is a binary16 in
+// two bytes.
 func (l *Layout) halves() (at []int, ok bool) {
 	for _, f := range []*Float{&l.Scale, &l.Bias} {
 		n := f.Number
@@ -217,8 +217,8 @@ func (l *Layout) halves() (at []int, ok bool) {
 	return at, len(at) > 0
 }
 
-// checkScales returns the number of the first block with a scale that makes, or
-// may make, a number that is not finite, or -1.
+// checkScales returns the index of the first block with a scale for which a number
+// may not be finite, or -1.
 func (l *Layout) checkScales(f Format, src []byte) int {
 	var p parts
 	var b [maxBytes + 8]byte

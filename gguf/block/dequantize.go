@@ -22,7 +22,7 @@ var loops = [len(layouts)]func(dst []float32, src []byte){
 	I64: scalars(8, func(b []byte) float32 { return float32(int64(binary.LittleEndian.Uint64(b))) }),
 }
 
-// scalars returns the loop over numbers of so many bytes.
+// scalars returns a loop that decodes numbers of size bytes.
 func scalars(size int, value func([]byte) float32) func(dst []float32, src []byte) {
 	return func(dst []float32, src []byte) {
 		for i := range dst {
@@ -32,9 +32,9 @@ func scalars(size int, value func([]byte) float32) func(dst []float32, src []byt
 	}
 }
 
-// The functions below take whole blocks. Products and sums are rounded to
-// float32 one by one, which the conversions say: fused into one instruction
-// they would give other last bits on some machines than on others.
+// The functions below decode whole blocks. The conversions to float32 round each product
+// and each sum: without them, compilers for some machines would fuse a product and a sum
+// into one instruction, with other last bits.
 
 func dequantizeQ4_0(dst []float32, src []byte) {
 	for ; len(src) >= q4_0Bytes; src, dst = src[q4_0Bytes:], dst[shortElements:] {
@@ -94,12 +94,13 @@ func dequantizeQ8_0(dst []float32, src []byte) {
 	}
 }
 
-// groups are the scales and minima of the eight groups of 32 elements in a
-// block of Q4_K or Q5_K: 6 bits each.
+// groups holds the scales and minimums, of 6 bits each, of the eight groups of 32 elements
+// in a block of Q4_K or Q5_K.
 type groups struct{ scale, min [8]uint8 }
 
-// unpack reads them. The first four of each are in the low bits of the first eight bytes. The low
-// halves of the others are in the last four bytes, and their upper bits are above the first ones.
+// unpack reads the groups from b. The first four scales and minimums are in the low bits of the first
+// eight bytes. The low halves of the others are in the last four bytes, and their upper bits are in the
+// upper bits of the first eight bytes.
 func (g *groups) unpack(b *[12]byte) {
 	for i := range 4 {
 		g.scale[i], g.min[i] = b[i]&63, b[i+4]&63
@@ -114,7 +115,7 @@ func dequantizeQ4_K(dst []float32, src []byte) {
 		d, dmin := half(b[:]), half(b[2:])
 		var g groups
 		g.unpack((*[12]byte)(b[4:]))
-		// 32 bytes hold two groups, in their halves.
+		// 32 bytes hold two groups: one in the low and one in the high halves of the bytes.
 		for i := range 4 {
 			q, y := (*[32]byte)(b[16+32*i:]), (*[64]float32)(dst[64*i:])
 			s0, m0 := float32(d*float32(g.scale[2*i])), float32(dmin*float32(g.min[2*i]))

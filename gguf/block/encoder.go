@@ -14,22 +14,22 @@ type encoder struct {
 	// simple is the encoder without importances, and also with importances for a format that needs
 	// no search.
 	simple func(dst []byte, x []float32)
-	// search looks for the block of the least weighted squared error.
+	// search encodes a block and minimises the weighted squared error.
 	search func(w *work, dst []byte, x, weights []float32)
 
 	levels levelSet // for searches
-	halves []int    // where a block has its binary16 scales, if all are that
-	limit  float64  // of a scale; a greater one is an overflow
+	halves []int    // the byte offsets of the scales of a block, if all are binary16
+	limit  float64  // the greatest scale; a greater one is an overflow
 }
 
-// simple are the encoders that leave no choice: they give ggml's bytes.
+// simple are the encoders without a search: they give the same bytes as ggml.
 var simple = map[Format]func(dst []byte, src []float32){
 	Q4_0: quantizeQ4_0, Q5_0: quantizeQ5_0, Q8_0: quantizeQ8_0,
 	Q4_1: quantizeRange(Q4_1), Q5_1: quantizeRange(Q5_1),
 }
 
-// limits has the greatest scales of the encodings, and half a step more where
-// greater ones are rounded to it.
+// limits has for each encoding the greatest scale, plus half a step if greater scales are
+// rounded down to it.
 var limits = map[Encoding]float64{Binary16: math.MaxFloat64, E8M0: 0x1p125, UE4M3: 232}
 
 var encoders [len(layouts)]struct {
@@ -54,7 +54,7 @@ func newEncoder(f Format) *encoder {
 	case f.Scalar():
 		e.search = (*work).scalar
 	case f == Q8_0:
-		// With 8 bits a search gains nothing.
+		// With 8 bits a search does not reduce the error.
 	case l.Bias.Encoding != NoFloat:
 		e.search = (*work).affine
 	default:
@@ -65,11 +65,11 @@ func newEncoder(f Format) *encoder {
 	return e
 }
 
-// work is the memory of one goroutine that makes blocks.
+// work is the memory of one goroutine that encodes blocks.
 type work struct {
 	e        *encoder
 	p, best  parts
-	overflow bool // of the last block
+	overflow bool // the last block had a scale beyond the limit
 	groups   [16]fit
 	sums     [16]lineSums
 	x, w     [superElements]float64 // the elements of the block, and their importances

@@ -2,8 +2,8 @@
 // decodes blocks to numbers and encodes numbers as blocks. The layouts are the same as in ggml and
 // GGUF files, byte for byte.
 //
-// A block is a run of neighbours in one row that share a scale, or a scale and a minimum, which are
-// binary16. A row consists of whole blocks: a matrix of n columns has n/Elements consecutive blocks
+// A block is a run of neighbouring elements of a row that share a scale, or a scale and a minimum, which
+// are binary16. A row consists of whole blocks: a matrix of n columns has n/Elements consecutive blocks
 // in each row, without gaps between rows. All bytes are little-endian.
 package block
 
@@ -64,22 +64,22 @@ const (
 	superElements = 256
 
 	q4_0Bytes = 2 + 16            // d, low and high halves of bytes
-	q4_1Bytes = 4 + 16            // d, what is added, halves of bytes
-	q5_0Bytes = 2 + 4 + 16        // d, fifth bits, the others as in Q4_0
-	q5_1Bytes = 4 + 4 + 16        // d, what is added, fifth bits, the others
+	q4_1Bytes = 4 + 16            // d, m, low and high halves of bytes
+	q5_0Bytes = 2 + 4 + 16        // d, fifth bits, low and high halves of bytes
+	q5_1Bytes = 4 + 4 + 16        // d, m, fifth bits, low and high halves of bytes
 	q8_0Bytes = 2 + 32            // d, signed bytes
-	q4_KBytes = 4 + 12 + 128      // d, dmin, scales and minima, halves of bytes
-	q5_KBytes = 4 + 12 + 32 + 128 // d, dmin, scales and minima, fifth bits, the others
-	q6_KBytes = 128 + 64 + 16 + 2 // low halves, high pairs of bits, scales, d
+	q4_KBytes = 4 + 12 + 128      // d, dmin, scales and minimums, low and high halves of bytes
+	q5_KBytes = 4 + 12 + 32 + 128 // d, dmin, scales and minimums, fifth bits, low and high halves of bytes
+	q6_KBytes = 128 + 64 + 16 + 2 // low four bits, high two bits, scales, d
 
-	maxBytes = q6_KBytes // of a block
+	maxBytes = q6_KBytes // the largest size of a block
 )
 
 // ErrFormat is the error for a Format that is not one of the constants.
 var ErrFormat = errors.New("not a block format")
 
 // SizeError is the error of a number of elements that is not a whole number
-// of blocks, or of elements and bytes that do not go together.
+// of blocks, or that does not match the number of bytes.
 type SizeError struct {
 	Format   Format
 	Elements int
@@ -98,7 +98,7 @@ func (e *SizeError) Error() string {
 // encoding returns it for numbers that are not finite or too large for a binary16 scale.
 type RangeError struct {
 	Format Format
-	Block  int // its place
+	Block  int // its index
 }
 
 // Error says which block it is.
@@ -115,7 +115,7 @@ func Formats() []Format {
 	return fs
 }
 
-// ByID returns the format that ggml gives this number, or Invalid.
+// ByID returns the format with this number in ggml, or Invalid.
 func ByID(id uint32) Format {
 	for f := Invalid + 1; int(f) < len(layouts); f++ {
 		if layouts[f].ID == id {
@@ -142,7 +142,7 @@ func (f Format) layout() *Layout {
 	return &layouts[Invalid]
 }
 
-// String returns ggml's name: Q4_0.
+// String returns ggml's name of the format, for example Q4_0.
 func (f Format) String() string {
 	if int(f) < len(layouts) {
 		return layouts[f].Name
@@ -162,8 +162,8 @@ func (f Format) Bytes() int { return f.layout().Bytes }
 // Scalar reports whether the blocks of f are single numbers.
 func (f Format) Scalar() bool { return f.Elements() == 1 }
 
-// Layout returns the description of the format; nil for Invalid. It is shared:
-// do not change it.
+// Layout returns the description of the format, or nil for Invalid. Callers must not
+// change it.
 func (f Format) Layout() *Layout {
 	if !f.Valid() {
 		return nil
@@ -174,8 +174,8 @@ func (f Format) Layout() *Layout {
 // Valid reports whether f is one of the formats.
 func (f Format) Valid() bool { return f.Elements() > 0 }
 
-// Size returns the bytes that n elements take: whole blocks, else a
-// [SizeError]. That is also the error of more bytes than an int counts.
+// Size returns the number of bytes of n elements. It returns a [SizeError] if n is not a
+// whole number of blocks, or if the number of bytes overflows an int.
 func (f Format) Size(n int) (int, error) {
 	l := f.layout()
 	if l.Elements == 0 {
@@ -187,7 +187,7 @@ func (f Format) Size(n int) (int, error) {
 	return n / l.Elements * l.Bytes, nil
 }
 
-// check returns an error unless blocks of f with n elements take size bytes.
+// check returns an error if blocks of f with n elements do not have size bytes.
 func (f Format) check(n, size int) error {
 	want, err := f.Size(n)
 	if err == nil && want != size {
@@ -207,7 +207,7 @@ func (f Format) Dequantize(dst []float32, src []byte) error {
 	return nil
 }
 
-// dequantize takes whole blocks.
+// dequantize decodes whole blocks.
 func (f Format) dequantize(dst []float32, src []byte) {
 	if loop := loops[f]; loop != nil {
 		loop(dst, src)
@@ -258,8 +258,8 @@ func (f Format) Check(src []byte) error {
 	return nil
 }
 
-// checkHalves returns the index of the first block with a binary16 that is not finite at one of
-// these places, or -1.
+// checkHalves returns the index of the first block with a binary16 that is not finite at one of the
+// byte offsets in at, or -1.
 func checkHalves(src []byte, size int, at []int) int {
 	for i := 0; i < len(src); i += size {
 		for _, at := range at {
@@ -271,8 +271,8 @@ func checkHalves(src []byte, size int, at []int) int {
 	return -1
 }
 
-// Row returns the bytes of row i of a matrix of cols columns that src begins
-// with, or a [SizeError].
+// Row returns the bytes of row i of the matrix of cols columns at the start of src,
+// or a [SizeError].
 func (f Format) Row(src []byte, cols, i int) ([]byte, error) {
 	size, err := f.Size(cols)
 	if err != nil {
@@ -287,8 +287,8 @@ func (f Format) Row(src []byte, cols, i int) ([]byte, error) {
 	return src[i*size:][:size:size], nil
 }
 
-// DequantizeRow writes the numbers of row i of a matrix of len(dst) columns
-// that src begins with to dst, or returns a [SizeError].
+// DequantizeRow decodes row i of the matrix of len(dst) columns at the start of src to
+// dst, or returns a [SizeError].
 func (f Format) DequantizeRow(dst []float32, src []byte, i int) error {
 	row, err := f.Row(src, len(dst), i)
 	if err != nil {

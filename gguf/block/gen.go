@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Gen writes grids.go: the codebooks of testdata/iq_grids.json, each level as its index among the
-// levels that occur, in two or three bits.
+// Gen writes grids.go: the codebooks of testdata/iq_grids.json. It stores each level in two or three
+// bits, as an index into the list of the levels that occur.
 package main
 
 import (
@@ -43,7 +43,7 @@ func write(out *bytes.Buffer, name string, rows [][]int8) {
 	if len(alphabet) > 4 {
 		bits = 3
 	}
-	packed := make([]byte, (len(all)*bits+7)/8+1) // one more: readers take two bytes
+	packed := make([]byte, (len(all)*bits+7)/8+1) // one more byte, because readers read two bytes at a time
 	for i, v := range all {
 		place := uint(slices.Index(alphabet, v)) << (i * bits % 8)
 		packed[i*bits/8] |= byte(place)

@@ -13,12 +13,12 @@ type Grid struct {
 	Rows  int
 
 	alphabet []int8 // the levels that occur
-	bits     int    // of one level's place in the alphabet
-	packed   string // these places, row after row, from the least bit of a byte on
+	bits     int    // bits of the index of a level in the alphabet
+	packed   string // the indices, row after row, from the least bit of a byte on
 
 	once   sync.Once
 	levels []int8
-	nearby []atomic.Pointer[nearRows] // of each point of the alphabet: see gridsearch.go
+	nearby []atomic.Pointer[nearRows] // for each point with coordinates from the alphabet: see gridsearch.go
 }
 
 // row returns the levels of a code.

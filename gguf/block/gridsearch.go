@@ -2,8 +2,7 @@ package block
 
 import "math"
 
-// nearbyRows is how many rows of a grid are looked at for each point of its
-// alphabet.
+// nearbyRows is the number of rows of a grid that a search tries for each point.
 const nearbyRows = 12
 
 // points returns the number of points with coordinates from the alphabet.
@@ -18,7 +17,7 @@ func (g *Grid) points() int {
 // nearRows are the rows nearest to a point, the nearest first.
 type nearRows struct {
 	rows  [nearbyRows]uint16
-	exact bool // the first is the point
+	exact bool // the first row equals the point
 }
 
 // rowsNear returns the rows nearest to a point. The digits of the point's number, in the base of
@@ -34,7 +33,7 @@ func (g *Grid) rowsNear(point int) *nearRows {
 	return n
 }
 
-// findNearby lists the nearest rows of a point.
+// findNearby searches the rows nearest to a point.
 func (g *Grid) findNearby(point int) *nearRows {
 	var levels [8]int32
 	base := len(g.alphabet)
@@ -86,7 +85,7 @@ func (g *Grid) find(v, w *[8]float64) (row int, distance float64) {
 	near := g.rowsNear(g.point(v))
 	rows := near.rows[:]
 	if near.exact {
-		rows = rows[:1] // no other row is nearer in any coordinate
+		rows = rows[:1] // it is the nearest row in every coordinate
 	}
 	for _, r := range rows {
 		d := 0.0
@@ -119,8 +118,8 @@ func (s *levelSet) assignRows(p *parts, at int, x, w []float64, scale float64) s
 	return t
 }
 
-// signs returns which of 8 elements are negative, one bit each. If the number of negative elements
-// must be even and is odd, it flips the sign that costs least.
+// signs returns one bit for each of 8 elements: 1 if it is negative. If the number of negative elements
+// must be even but is odd, it flips the sign that adds the least error.
 func (s *levelSet) signs(x, w []float64) (negative uint32) {
 	odd := false
 	least, at := math.Inf(1), 0
@@ -172,9 +171,9 @@ func (s *levelSet) assignRow(p *parts, at int, x, w []float64, negative uint32, 
 	return t
 }
 
-// assignShifted is assign for levels to which 1/8 is added, or from which it is
-// subtracted: for as many rows at a time as share that bit, whichever comes
-// nearer.
+// assignShifted is assign for levels to which 1/8 is added or from which it is
+// subtracted. For each group of rows that share the choice, it takes the one with
+// the smaller error.
 func (s *levelSet) assignShifted(p *parts, at int, x, w []float64, scale float64) sums {
 	each := s.l.Elements / s.l.Level.Shift.Items()
 	var t sums

@@ -2,15 +2,15 @@ package block
 
 import "math"
 
-// half returns the value of the binary16 at the beginning of b. Both
-// directions are exact or rounded to nearest even, subnormal numbers too, as
-// the hardware does it; a NaN becomes a quiet one.
+// half returns the value of the binary16 at the beginning of b. The conversions in
+// both directions give the same results as hardware: exact, or rounded to nearest
+// even, including subnormal numbers. A NaN becomes a quiet NaN.
 func half(b []byte) float32 {
 	h := uint32(b[0]) | uint32(b[1])<<8
 	sign, e, m := h&0x8000<<16, h>>10&31, h&0x3ff
 	switch e {
 	case 0:
-		v := float32(m) * 0x1p-24 // exact, and no subnormal of float32
+		v := float32(m) * 0x1p-24 // exact: the result is a normal float32
 		return math.Float32frombits(math.Float32bits(v) | sign)
 	case 31:
 		if m != 0 {
@@ -27,14 +27,14 @@ func putHalf(b []byte, v float32) {
 	b[0], b[1] = byte(h), byte(h>>8)
 }
 
-// rounded returns v as a binary16 holds it.
+// rounded returns v rounded to binary16.
 func rounded(v float32) float32 {
 	var b [2]byte
 	putHalf(b[:], v)
 	return half(b[:])
 }
 
-// halfBits returns the bits of the binary16 nearest to v, the even one of two.
+// halfBits returns the bits of the binary16 nearest to v, with ties to even.
 func halfBits(v float32) uint16 {
 	x := math.Float32bits(v)
 	sign := uint16(x >> 16 & 0x8000)

@@ -7,15 +7,15 @@ import "math"
 //	y[i] = (scale · sub(i)) · level(i) + bias · subBias(i)
 //
 // rounded to float32 after each operation. Every part is a field of bits in the
-// block, described by a [Field], so a decoder and an encoder can be derived from
-// the description for any instruction set. Dequantize of the formats that have
-// no loop of their own is derived in this way, and the tests compare every loop
-// written by hand with it.
+// block, described by a [Field], so a decoder and an encoder for any instruction set
+// can be derived from the description. [Format.Dequantize] uses a derived decoder for
+// formats without a hand-written loop, and the tests compare each hand-written loop
+// with the derived decoder.
 //
-// A block of a scalar type, F16 for example, has one element and no level: the
-// scale is the number.
+// A block of a scalar type, for example F16, has one element and no level: the
+// element is the scale.
 type Layout struct {
-	Name     string // as ggml writes it
+	Name     string // ggml's name
 	ID       uint32 // ggml's number of the type
 	Elements int    // of a block
 	Bytes    int    // of a block
@@ -26,12 +26,12 @@ type Layout struct {
 	SubBias Integer // small factors of the bias; may be absent
 	Level   Level
 
-	// Words are the numbers of several bytes in the block, by their byte: in a
-	// big-endian file each is stored with its bytes reversed.
+	// Words lists the numbers of several bytes in the block. In a big-endian file
+	// the bytes of each are reversed.
 	Words []Word
 
-	// Weighted says that numbers become blocks of this format only with given
-	// importances: without them the few levels fall on the wrong elements.
+	// Weighted says that encoding to this format needs importances: its few levels
+	// are useful only if important elements get them.
 	Weighted bool
 }
 
@@ -46,7 +46,7 @@ type Field struct {
 	Bits  int
 	At    int
 	Steps []Step
-	Shift int // the item is shifted left by so much in its number
+	Shift int // the number of bits by which the item is shifted left in its number
 	First int
 
 	// Ternary items are digits to base 3: "bit" b is digit b%8 of byte b/8, and
@@ -70,7 +70,7 @@ func (f *Field) Items() int {
 // of all fields, each shifted by its Shift.
 type Number []Field
 
-// Items returns how many integers there are.
+// Items returns the number of integers.
 func (n Number) Items() int {
 	items := 0
 	for i := range n {
@@ -88,7 +88,7 @@ func (n Number) bits() int {
 	return bits
 }
 
-// Encoding is the floating-point format of an integer.
+// Encoding is the floating-point format that an integer encodes.
 type Encoding uint8
 
 // The encodings.
@@ -98,20 +98,20 @@ const (
 	BFloat16
 	Binary32
 	Binary64
-	E8M0  // 2^(v-128): a power of two, halved since MXFP4's levels are doubled
+	E8M0  // 2^(v-128): half of the power of two, because MXFP4's levels are doubled
 	UE4M3 // half of an unsigned number with 4 bits of exponent and 3 of mantissa; 0 for 0x7f
 )
 
-// Float is a sequence of floating-point numbers, each for as many neighbouring
-// elements as there are elements for each number.
+// Float is a sequence of floating-point numbers. Each applies to an equal share of
+// neighbouring elements of the block.
 type Float struct {
 	Encoding Encoding
 	Number   Number
 }
 
-// Integer is a sequence of small factors Mul·v + Add, each for as many
-// neighbouring elements as there are elements for each. An absent one is 1. Mul
-// and Add are such that the factor times a scale is rounded once.
+// Integer is a sequence of small factors Mul·v + Add. Each applies to an equal share
+// of neighbouring elements of the block. An absent factor is 1. With the values of Mul
+// and Add, a factor times a scale is rounded once.
 type Integer struct {
 	Number   Number
 	Mul, Add float32
@@ -131,9 +131,9 @@ type Level struct {
 	Table []int8
 	// Grid has the levels of several elements for each code.
 	Grid *Grid
-	// Signs has one bit for each element, set for a negative one, or 7 bits for
-	// each 8 elements: the sign of the last makes the number of negative ones
-	// even.
+	// Signs has one bit for each element, which is set if the element is negative, or
+	// 7 bits for each 8 elements: the sign of the eighth makes the number of negative
+	// elements even.
 	Signs Number
 	// Shift has one bit for each group of elements: 1/8 is added to their levels,
 	// or subtracted if the bit is set.
@@ -143,7 +143,7 @@ type Level struct {
 // Word is Count numbers of Size bytes each, Stride bytes apart; the first is at byte At.
 type Word struct{ At, Size, Count, Stride int }
 
-// field returns a field of items of so many bits, starting at bit at.
+// field returns a field of items of the given number of bits, starting at bit at.
 func field(bits, at int, steps ...Step) Field { return Field{Bits: bits, At: at, Steps: steps} }
 
 // up returns the field with items shifted left in their numbers.
@@ -214,7 +214,7 @@ func (f *Field) pack(b []byte, src []uint32) {
 	}
 }
 
-// packTernary sets the bytes that have the field's digits: to the least byte with these digits.
+// packTernary sets each byte that holds digits of the field to the least byte with these digits.
 func (f *Field) packTernary(b []byte, src []uint32) {
 	var sums [maxBytes]uint32
 	var used [maxBytes]bool
@@ -246,8 +246,8 @@ func word(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// walk calls run for each run of items along Steps[0]: with the index of the first, its bit, their
-// number and their distance in bits.
+// walk calls run for each run of items along Steps[0]. Its arguments are the index and the bit of the
+// first item, the number of items and their distance in bits.
 func (f *Field) walk(step, item, at int, run func(item, at, count, stride int)) {
 	if step <= 0 {
 		if len(f.Steps) == 0 {
@@ -280,7 +280,7 @@ func (n Number) pack(b []byte, src []uint32) {
 	}
 }
 
-// float returns the number that bits encode.
+// float returns the number that bits encode in e.
 func (e Encoding) float(bits uint32) float32 {
 	switch e {
 	case Binary16:
@@ -300,7 +300,7 @@ func (e Encoding) float(bits uint32) float32 {
 	return 1
 }
 
-// ue4m3 returns half of the number that 7 bits encode.
+// ue4m3 returns half of the number that 7 bits encode in UE4M3.
 func ue4m3(bits uint32) float32 {
 	e, m := bits>>3&15, float32(bits&7)
 	switch {

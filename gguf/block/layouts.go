@@ -5,14 +5,14 @@ var (
 	// halves holds 32 levels in 16 bytes: the low half of byte j is element j,
 	// the high half element j+16.
 	halves = []Step{{16, 8}, {2, 4}}
-	// pairs holds 128 levels of two bits in 32 bytes, and so on: bits 2s and 2s+1
-	// of byte j are element 32s+j.
+	// pairs holds each 128 levels of two bits in 32 bytes: bits 2s and 2s+1 of byte j
+	// are element 32s+j.
 	pairs = []Step{{32, 8}, {4, 2}, {2, 256}}
-	// chunks holds 64 levels of four bits in 32 bytes, and so on.
+	// chunks holds each 64 levels of four bits in 32 bytes.
 	chunks = []Step{{32, 8}, {2, 4}, {4, 256}}
 
-	// The scales of Q4_K and Q5_K, 6 bits each, and their minimums. The low bits of the last four
-	// are in the last four bytes, and their upper bits are above the first four.
+	// The scales and the minimums of Q4_K and Q5_K, of 6 bits each. The low bits of the last four are
+	// in the last four bytes, and their upper bits are in the upper bits of the bytes of the first four.
 	scales6 = Number{
 		field(4, 32, Step{4, 8}, Step{2, 64}),
 		field(2, 36, Step{4, 8}, Step{2, 2}).up(4),
@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// tableNL has the levels of IQ4_NL and IQ4_XS, which lie closer together near 0.
+// tableNL has the levels of IQ4_NL and IQ4_XS, which are denser near 0.
 var tableNL = []int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 // tableFP4 has twice the values of E2M1.

@@ -2,25 +2,25 @@ package block
 
 import "math"
 
-// levelSet finds the codes with the levels, times a scale, nearest to given numbers.
+// levelSet finds the codes whose levels, times a scale, are nearest to given numbers.
 type levelSet struct {
 	l *Layout
-	// Levels in order and their codes; nil if the format has a grid.
+	// The levels in ascending order, and their codes; nil if the format has a grid.
 	levels []float64
 	codes  []uint32
-	// steps has the level and the code nearest to lo + i/2: levels are whole
-	// numbers, so the middles between them are halves of such.
+	// steps[i] is the level nearest to lo + i/2, and its code. Levels are integers, so the
+	// midpoints between them are multiples of 1/2.
 	steps []step
 
-	// whole says that levels are neighbouring whole numbers: the nearest one needs
-	// no table.
+	// whole says that levels are consecutive integers, so that the nearest one is found
+	// without a table.
 	whole bool
 
-	positive bool // the scale has no sign
+	positive bool // the encoding of the scale has no sign
 	lo, hi   float64
 	factors  []float64 // see search
-	both     bool      // signs of the scale are tried
-	repeats  int       // of making the best scale better: with many levels later ones change little
+	both     bool      // try both signs of the scale
+	repeats  int       // the number of times that the best scale is refined; with many levels, few are enough
 	width    int       // elements of a code
 }
 
@@ -59,7 +59,7 @@ func newLevelSet(l *Layout) levelSet {
 	return s
 }
 
-// insert adds a level, unless it is there, in its place.
+// insert adds a level in ascending order, unless it is there already.
 func (s *levelSet) insert(v float64, code uint32) {
 	i := 0
 	for i < len(s.levels) && s.levels[i] < v {
@@ -78,11 +78,11 @@ type step struct {
 	code  uint32
 }
 
-// sums are Σ w·x·level and Σ w·level² over elements: with a scale s their
-// squared error is Σ w·x² - 2·s·xl + s²·ll.
+// sums has Σ w·x·level and Σ w·level² over elements. With a scale s the squared
+// error of the elements is Σ w·x² - 2·s·xl + s²·ll.
 type sums struct{ xl, ll float64 }
 
-// addLevel adds what an element of weight w with level l has.
+// addLevel adds the terms of an element x of weight w with level l.
 func (a *sums) addLevel(x, w, l float64) {
 	wl := float64(w * l)
 	a.xl += float64(wl * x)
@@ -91,10 +91,10 @@ func (a *sums) addLevel(x, w, l float64) {
 
 func (a *sums) add(b sums) { a.xl, a.ll = a.xl+b.xl, a.ll+b.ll }
 
-// err returns the squared error less Σ w·x².
+// err returns the squared error for scale s, minus Σ w·x².
 func (a sums) err(s float64) float64 { return float64(s*float64(s*a.ll)) - float64(2*s*a.xl) }
 
-// scale returns the best scale, and how much of Σ w·x² it explains.
+// scale returns the best scale, and by how much it reduces the squared error Σ w·x² of zeros.
 func (a sums) scale() (s, gain float64) {
 	if a.ll == 0 {
 		return 0, 0
@@ -139,10 +139,10 @@ func (s *levelSet) assign(p *parts, at int, x, w []float64, scale float64) sums 
 	return t
 }
 
-// toWhole added to a number leaves it without a fraction: its last bit is worth 1.
+// toWhole, added to a number, rounds it to an integer, because the last bit of the sum has the value 1.
 const toWhole = 3 << 51
 
-// nearest returns the whole number from lo to hi nearest to v.
+// nearest returns the integer from lo to hi nearest to v.
 func nearest(v, lo, hi float64) float64 {
 	v = v + toWhole - toWhole
 	if v < lo {
@@ -154,11 +154,11 @@ func nearest(v, lo, hi float64) float64 {
 	return v
 }
 
-// sumWhole returns the sums over the levels nearest to x·r, if these are whole
-// numbers. Groups have an even number of elements.
+// sumWhole returns the sums for the levels nearest to x·r, if levels are consecutive
+// integers. Groups have an even number of elements.
 func (s *levelSet) sumWhole(x, w []float64, r float64) sums {
 	lo, hi := s.lo, s.hi
-	var even, odd sums // chains that do not wait for each other
+	var even, odd sums // two sums, so that additions do not wait for each other
 	for ; len(x) >= 2 && len(w) >= 2; x, w = x[2:], w[2:] {
 		even.addLevel(x[0], w[0], nearest(float64(x[0]*r), lo, hi))
 		odd.addLevel(x[1], w[1], nearest(float64(x[1]*r), lo, hi))
@@ -167,7 +167,7 @@ func (s *levelSet) sumWhole(x, w []float64, r float64) sums {
 	return even
 }
 
-// assignWhole is sumWhole that writes the codes too.
+// assignWhole is sumWhole, and also writes the codes.
 func (s *levelSet) assignWhole(codes []uint32, x, w []float64, r float64) (t sums) {
 	lo, hi := s.lo, s.hi
 	w, codes = w[:len(x)], codes[:len(x)]
@@ -179,8 +179,8 @@ func (s *levelSet) assignWhole(codes []uint32, x, w []float64, r float64) (t sum
 	return t
 }
 
-// place returns v without its fraction, from 0 to last. (The built-in min and max
-// look after NaN too, which takes longer.)
+// place truncates v and limits it to [0, last]. (The built-in min and max also handle
+// NaN, which takes longer.)
 func place(v, last float64) int {
 	if !(v > 0) {
 		return 0

@@ -9,9 +9,9 @@ const LevelGroup = 16
 //	scales[i/16]·levels[i] + biases[i/16]
 //
 // rounded to float32 after each operation, the same bits as [Format.Dequantize] writes. levels
-// has the elements of all of src, scales and biases a sixteenth of that. biases may be nil for
-// a format without them: see [Format.Biased]. The error is [ErrFormat] for a scalar format and
-// for lengths that do not go together a [SizeError].
+// has the length of the elements of src, and scales and biases a sixteenth of it. biases may be nil
+// for a format without biases: see [Format.Biased]. The error is [ErrFormat] for a scalar format, and
+// a [SizeError] for lengths that do not match.
 func (f Format) Levels(levels []int8, scales, biases []float32, src []byte) error {
 	if err := f.check(len(levels), len(src)); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (f Format) Levels(levels []int8, scales, biases []float32, src []byte) erro
 	return nil
 }
 
-// Biased reports whether something is added to the products of scales and levels.
+// Biased reports whether the format adds a bias to the products of scales and levels.
 func (f Format) Biased() bool { return f.layout().Bias.Encoding != NoFloat }
 
 // Group returns the number of adjacent elements that share a scale and a summand; 0 for Invalid.
@@ -87,15 +87,15 @@ func (f Format) LevelRange() (least, most int) {
 	return least, most
 }
 
-// wholes returns what levels are multiplied by to be integers.
+// wholes returns the factor that makes levels integers.
 func (l *Layout) wholes() float32 {
 	if l.Level.Shift != nil {
-		return 8 // those of eighths
+		return 8 // levels are multiples of 1/8
 	}
 	return 1
 }
 
-// repeated writes factors, times a power of two, as often as there is room for each.
+// repeated writes factors times a power of two, each repeated for its groups of LevelGroup elements.
 func (l *Layout) repeated(dst []float32, f *Float, big []uint32, sub *Integer, small []uint32, times float32) {
 	var own [superElements / LevelGroup]float32
 	n := f.groups(sub)

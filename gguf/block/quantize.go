@@ -24,10 +24,11 @@ func (f Format) Quantize(dst []byte, src []float32) error {
 	return f.QuantizeWeighted(dst, src, nil)
 }
 
-// QuantizeWeighted is [Format.Quantize] with a weight for each column of a matrix: it multiplies the squared error of column c by
-// importance[c]. A common importance is the mean square of the inputs that are multiplied by the column. The length of importance must be
-// a multiple of the block length, and the length of src a multiple of the length of importance. Importances must be finite and not
-// negative, otherwise the error is ErrImportance. Q8_0 and the scalar formats ignore them.
+// QuantizeWeighted is [Format.Quantize] with a weight for each column of a matrix: it multiplies the squared
+// error of column c by importance[c]. A common importance is the mean square of the inputs that are multiplied
+// by the column. The length of importance must be a multiple of the block length, and the length of src a
+// multiple of the length of importance. Importances must be finite and not negative, otherwise the error is
+// ErrImportance. Q8_0 and the scalar formats ignore importances.
 func (f Format) QuantizeWeighted(dst []byte, src, importance []float32) error {
 	if err := f.check(len(src), len(dst)); err != nil {
 		return err
@@ -131,13 +132,13 @@ func (w *work) encode(dst []byte, x, importance []float32, at int) int {
 	return -1
 }
 
-// finite reports whether all numbers are.
+// finite reports whether all numbers are finite.
 func finite(x []float32) bool { return topBits(x) < 0x7f800000 }
 
 // topBits returns the bits of the greatest magnitude. The bits of magnitudes are ordered like the
 // magnitudes; infinity and NaN come last.
 func topBits(x []float32) uint32 {
-	var a, b, c, d uint32 // chains that do not wait for each other
+	var a, b, c, d uint32 // four maxima, so that comparisons do not wait for each other
 	for ; len(x) >= 4; x = x[4:] {
 		a = max(a, math.Float32bits(x[0])<<1)
 		b = max(b, math.Float32bits(x[1])<<1)
@@ -167,8 +168,7 @@ func anyPositive(x []float32) bool {
 	return false
 }
 
-// extreme returns the element of the greatest magnitude, the first of equal
-// ones.
+// extreme returns the first element with the greatest magnitude.
 func extreme(x []float32) float32 {
 	m := float32(0)
 	for _, v := range x {
@@ -181,8 +181,8 @@ func extreme(x []float32) float32 {
 
 func magnitude(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
 
-// reciprocal returns 1/d, and 0 where that is no number: then all elements
-// are so small that they become 0.
+// reciprocal returns 1/d, or 0 if the quotient is not finite: then all elements are so
+// small that they become 0.
 func reciprocal(d float32) float32 {
 	r := 1 / d
 	if r-r != 0 {
@@ -191,16 +191,16 @@ func reciprocal(d float32) float32 {
 	return r
 }
 
-// signedScale returns the scale with which the element of the greatest
-// magnitude becomes -levels, and its reciprocal. The other end of the range
-// has one level less, so it is left to the other sign.
+// signedScale returns the scale with which the element of the greatest magnitude gets
+// the level -levels, and its reciprocal. The positive end of the range has one level
+// less.
 func signedScale(x []float32, levels float32) (d, r float32) {
 	d = extreme(x) / -levels
 	return d, reciprocal(d)
 }
 
-// level returns v·r in levels from 0 to limit: the middle one is 0, to which
-// half a level is added for rounding.
+// level returns the level, from 0 to limit, that is nearest to v·r. The middle level stands
+// for 0. Half a level is added for rounding.
 func level(v, r float32, limit float32) uint8 {
 	return uint8(min(limit, float32(v*r)+(limit/2+1)))
 }
@@ -238,8 +238,8 @@ func quantizeQ8_0(dst []byte, src []float32) {
 	}
 }
 
-// awayFromZero returns the integer nearest to a number, the one farther from 0 of
-// two, of twice the number without its fraction.
+// awayFromZero returns the integer nearest to a number, with ties away from 0. twice is two times the number, truncated to
+// an integer.
 func awayFromZero(twice int32) int32 { return (twice + (twice>>31 | 1)) / 2 }
 
 // rangeOf returns the least and the greatest element.
@@ -251,8 +251,8 @@ func rangeOf(x []float32) (lo, hi float32) {
 	return lo, hi
 }
 
-// quantizeRange returns the encoder of Q4_1 and Q5_1: the least element becomes
-// level 0, the greatest the last one.
+// quantizeRange returns the encoder of Q4_1 or Q5_1. The least element gets level 0, and the
+// greatest the last level.
 func quantizeRange(f Format) func(dst []byte, src []float32) {
 	l := f.layout()
 	limit := float32(uint32(1)<<l.Level.Number.bits() - 1)

@@ -26,9 +26,9 @@ func (w *work) scaled(dst []byte, v, importance []float32) {
 	l.pack(dst, &w.best)
 }
 
-// search returns the best scale that it finds for a group. The greatest element
-// is tried at several places of the range of levels, and the best of these scales
-// is made better.
+// search returns the best scale that it finds for a group. It tries scales that map the
+// greatest element to several places in the range of levels, and refines the best of
+// them.
 func (s *levelSet) search(x, w []float64) fit {
 	top := 0.0
 	for _, v := range x {
@@ -76,9 +76,10 @@ func (s *levelSet) units() []float64 {
 	return []float64{1, 0.92, 1.06}
 }
 
-// setFactors chooses where in the range of levels the greatest element is tried:
-// a little inside and outside where there are many levels, and far beyond where
-// there are few, so that the greatest elements are cut off.
+// setFactors chooses the places in the range of levels to which a search maps the
+// greatest element. With many levels they are a little inside and outside the end of the
+// range. With few levels they are far beyond it, so that the greatest elements are
+// clipped.
 func (s *levelSet) setFactors() {
 	s.repeats = 3
 	switch n := len(s.levels); {
@@ -120,10 +121,10 @@ func (w *work) direct(x, weights []float64, n int) {
 	}
 }
 
-// lastE8M0 is the last code of a scale that no level makes infinite.
+// lastE8M0 is the greatest code of a scale whose product with every level is finite.
 const lastE8M0 = 252
 
-// near returns the encodings of the numbers next to v.
+// near returns the codes of the numbers nearest to v.
 func (e Encoding) near(v float64) []uint32 {
 	switch e {
 	case E8M0:
@@ -156,7 +157,7 @@ func (w *work) factors(x, weights []float64, n int) {
 	last := 1<<l.Sub.Number.bits() - 1
 	most := float64(l.Sub.value(uint32(last)))
 	if l.Sub.Signed || l.Sub.Add < 0 {
-		// The range has one more below 0: the greatest factor is there.
+		// The range has one more factor below 0, so the one of the greatest magnitude is negative.
 		most = -math.Ldexp(1, l.Sub.Number.bits()-1)
 	}
 	least := math.Inf(1)
@@ -207,7 +208,7 @@ func (w *work) choose(x, weights []float64, n int, d float64) (e float64, t sums
 	return e, t
 }
 
-// near appends the codes of the factors with which d is nearest to s.
+// near appends the codes of the factors whose products with d are nearest to s.
 func (n *Integer) near(codes []uint32, s, d float64) []uint32 {
 	bits := n.Number.bits()
 	v := 0.0
@@ -226,7 +227,7 @@ func (n *Integer) near(codes []uint32, s, d float64) []uint32 {
 		return uint32(int32(min(v, hi))) & (uint32(1)<<bits - 1)
 	}
 	if bits >= 8 {
-		return append(codes, clamp(math.Floor(v+0.5))) // the next one is hardly better
+		return append(codes, clamp(math.Floor(v+0.5))) // the second nearest is hardly ever better
 	}
 	v = math.Floor(v)
 	return append(codes, clamp(v), clamp(v+1))

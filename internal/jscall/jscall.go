@@ -1,7 +1,6 @@
 //go:build !js
 
-// Package jscall tells whether the caller may wait for something that the event loop
-// of JavaScript brings.
+// Package jscall reports whether a goroutine may wait for an event of the event loop of JavaScript.
 package jscall
 
 // MayWait returns nil: there is no event loop.

@@ -1,5 +1,5 @@
-// Package jscall tells whether the caller may wait for something that the event loop
-// of JavaScript brings: a promise, a timer.
+// Package jscall reports whether a goroutine may wait for an event of the event loop of JavaScript,
+// such as a promise or a timer.
 package jscall
 
 import (
@@ -7,16 +7,16 @@ import (
 	"runtime"
 )
 
-// ErrWait: the caller is a function of Go that JavaScript has called. The event loop
-// stands still until it returns, so that what it waited for would never come.
+// ErrWait is the error of a call that would wait in a Go function that JavaScript has called. The
+// event loop stands still until that function returns, so the event would never come.
 var ErrWait = errors.New("this call waits for the event loop of JavaScript, which waits for this js.FuncOf function to return: call it in a new goroutine, go func() { ... }()")
 
 // handler is the function of syscall/js that calls functions of js.FuncOf.
 const handler = "syscall/js.handleEvent"
 
-// MayWait returns ErrWait where the calling goroutine runs a function that JavaScript has
-// called, by js.FuncOf. The stack of the goroutine says so: the handler of package
-// syscall/js is the first of its frames, or stands on the call of JavaScript that has
+// MayWait returns ErrWait if the calling goroutine runs a function of js.FuncOf that
+// JavaScript has called. It searches the stack of the goroutine: the handler of package
+// syscall/js is the first frame, or is directly above the call to JavaScript that has
 // called back. Goroutines that the function starts have stacks of their own.
 func MayWait() error {
 	var room [64]uintptr

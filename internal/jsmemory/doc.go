@@ -1,3 +1,3 @@
 // Package jsmemory finds the memory of this program among the objects of JavaScript, so
-// that typed arrays can lie over slices of Go. It is empty on other systems than js.
+// that typed arrays can share the memory of Go slices. It is empty on systems other than js.
 package jsmemory

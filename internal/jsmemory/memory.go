@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// ErrNotFound: the memory is not where Go's wasm_exec.js keeps it, or what is there is not
-// the memory of this program.
+// ErrNotFound means that the memory is not where Go's wasm_exec.js keeps it, or that the memory found
+// there is not that of this program.
 var ErrNotFound = errors.New("the memory of this program was not found in JavaScript: wasm_exec.js does not match this Go version")
 
 var once = sync.OnceValues(func() (js.Value, error) {
@@ -22,14 +22,14 @@ var once = sync.OnceValues(func() (js.Value, error) {
 	return js.Undefined(), ErrNotFound
 })
 
-// Find returns the WebAssembly.Memory that this program runs on. Its buffer is another
-// object each time the memory has grown.
+// Find returns the WebAssembly.Memory of this program. Each time the memory grows, its
+// buffer becomes a new object.
 //
 // # Errors
 //   - [ErrNotFound]
 func Find() (js.Value, error) { return once() }
 
-// caught returns what get returns, undefined if JavaScript has nothing there.
+// caught returns the result of get, or undefined if get panics.
 func caught(get func() js.Value) (m js.Value) {
 	defer func() {
 		if recover() != nil {
@@ -39,8 +39,8 @@ func caught(get func() js.Value) (m js.Value) {
 	return get()
 }
 
-// fromWrapper has package syscall/js wrap a function, which calls a method of the object
-// that runs this program: for a moment that method is ours.
+// fromWrapper finds the object that runs this program. It makes package syscall/js wrap a
+// function, which calls a method of that object, after replacing the method for a moment.
 func fromWrapper() js.Value {
 	const method = "_makeFuncWrapper"
 	class := js.Global().Get("Go").Get("prototype")
@@ -61,8 +61,8 @@ func fromWrapper() js.Value {
 	return runner.Get("_inst").Get("exports").Get("mem")
 }
 
-// fromReference forges a reference to the same object, which has number 6 in package
-// syscall/js, for pages that keep the class Go to themselves.
+// fromReference forges a reference to the object, which has number 6 in package syscall/js. It is
+// for pages in which the class Go is not global.
 func fromReference() js.Value {
 	const nanOfObject, runner = 0x7FF80001, 6
 	v := js.Null()
@@ -70,10 +70,11 @@ func fromReference() js.Value {
 	return v.Get("_inst").Get("exports").Get("mem")
 }
 
-// mark is a variable that ours looks for.
+// mark is a variable that ours searches for in a memory.
 var mark [4]uint32
 
-// ours reports whether m is the memory in which mark has the numbers that it was given.
+// ours reports whether m is the memory of this program: it stores random numbers in mark and compares
+// them with the content of m.
 func ours(m js.Value) bool {
 	if m.Type() != js.TypeObject || !m.InstanceOf(js.Global().Get("WebAssembly").Get("Memory")) {
 		return false

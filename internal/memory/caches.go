@@ -1,6 +1,6 @@
 package memory
 
-// Caches are the data caches that one core sees, in bytes.
+// Caches has the sizes in bytes of the data caches that one core uses.
 type Caches struct {
 	L1, L2 int
 	Last   int // the last level, often shared by many cores
@@ -8,19 +8,19 @@ type Caches struct {
 
 var caches = sane(processorCaches().or(systemCaches()))
 
-// ProcessorName returns what the processor says that it is called, "" where it does not.
+// ProcessorName returns the name that the processor reports, or "" if it reports none.
 func ProcessorName() string { return processorName() }
 
-// CPUCaches returns the caches of this machine, with modest guesses for those
-// that it does not tell.
+// CPUCaches returns the caches of this machine. Sizes that the machine does not report
+// are conservative guesses.
 func CPUCaches() Caches { return caches }
 
 // LastLevelCache returns the size in bytes of the last cache before memory.
-// A result much larger than this is better stored past the caches, as no
-// reader will find it in one.
+// Results much larger than this are best written with non-temporal stores, because
+// later reads will not find them in a cache.
 func LastLevelCache() int { return caches.Last }
 
-// or returns c with what it lacks taken from d.
+// or returns c with unknown sizes replaced by those of d.
 func (c Caches) or(d Caches) Caches {
 	if c.L1 <= 0 {
 		c.L1 = d.L1
@@ -34,8 +34,8 @@ func (c Caches) or(d Caches) Caches {
 	return c
 }
 
-// sane replaces what virtual machines and other systems leave out: an
-// unknown size is 0 or negative. A level is never smaller than the one before.
+// sane replaces sizes that virtual machines and other systems do not report, which are 0
+// or negative. It also makes each level at least as large as the one before.
 func sane(c Caches) Caches {
 	c = c.or(Caches{32 << 10, 512 << 10, 8 << 20})
 	c.L2 = max(c.L2, c.L1)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// systemCaches reads what the kernel knows of the first processor, which is
-// all there is to know where the instruction set does not tell.
+// systemCaches reads the caches of the first processor from the Linux kernel, for
+// processors without instructions that report them.
 func systemCaches() (c Caches) {
 	for i := range 8 {
 		field := func(name string) string {
@@ -31,7 +31,7 @@ func systemCaches() (c Caches) {
 	return c
 }
 
-// parseSize understands 32K and 16M; anything else is 0.
+// parseSize parses a size such as 32K or 16M. It returns 0 for other texts.
 func parseSize(s string) int {
 	if s == "" {
 		return 0

@@ -2,6 +2,6 @@
 
 package memory
 
-// adviseHuge has nothing to ask: these systems promote aligned memory to
-// large pages themselves or not at all.
+// adviseHuge does nothing: these systems promote aligned memory to large pages
+// themselves, or not at all.
 func adviseHuge([]byte) {}

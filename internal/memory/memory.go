@@ -1,12 +1,12 @@
-// Package memory allocates the arrays that kernels run on: every one starts
-// on a cache line, large ones lie on huge pages where the system has them, and
-// running out is an error wherever the system says so.
+// Package memory allocates the arrays that kernels run on. Each array starts on a
+// cache line, and large arrays are on huge pages if the system supports them. Running
+// out of memory is an error if the system reports it.
 //
-// There are two kinds, because they have different owners. Floats returns
-// ordinary slices that the garbage collector frees; nobody can misuse them. A
-// Pool hands out Blocks that are freed by hand and used again while they are
-// warm; its large blocks live outside the Go heap, so they neither pace the
-// garbage collector nor outlast their last use.
+// There are two kinds of memory. Floats returns ordinary slices that the garbage
+// collector frees; they cannot be misused. A Pool returns Blocks that are freed by hand
+// and reused while they are in the caches. Its large blocks are outside the Go heap, so
+// they do not influence the garbage collector, and their memory is free after their last
+// use.
 package memory
 
 import (
@@ -19,15 +19,15 @@ import (
 // width of the widest vector register.
 const Line = 64
 
-// Huge is the size in bytes of a huge page, and of the smallest allocation
-// that is put on huge pages.
+// Huge is the size in bytes of a huge page, and of the smallest allocation on huge
+// pages.
 const Huge = 2 << 20
 
-// ErrOutOfMemory says that an allocation was refused: by the system, by a
-// Pool's limit, or because its size is negative or not addressable.
+// ErrOutOfMemory means that an allocation was refused by the system or by a
+// Pool's limit, or that its size is negative or not addressable.
 var ErrOutOfMemory = errors.New("out of memory")
 
-// An Element is what arrays are made of.
+// An Element is a type of elements of arrays.
 type Element interface {
 	~float32 | ~float64 | ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64
 }
@@ -37,7 +37,7 @@ type Element interface {
 func Size[T Element](n int) (int, error) {
 	var t T
 	if n < 0 || n > largest/int(unsafe.Sizeof(t)) {
-		return 0, fmt.Errorf("%d elements of %d bytes: %w", n, unsafe.Sizeof(t), ErrOutOfMemory)
+		return 0, fmt.Errorf("%d elements of %d bytes are negative or not addressable: %w", n, unsafe.Sizeof(t), ErrOutOfMemory)
 	}
 	return n * int(unsafe.Sizeof(t)), nil
 }
@@ -48,14 +48,14 @@ func Size[T Element](n int) (int, error) {
 //
 // # Errors
 //   - [ErrOutOfMemory] if n is negative or too large for the machine. Only
-//     the systems that map memory for a Pool can tell the latter in advance;
-//     elsewhere an allocation that does not fit ends the program, as make does.
+//     systems that map memory for a Pool can tell the latter in advance. On
+//     other systems an allocation that does not fit ends the program, as make does.
 func Floats(n int) ([]float32, error) {
 	b, err := Slice[float32](n)
 	return b, err
 }
 
-// Slice is Floats for any element.
+// Slice is Floats for elements of any type.
 func Slice[T Element](n int) ([]T, error) {
 	size, err := Size[T](n)
 	if err != nil {
@@ -76,8 +76,8 @@ func heap(size int) ([]byte, error) {
 	if size < Huge {
 		return align(make([]byte, size+Line-1), Line)[:size:size], nil
 	}
-	// The Go runtime ends the program when the system refuses memory, so ask
-	// the system first. The test mapping is never touched.
+	// The Go runtime ends the program if the system refuses memory, so ask the
+	// system first, with a mapping that is never touched.
 	if err := probe(size + Huge); err != nil {
 		return nil, err
 	}
@@ -86,12 +86,12 @@ func heap(size int) ([]byte, error) {
 	return b[:size:size], nil
 }
 
-// align returns b from its first address that is a multiple of a.
+// align returns the part of b from the first address that is a multiple of a.
 func align(b []byte, a uintptr) []byte {
 	return b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&(a-1):]
 }
 
-// view returns b, which must be aligned, as elements of T.
+// view returns b, which must be aligned, as a slice of T.
 func view[T Element](b []byte) []T {
 	var t T
 	n := len(b) / int(unsafe.Sizeof(t))

@@ -10,37 +10,38 @@ import (
 // Options bound a Pool. The zero value keeps every freed block and sets no
 // limit.
 type Options struct {
-	// Keep is how many bytes of freed blocks stay with the pool for reuse;
-	// the least recently used go back to the system first. 0: all; negative: none.
+	// Keep is the largest number of bytes of freed blocks that the pool keeps for reuse. It
+	// returns the least recently used blocks to the system first. 0 means that it keeps all
+	// blocks, and a negative number that it keeps none.
 	Keep int
-	// Limit is how many bytes may be in use at once. 0: what the system gives.
+	// Limit is the largest number of bytes in use at once. 0 means no limit.
 	Limit int
 }
 
-// A Pool allocates Blocks and keeps freed ones warm for the next of about the
-// same size. All methods may be called from any number of goroutines.
+// A Pool allocates Blocks, and keeps freed blocks for later blocks of about the same
+// size. All methods are safe for concurrent use.
 //
-// Blocks that become unreachable without Free return to the system after a
-// garbage collection, and so does all that a forgotten pool kept; Stats.Leaked
-// counts the former.
+// Blocks that become unreachable without Free return to the system after a garbage
+// collection; Stats.Leaked counts them. So do the blocks that an unreachable pool has
+// kept.
 type Pool struct {
 	opts    Options
 	account *account
 
-	// Under account.mu.
-	free   [classes][]*handle // each a stack: the last freed is the warmest
-	tick   uint64             // counts frees, to tell which block is coldest
+	// account.mu protects these fields.
+	free   [classes][]*handle // stacks: the block that was freed last is reused first
+	tick   uint64             // the number of frees, which orders blocks by the time of their last use
 	closed bool
 }
 
-// Stats tells what a Pool holds, in bytes.
+// Stats has the numbers of a Pool. Live, Peak, Pooled and Mapped are in bytes.
 type Stats struct {
-	Live   int // asked for and not yet freed
-	Peak   int // largest Live since New or ResetPeak
+	Live   int // allocated and not yet freed
+	Peak   int // largest Live since NewPool or ResetPeak
 	Pooled int // freed and kept for reuse
 	Mapped int // taken from the system: Live, Pooled, and rounding to classes
-	Fresh  int // how often a Get asked the system
-	Reused int // how often a Get found a kept block
+	Fresh  int // calls of Get that took memory from the system
+	Reused int // calls of Get that took a kept block
 	Leaked int // blocks that became unreachable without Free
 }
 
@@ -51,16 +52,17 @@ type account struct {
 	s  Stats
 }
 
-// A handle is what Blocks point at; when no Block and no free list does any
-// longer, its cleanup gives the memory back.
+// Blocks and free lists point to a handle. When nothing points to it any more, its
+// cleanup returns the memory to the system.
 type handle struct{ *extent }
 
-// An extent is one piece of memory. It never points back at its handle.
+// An extent is one piece of memory. It must not point to its handle, which would then
+// never be cleaned up.
 type extent struct {
-	memory  []byte // all of its class
-	mapping []byte // to unmap; nil: Go memory
-	asked   int    // bytes of the present use; -1: in a free list
-	use     uint32 // counts uses, so that a stale Block is harmless
+	memory  []byte // memory of the size of its class
+	mapping []byte // the mapping to unmap; nil for Go memory
+	asked   int    // the requested bytes of the current block; -1 in a free list
+	use     uint32 // the number of uses, by which a stale Block is recognised
 	freed   uint64 // Pool.tick at the last Free
 	cleanup runtime.Cleanup
 }
@@ -68,8 +70,8 @@ type extent struct {
 // A Block is memory from a Pool. The zero Block has no memory.
 //
 // Views of a block (see [As]) are valid until it is freed, and do not keep it
-// reachable: whoever uses a view holds the Block, and ends with Free or
-// runtime.KeepAlive. A Block may be copied; copies are the same memory.
+// reachable: keep the Block while you use a view, and end with Free or
+// runtime.KeepAlive. Copies of a Block have the same memory.
 type Block struct {
 	pool *Pool
 	h    *handle
@@ -80,15 +82,14 @@ type Block struct {
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool { return &Pool{opts: o, account: new(account)} }
 
-// Get returns size bytes of undefined contents: what the last user left, or
-// zeros.
+// Get returns a block of size bytes with undefined contents.
 //
 // # Errors
-//   - [ErrOutOfMemory] if size is negative, exceeds what the pool's Limit
-//     leaves, or is refused by the system even after the kept blocks went back.
+//   - [ErrOutOfMemory] if size is negative or exceeds the rest of the pool's Limit, or
+//     if the system refuses it even after the pool has returned all kept blocks.
 func (p *Pool) Get(size int) (Block, error) {
 	if size < 0 || size > largest {
-		return Block{}, fmt.Errorf("%d bytes: %w", size, ErrOutOfMemory)
+		return Block{}, fmt.Errorf("a block of %d bytes: the size must be from 0 to %d: %w", size, int64(largest), ErrOutOfMemory)
 	}
 	if size == 0 {
 		return Block{}, nil
@@ -97,7 +98,7 @@ func (p *Pool) Get(size int) (Block, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.opts.Limit > 0 && size > p.opts.Limit-l.s.Live {
-		return Block{}, fmt.Errorf("%d bytes in addition to %d in use exceed the limit of %d: %w", size, l.s.Live, p.opts.Limit, ErrOutOfMemory)
+		return Block{}, fmt.Errorf("a block of %d bytes, in addition to %d bytes in use, exceeds the limit of %d bytes: %w", size, l.s.Live, p.opts.Limit, ErrOutOfMemory)
 	}
 	c, rounded := class(size)
 	var h *handle
@@ -123,7 +124,8 @@ func (p *Pool) Get(size int) (Block, error) {
 	return Block{p, h, h.use, size}, nil
 }
 
-// fresh asks the system for memory, and asks again with empty free lists.
+// fresh asks the system for memory. If it refuses, fresh returns all kept blocks to the system
+// and asks again.
 func (p *Pool) fresh(size int) (*extent, error) {
 	if size < Huge {
 		b, err := heap(size)
@@ -167,8 +169,8 @@ func (b Block) Free() {
 	}
 }
 
-// evict returns the coldest kept blocks to the system until at most keep bytes
-// are left.
+// evict returns the least recently used kept blocks to the system until at most keep
+// bytes are left.
 func (p *Pool) evict(keep int) {
 	l := p.account
 	for l.s.Pooled > keep {
@@ -189,7 +191,7 @@ func (p *Pool) evict(keep int) {
 	}
 }
 
-// release returns e to the system. mu is held.
+// release returns e to the system. The caller must hold mu.
 func (l *account) release(e *extent) {
 	l.s.Mapped -= len(e.memory)
 	if e.mapping != nil {
@@ -198,7 +200,7 @@ func (l *account) release(e *extent) {
 	e.memory, e.mapping = nil, nil
 }
 
-// lost is the cleanup of a handle that nothing points at.
+// lost is the cleanup of an unreachable handle.
 func (l *account) lost(e *extent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +220,8 @@ func (p *Pool) Trim() {
 	p.evict(0)
 }
 
-// Close returns all kept blocks to the system, and from now on every block at
-// its Free. It may be called more than once.
+// Close returns all kept blocks to the system. After it, Free returns blocks to the system
+// at once. Close may be called more than once.
 func (p *Pool) Close() {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
@@ -227,25 +229,25 @@ func (p *Pool) Close() {
 	p.evict(0)
 }
 
-// Stats returns the present state.
+// Stats returns the current numbers.
 func (p *Pool) Stats() Stats {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
 	return p.account.s
 }
 
-// ResetPeak sets Stats.Peak to what is live now.
+// ResetPeak sets Stats.Peak to Stats.Live.
 func (p *Pool) ResetPeak() {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
 	p.account.s.Peak = p.account.s.Live
 }
 
-// Len returns the size in bytes that was asked for.
+// Len returns the requested size in bytes.
 func (b Block) Len() int { return b.size }
 
-// As returns the block as elements of T, leaving out a remainder at the end.
-// A stale or zero Block gives nil.
+// As returns the block as a slice of T. It leaves out a remainder at the end that is shorter
+// than an element. For a stale or zero Block it returns nil.
 func As[T Element](b Block) []T {
 	if b.h == nil {
 		return nil
@@ -258,8 +260,8 @@ func As[T Element](b Block) []T {
 	return view[T](b.h.memory[:b.size])
 }
 
-// classes is the number of size classes: four in each doubling, so that
-// rounding wastes at most a fifth of a block.
+// classes is the number of size classes. There are four classes between powers of two, so
+// that rounding wastes at most a fifth of a block.
 const classes = 4 + 4*(bits.UintSize-8)
 
 // class returns the index of the size class of n > 0 bytes and its size.
@@ -268,7 +270,7 @@ func class(n int) (index, size int) {
 		q := (n + Line - 1) / Line
 		return q - 1, q * Line
 	}
-	// 2^k is the next power of two and a quarter of 2^(k-1) the step.
+	// 2^k is the next power of two, and the step between classes is a quarter of 2^(k-1).
 	k := bits.Len(uint(n - 1))
 	shift := k - 3
 	q := (n-1)>>shift + 1

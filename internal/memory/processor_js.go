@@ -1,6 +1,6 @@
 package memory
 
-// A page is not told what it runs on.
+// JavaScript does not report the processor.
 
 func processorCaches() Caches { return Caches{} }
 

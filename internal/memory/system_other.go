@@ -2,7 +2,7 @@
 
 package memory
 
-// mapAligned falls back to Go memory, which the garbage collector returns.
+// mapAligned returns Go memory, which the garbage collector frees.
 func mapAligned(size int) (block, mapping []byte, err error) {
 	block, err = heap(size)
 	return block, nil, err

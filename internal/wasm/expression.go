@@ -8,17 +8,17 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Expression is a scalar expression of package ir as instructions on vectors of
-// four lanes. A Bool in a register has all bits of its lane set or none.
+// Expression is a scalar expression of package ir, prepared to be written as instructions
+// on vectors of four lanes. A Bool in a register has all bits of its lane set, or none.
 type Expression struct {
 	root  *ir.Node
 	list  []*ir.Node
 	uses  map[*ir.Node]int
-	exact bool // its Fma are rounded once
+	exact bool // each Fma is rounded once
 }
 
-// Lower prepares an expression of float32, int32, uint32 and Bool. It reports an error if
-// a code in it has no instructions.
+// Lower prepares an expression of float32, int32, uint32 and Bool. It returns an error if
+// there are no instructions for one of its codes.
 func Lower(root *ir.Node) (*Expression, error) {
 	exact := false
 	before, _ := ir.Flatten(root)
@@ -28,11 +28,12 @@ func Lower(root *ir.Node) (*Expression, error) {
 	return expression(ir.Lower(ir.Map(root, roundedNaN), func(c ir.Code) bool { return c == ir.CopySign || c == ir.Round || c == ir.Unfused }), exact)
 }
 
-// fewCodes is the number of codes up to which an expression is one of Fma itself, where
-// they have to be rounded once; in longer ones what expansions take is enough.
+// fewCodes is the number of codes up to which an expression counts as an Fma of the user, which
+// must be rounded once. In longer expressions only the Fma that expansions need are rounded once.
 const fewCodes = 3
 
-// roundedNaN has a rounding to a type of 16 bits leave of a NaN the bits that the type has.
+// roundedNaN makes a rounding to a type of 16 bits clear the bits of a NaN that the type does not
+// have.
 func roundedNaN(n *ir.Node) *ir.Node {
 	mask := uint32(0xffff0000)
 	switch n.Code {
@@ -55,8 +56,8 @@ func node(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-// Expanded prepares an expression of codes that have instructions, whose products may be
-// rounded. It panics if one has none: the caller wrote it.
+// Expanded prepares an expression in which all codes have instructions. Products of its Fma
+// may be rounded. It panics if a code has no instructions, which is a bug of the caller.
 func Expanded(root *ir.Node) *Expression {
 	e, err := expression(root, false)
 	if err != nil {
@@ -85,7 +86,7 @@ func expression(root *ir.Node, exact bool) (*Expression, error) {
 // Type returns the type of the result.
 func (e *Expression) Type() ir.Type { return e.root.Type }
 
-// Params returns how many parameters there are, counted up to the last one that is used.
+// Params returns the number of parameters up to the last one that is used.
 func (e *Expression) Params() int {
 	n := 0
 	for _, m := range e.list {
@@ -106,7 +107,7 @@ func (e *Expression) Uses(i int) bool {
 	return false
 }
 
-// Len returns the number of codes, for deciding how often to repeat a loop's body.
+// Len returns the number of codes, by which loops choose how often to unroll their body.
 func (e *Expression) Len() (n int) {
 	for _, m := range e.list {
 		if m.Code.Arity() > 0 {
@@ -158,8 +159,8 @@ func known(n *ir.Node) bool {
 	return ok
 }
 
-// Body is an expression in a function: its constants and parameters are in variables from
-// Begin on, and Emit appends the code for one vector.
+// Body is an expression in a function. Begin loads its constants and parameters into variables,
+// and Emit appends the code for one vector.
 type Body struct {
 	f     *Func
 	e     *Expression
@@ -169,7 +170,7 @@ type Body struct {
 	begun bool    // all constants are in variables
 }
 
-// Begin appends what loads constants, and parameters from the address in p.
+// Begin appends code that loads constants, and parameters from the address in p, into variables.
 func (e *Expression) Begin(f *Func, p Local) *Body {
 	b := &Body{f: f, e: e, fixed: map[*ir.Node]Local{}, bits: map[uint32]Local{}}
 	for _, n := range e.list {
@@ -191,7 +192,7 @@ func (e *Expression) Begin(f *Func, p Local) *Body {
 			b.constant(1)
 		}
 	}
-	for _, n := range e.list { // stores and loads of Bool
+	for _, n := range e.list { // Bool is stored as 1 and loaded as a mask
 		if n.Type == ir.Bool && (n.Code == ir.Arg || n == e.root) {
 			b.constant(0)
 			b.constant(1)
@@ -206,7 +207,7 @@ func (e *Expression) Begin(f *Func, p Local) *Body {
 
 const signBit = 1 << 31
 
-// counts reports whether n is only a number of places to shift by.
+// counts reports whether all uses of n are as the count of a shift.
 func (e *Expression) counts(n *ir.Node) bool {
 	for _, m := range e.list {
 		for i, a := range m.Operands() {
@@ -233,7 +234,7 @@ func (b *Body) constant(w uint32) Local {
 	l, ok := b.bits[w]
 	if !ok {
 		if b.begun {
-			panic("BUG: a constant of a loop is not loaded before it")
+			panic("BUG: a constant is not loaded before its loop")
 		}
 		l = b.f.Local(V128)
 		b.f.Splat(w)
@@ -254,7 +255,7 @@ func (b *Body) Emit(load func(i int)) {
 	b.free = append(b.free, p.taken...)
 }
 
-// EmitWord is Emit for a result as memory has it: a Bool is 1 or 0.
+// EmitWord is Emit for a result that is stored in memory: a Bool is 1 or 0.
 func (b *Body) EmitWord(load func(i int)) {
 	b.Emit(load)
 	if b.e.root.Type == ir.Bool {
@@ -263,12 +264,12 @@ func (b *Body) EmitWord(load func(i int)) {
 	}
 }
 
-// A printer is a body for one vector.
+// A printer appends the code of a body for one vector.
 type printer struct {
 	*Body
 	load  func(i int)
 	done  map[*ir.Node]Local
-	left  map[*ir.Node]int // uses to come
+	left  map[*ir.Node]int // the number of uses that are still to be printed
 	taken []Local
 }
 
@@ -307,7 +308,7 @@ func (p *printer) operands(n *ir.Node) {
 	}
 }
 
-// compute pushes the value of a node that is in no variable.
+// compute pushes the value of a node that is not in a variable.
 func (p *printer) compute(n *ir.Node) {
 	f := p.f
 	switch n.Code {
@@ -343,7 +344,7 @@ func (p *printer) compute(n *ir.Node) {
 	}
 }
 
-// choose pushes a Select. One of a number and 0 is a mask.
+// choose pushes a Select. A choice between a number and 0 is a bitwise and with the condition.
 func (p *printer) choose(n *ir.Node) {
 	cond, a, b := n.Args[0], n.Args[1], n.Args[2]
 	switch {
@@ -363,11 +364,11 @@ func (p *printer) choose(n *ir.Node) {
 	}
 }
 
-// isZero reports whether n is a constant of no bits.
+// isZero reports whether n is a constant without set bits: not -0.
 func isZero(n *ir.Node) bool { return n.Code == ir.Const && constBits(n) == 0 }
 
-// extreme pushes a maximum or minimum. With a constant operand it is one
-// comparison, for which processors have an instruction; otherwise it takes several instructions.
+// extreme pushes a maximum or minimum. With a constant operand it needs one comparison, for which
+// processors have an instruction. Otherwise the instruction of WebAssembly takes several of the processor.
 func (p *printer) extreme(n *ir.Node) {
 	op, _ := opOf(n.Code, n.Args[0].Type)
 	x, c := n.Args[0], n.Args[1]
@@ -404,8 +405,8 @@ func (p *printer) convert(n *ir.Node) {
 	}
 }
 
-// fma pushes a·b + c. There is no such instruction: either the product is rounded
-// too, or both are made in float64.
+// fma pushes a·b + c. There is no instruction for it: either the product is rounded
+// too, or product and sum are computed in float64.
 func (p *printer) fma(n *ir.Node) {
 	if !p.e.exact && loose(n) {
 		to, fixed := p.fixed[n.Args[2]]
@@ -448,8 +449,9 @@ func (p *printer) fma(n *ir.Node) {
 	f.ShuffleWords(0, 1, 4, 5)
 }
 
-// sumToOdd replaces two vectors of float64 by their sum, whose last bit is set where
-// it is not exact: rounded again, to float32, it is what one rounding gives.
+// sumToOdd replaces two vectors of float64 by their sum, rounded to odd: the last bit is set
+// if the sum is not exact. Rounding this sum to float32 gives the same result as one rounding
+// of the exact sum.
 func (p *printer) sumToOdd() {
 	f := p.f
 	a, c, s, t, e := p.local(), p.local(), p.local(), p.local(), p.local()
@@ -470,30 +472,30 @@ func (p *printer) sumToOdd() {
 	f.Op(F64x2Add)
 	f.Set(e)
 	zero := p.constant(0)
-	// The bits of s go up where e has the sign of s, and else down, if its last bit is 0:
-	// by 1, or by -1, in each half of the vector.
+	// In each half of the vector, if the last bit of s is 0 and e is not 0: add 1 to the bits of s
+	// if e has the sign of s, and -1 otherwise.
 	f.Get(s)
 	f.Get(e)
 	f.Get(zero)
 	f.Op(F64x2Lt)
 	f.Get(s)
 	f.Get(zero)
-	f.Op(F64x2Lt, V128Xor) // all bits, which is -1, where the signs differ
+	f.Op(F64x2Lt, V128Xor) // -1 (all bits set) if the signs differ
 	p.oddOne()
 	f.Op(V128Or) // -1 or 1
 	f.Get(e)
 	f.Get(zero)
-	f.Op(F64x2Ne, V128And) // where e is 0 or NaN, nothing
+	f.Op(F64x2Ne, V128And) // 0 if e is 0
 	f.Get(e)
 	f.Get(e)
 	f.Op(F64x2Sub)
 	f.Get(zero)
-	f.Op(F64x2Ne, V128Not, V128And) // likewise where it is not finite
+	f.Op(F64x2Ne, V128Not, V128And) // 0 if it is not finite
 	f.Get(s)
 	p.oddOne()
 	f.Op(V128And)
 	f.Get(zero)
-	f.Op(I64x2Eq, V128And) // and where the last bit is set
+	f.Op(I64x2Eq, V128And) // 0 if the last bit of s is set
 	f.Op(I64x2Add)
 }
 
@@ -503,15 +505,15 @@ func (p *printer) oddOne() {
 	p.f.Op(I64ExtendU, I64x2Splat)
 }
 
-// loose reports whether the product of an Fma that an expansion has may be rounded: it is
-// a step of a polynomial, of a reduction whose constant is short, or of a power of two; or
-// it is small beside what it is added to.
+// loose reports whether the product of an Fma in an expansion may be rounded. It may if the Fma is
+// a step of a polynomial, of a reduction with a short constant, or of a power of two, or if the
+// product is small compared with the summand.
 func loose(n *ir.Node) bool {
 	to := n.Args[2]
 	switch {
 	case to.Code == ir.Const, to.Code == ir.Mul, to == n.Args[0], to == n.Args[1]:
 		return true
-	case to.Code == ir.Fma && to.Args[0].Code == ir.Neg: // what a quotient leaves
+	case to.Code == ir.Fma && to.Args[0].Code == ir.Neg: // the remainder of a quotient
 		return true
 	}
 	for _, a := range n.Args[:2] {
@@ -525,7 +527,7 @@ func loose(n *ir.Node) bool {
 	return false
 }
 
-// smallPart reports whether v is the lower part of ln 2, of either sign.
+// smallPart reports whether |v| is the lower part of ln 2.
 func smallPart(v float64) bool {
 	return float32(math.Abs(v)) == float32(ir.ExpansionConstants().Ln2[1])
 }

@@ -8,15 +8,15 @@ type Func struct {
 	index     int
 	signature int
 	params    int
-	types     []Type // of the parameters and the local variables
+	types     []Type // the types of the parameters and the local variables
 	code      []byte
-	depth     int // of blocks
+	depth     int // the nesting depth of blocks
 }
 
 // Local is a parameter or a local variable of a function.
 type Local int
 
-// Label is a block that a branch leaves, or a loop that it begins again.
+// Label names a block that a branch leaves, or a loop that a branch repeats.
 type Label int
 
 // Param returns parameter i.
@@ -28,7 +28,7 @@ func (f *Func) Local(t Type) Local {
 	return Local(len(f.types) - 1)
 }
 
-// bytes returns the body: what the variables are, and the code.
+// bytes returns the body: the types of the variables, and the code.
 func (f *Func) bytes() []byte {
 	locals := f.types[f.params:]
 	var runs []byte
@@ -61,8 +61,8 @@ func (f *Func) close()            { f.depth--; f.put(0x0b) }
 func (f *Func) vector(op Op)      { f.put(0xfd); f.putUint(uint64(op & 0xffff)) }
 func (f *Func) memory(offset int) { f.put(0); f.putUint(uint64(offset)) } // no alignment is promised
 
-// CallIndirect calls the function of the table whose place is on the stack, on
-// top of its arguments.
+// CallIndirect calls the function of the table whose index is on top of the stack, above
+// its arguments.
 func (f *Func) CallIndirect(s Signature) {
 	f.put(0x11)
 	f.putUint(uint64(f.m.signature(s)))
@@ -101,13 +101,13 @@ func (f *Func) Lane(op Op, lane int) {
 	f.put(byte(lane))
 }
 
-// Shuffle replaces two vectors by 16 of their bytes, those of the second being 16 to 31.
+// Shuffle replaces two vectors by 16 of their bytes. Bytes 16 to 31 are those of the second vector.
 func (f *Func) Shuffle(bytes [16]byte) {
 	f.Op(I8x16Shuffle)
 	f.put(bytes[:]...)
 }
 
-// ShuffleWords is [Func.Shuffle] by lanes of 32 bits, those of the second vector being 4 to 7.
+// ShuffleWords is [Func.Shuffle] for lanes of 32 bits. Lanes 4 to 7 are those of the second vector.
 func (f *Func) ShuffleWords(a, b, c, d byte) {
 	var bytes [16]byte
 	for i, w := range [4]byte{a, b, c, d} {
@@ -124,36 +124,37 @@ func (f *Func) Splat(bits uint32) {
 	f.Op(I32x4Splat)
 }
 
-// MulAdd replaces two vectors of float32 by their product plus the variable c. The product may be rounded or not: the nop after
-// it marks the two instructions as ones that [frame.Relaxed] may replace by one.
+// MulAdd replaces two vectors of float32 by their product plus the variable c. The product may be rounded or
+// not: the nop after it marks the two instructions, which [frame.Relaxed] may replace by one.
 func (f *Func) MulAdd(c Local) {
 	f.Op(F32x4Mul, Nop)
 	f.Get(c)
 	f.Op(F32x4Add)
 }
 
-// Block appends what body appends, with a label that leaves it.
+// Block appends a block with the instructions that body appends. A branch to the label leaves the block.
 func (f *Func) Block(body func(end Label)) {
 	f.open(0x02)
 	body(Label(f.depth))
 	f.close()
 }
 
-// Loop appends what body appends, with a label that begins it again.
+// Loop appends a loop with the instructions that body appends. A branch to the label repeats the loop.
 func (f *Func) Loop(body func(again Label)) {
 	f.open(0x03)
 	body(Label(f.depth))
 	f.close()
 }
 
-// If appends what body appends, to be run if the top of the stack is not 0.
+// If appends the instructions that body appends, which run if the top of the stack is not 0.
 func (f *Func) If(body func()) {
 	f.open(0x04)
 	body()
 	f.close()
 }
 
-// IfElse appends what yes appends, to be run if the top of the stack is not 0, and what no appends, to be run if it is.
+// IfElse appends the instructions of yes, which run if the top of the stack is not 0, and those of no, which run
+// if it is 0.
 func (f *Func) IfElse(yes, no func()) {
 	f.open(0x04)
 	yes()
@@ -178,7 +179,7 @@ func (f *Func) AddLocal(l, by Local) {
 	f.Set(l)
 }
 
-// While appends what body appends, repeated while variable l is at least v, as a signed number.
+// While appends the instructions of body, which repeat while variable l, as a signed number, is at least v.
 func (f *Func) While(l Local, v int, body func()) {
 	test := func() {
 		f.Get(l)

@@ -2,10 +2,9 @@
 // instructions, vectors of 128 bits included, and scalar expressions of
 // package ir as instructions on vectors.
 //
-// A module made here works on the memory that it imports and has nothing of
-// its own beside functions and a table of them: no data, no globals, and no
-// instruction that grows the memory. It can so share the memory of a program
-// that knows nothing of it.
+// A module of this package works on an imported memory. It has only functions and a
+// table of functions: no data, no globals, and no instruction that grows the memory.
+// So it can share the memory of a program that was compiled without it.
 package wasm
 
 import "math"
@@ -30,7 +29,7 @@ type Module struct {
 	signatures [][]byte
 	functions  []*Func
 	exports    []export
-	table      []int // functions, by their place in the table
+	table      []int // the functions in the table
 }
 
 type export struct {
@@ -38,7 +37,7 @@ type export struct {
 	f    *Func
 }
 
-// signature returns the number of s in the module.
+// signature returns the index of s in the module, and adds s if it is not there.
 func (m *Module) signature(s Signature) int {
 	b := []byte{0x60}
 	for _, ts := range [][]Type{s.Params, s.Results} {
@@ -56,7 +55,7 @@ func (m *Module) signature(s Signature) int {
 	return len(m.signatures) - 1
 }
 
-// Func adds a function and returns it, to be given instructions.
+// Func adds an empty function and returns it.
 func (m *Module) Func(s Signature) *Func {
 	f := &Func{m: m, index: len(m.functions), signature: m.signature(s), params: len(s.Params)}
 	f.types = append(f.types, s.Params...)
@@ -67,7 +66,7 @@ func (m *Module) Func(s Signature) *Func {
 // Export makes f callable from outside under a name.
 func (m *Module) Export(name string, f *Func) { m.exports = append(m.exports, export{name, f}) }
 
-// Enter puts f in the table and returns its place there, for [Func.CallIndirect].
+// Enter adds f to the table and returns its index there, for [Func.CallIndirect].
 func (m *Module) Enter(f *Func) int {
 	m.table = append(m.table, f.index)
 	return len(m.table) - 1
@@ -91,7 +90,7 @@ func (m *Module) Bytes() []byte {
 	}
 	section(1, len(m.signatures), types)
 	imports := appendName(appendName(nil, "env"), "memory")
-	section(2, 1, append(imports, 2, 0, 1)) // a memory of one page at least
+	section(2, 1, append(imports, 2, 0, 1)) // a memory of at least one page
 	for _, f := range m.functions {
 		funcs = appendUint(funcs, uint64(f.signature))
 		body := f.bytes()
@@ -107,7 +106,7 @@ func (m *Module) Bytes() []byte {
 	}
 	section(7, len(m.exports), exports)
 	if len(m.table) > 0 {
-		elements := []byte{0, 0x41, 0, 0x0b} // of table 0 from place 0 on
+		elements := []byte{0, 0x41, 0, 0x0b} // elements of table 0 from index 0 on
 		elements = appendUint(elements, uint64(len(m.table)))
 		for _, f := range m.table {
 			elements = appendUint(elements, uint64(f))

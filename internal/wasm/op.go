@@ -1,6 +1,6 @@
 package wasm
 
-// Op is an instruction: its byte, or the prefix of vectors and its number.
+// Op is an instruction: its byte, or for vectors the prefix and its number.
 type Op uint32
 
 const (
@@ -94,12 +94,12 @@ const (
 	V128Load32Lane   Op = v | 86
 	V128Store16Lane  Op = v | 89
 	V128Store64Lane  Op = v | 91
-	I16x8NarrowU     Op = v | 134 // of signed words
+	I16x8NarrowU     Op = v | 134 // narrows signed words
 	V128Store32Lane  Op = v | 90
 	V128Load32Zero   Op = v | 92
 	V128Load64Zero   Op = v | 93
-	F32x4Demote      Op = v | 94 // of two float64, above them zeros
-	F64x2Promote     Op = v | 95 // of the lower two float32
+	F32x4Demote      Op = v | 94 // two float64 to the lower lanes; zeros in the upper lanes
+	F64x2Promote     Op = v | 95 // the two lower float32
 	F32x4Ceil        Op = v | 103
 	F32x4Floor       Op = v | 104
 	F32x4Trunc       Op = v | 105
@@ -129,7 +129,7 @@ const (
 	I32x4MinU        Op = v | 183
 	I32x4MaxS        Op = v | 184
 	I32x4MaxU        Op = v | 185
-	I32x4Dot         Op = v | 186 // of eight signed words each: the sums of two products
+	I32x4Dot         Op = v | 186 // sums of two products, for eight signed words of each operand
 	F32x4Abs         Op = v | 224
 	F32x4Neg         Op = v | 225
 	F32x4Sqrt        Op = v | 227

@@ -7,8 +7,8 @@ import (
 )
 
 // Cholesky factors the symmetric positive definite matrix a as L·Lᵀ. It reads the
-// lower triangle of a. L overwrites a, zeros above its diagonal included. It
-// reports whether a is positive definite; if not, a holds nothing useful.
+// lower triangle of a, and overwrites a with L, including zeros above the diagonal.
+// It reports whether a is positive definite; if not, the content of a is undefined.
 func Cholesky(p *simd.Pool, a Matrix) bool {
 	a.check("A")
 	if !cholesky(p, a) {
@@ -20,7 +20,7 @@ func Cholesky(p *simd.Pool, a Matrix) bool {
 	return true
 }
 
-// cholesky leaves anything above the diagonal.
+// cholesky is [Cholesky], except that the elements above the diagonal are undefined.
 func cholesky(p *simd.Pool, a Matrix) bool {
 	order := a.Rows
 	if isFlat(order, order) {
@@ -57,7 +57,7 @@ func choleskyRows(a Matrix) bool {
 			y[i] = f
 			less(x[k+1:i], y[k+1:i], f)
 		}
-		s := x[i] // the remaining element, before its own square is subtracted
+		s := x[i] // the pivot: a diagonal element less the squares of the elements before it
 		for _, v := range x[:i] {
 			s -= v * v
 		}
@@ -101,11 +101,11 @@ func dot(x, y []float32) float32 {
 	return a + b
 }
 
-// squareAtOnce is the order of squares that are computed whole, although one triangle
-// would do.
+// squareAtOnce is the order of squares that subSquare computes whole, although one triangle
+// is enough.
 const squareAtOnce = 128
 
-// subSquare computes C -= a·aᵀ in the lower triangle of c, and anything above.
+// subSquare computes C -= a·aᵀ in the lower triangle of c. The elements above are undefined.
 func subSquare(p *simd.Pool, c, a Matrix) {
 	if c.Rows <= squareAtOnce {
 		sub(p, c, n(a), t(a))

@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// whole is the order of tridiagonal matrices that are not divided.
+// whole is the largest order of tridiagonal matrices that are not divided.
 const whole = 32
 
 // deflated is the part of the norm below which an element counts as zero.
@@ -29,8 +29,9 @@ func newDivider(p *simd.Pool, vt Matrix) *divider {
 	return d
 }
 
-// solve makes the eigenvalues of the matrix with diagonal d and e beside it, in rising
-// order in d, and its vectors in the rows and columns of vt from at on.
+// solve computes the eigenvalues and eigenvectors of the tridiagonal matrix with diagonal d
+// and off-diagonal e. It writes the eigenvalues to d in ascending order, and the vectors to
+// the rows and columns of vt from at on.
 func (c *divider) solve(d, e []float64, at int) {
 	order := len(d)
 	vt := c.vt.part(at, at, order, order)
@@ -69,11 +70,11 @@ type joint struct {
 	half int
 	z    []float64
 
-	from  []int     // the rows that take part, by ascending d
-	kind  []uint8   // of all rows: which columns of a row are not zero
-	poles []float64 // d of from
-	zs    []float64 // z of from
-	diff  []float64 // for each root the poles less the root
+	from  []int     // the rows that are not deflated, by ascending d
+	kind  []uint8   // for each row: which columns are not zero
+	poles []float64 // d of the rows in from
+	zs    []float64 // z of the rows in from
+	diff  []float64 // for each root: the poles minus the root
 	roots []float64
 }
 
@@ -139,11 +140,11 @@ func (j *joint) deflate() {
 	}
 }
 
-// rootsAtOnce is how many roots one thread finds.
+// rootsAtOnce is the number of roots of a part.
 const rootsAtOnce = 16
 
-// secular finds the roots of 1/rho + Σ z²/(d - λ), and the z for which those found are the
-// exact ones: then the vectors are orthogonal.
+// secular finds the roots of 1/rho + Σ z²/(d - λ). It then replaces z by the values for which the
+// computed roots are exact, so that the vectors are orthogonal.
 func (j *joint) secular() {
 	k := len(j.poles)
 	j.diff, j.roots = make([]float64, k*k), make([]float64, k)
@@ -176,8 +177,8 @@ func (j *joint) secular() {
 	}
 }
 
-// root finds root i of 1/rho + Σ z²/(d - λ), which lies behind pole i, and writes the
-// poles less the root to diff, each to full precision.
+// root finds root i of 1/rho + Σ z²/(d - λ), which is between pole i and the next pole, and
+// writes the poles minus the root to diff, each to full precision.
 func root(poles, squares []float64, inverse float64, i int, diff []float64) float64 {
 	k := len(poles)
 	width := 0.0
@@ -189,7 +190,7 @@ func root(poles, squares []float64, inverse float64, i int, diff []float64) floa
 		}
 		width /= inverse
 	}
-	// The origin is the pole that is nearer.
+	// The origin is the nearer one of the two poles.
 	origin := poles[i]
 	lo, hi := 0.0, width
 	if i+1 < k {
@@ -235,8 +236,8 @@ func root(poles, squares []float64, inverse float64, i int, diff []float64) floa
 	return origin + tau
 }
 
-// values returns the function, the derivatives of the terms up to i and of those behind,
-// and the sum of magnitudes.
+// values returns the value of the function, the derivative of the terms up to i and that of the
+// other terms, and the sum of the magnitudes of all terms.
 func values(squares, diff []float64, inverse float64, i int) (f, below, above, size float64) {
 	f, size = inverse, inverse
 	for l, d := range diff[:i+1] {
@@ -254,8 +255,8 @@ func values(squares, diff []float64, inverse float64, i int) (f, below, above, s
 	return f, below, above, max(size, inverse)
 }
 
-// step returns the way to the root of a function with the two nearest poles that has this
-// value and these derivatives.
+// step returns the distance to the root of the function with the two nearest poles that has the given
+// value and derivatives.
 func step(f, below, above float64, diff []float64, i int) float64 {
 	d1 := diff[i]
 	if i+1 == len(diff) {
@@ -274,7 +275,7 @@ func step(f, below, above float64, diff []float64, i int) float64 {
 	return 2 * b / (a + r)
 }
 
-// multiply makes the vectors of the roots.
+// multiply computes the eigenvectors of the roots.
 func (j *joint) multiply() {
 	k, order := len(j.from), len(j.d)
 	// Rows with zeros in one half are grouped together.
@@ -284,7 +285,7 @@ func (j *joint) multiply() {
 	}
 	rank := [4]int{upper: 0, upper | lower: 1, lower: 2}
 	slices.SortStableFunc(place, func(a, b int) int { return cmp.Compare(rank[j.kind[j.from[a]]], rank[j.kind[j.from[b]]]) })
-	left, right := 0, k // of the rows that have something in the lower columns, and in the upper ones
+	left, right := 0, k // the end of the rows with nonzero lower columns, and the start of those with nonzero upper columns
 	for _, i := range place {
 		switch j.kind[j.from[i]] {
 		case upper:
@@ -311,7 +312,7 @@ func (j *joint) multiply() {
 	s.give()
 }
 
-// components writes the vectors of the roots in the basis of the rows, one a row.
+// components writes the eigenvector of each root, in the basis of the rows, to one row of u.
 func (j *joint) components(u Matrix, place []int) {
 	k := len(place)
 	j.c.p.Do((k+rootsAtOnce-1)/rootsAtOnce, part(func(at int) {

@@ -5,7 +5,7 @@
 // all arithmetic is in [simd.Gemm]. The residuals have the bounds of LAPACK's algorithms: ‖A−LLᵀ‖,
 // ‖PA−LU‖, ‖A−QR‖ and ‖I−QᵀQ‖ stay below 30·n·ε·‖A‖, with ε = 2⁻²³.
 //
-// As in package simd, a size that does not fit is a panic; callers check.
+// As in package simd, functions panic if a size does not fit.
 package linalg
 
 import (
@@ -29,7 +29,7 @@ func New(rows, cols int) Matrix {
 // check panics if Data is too short for the extents.
 func (m Matrix) check(name string) {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols || m.Rows > 0 && m.Cols > 0 && (len(m.Data)-m.Cols)/max(m.Stride, 1) < m.Rows-1 || m.Rows > 0 && len(m.Data) < m.Cols {
-		panic(fmt.Sprintf("linalg: %s: %d elements for %d×%d with stride %d", name, len(m.Data), m.Rows, m.Cols, m.Stride))
+		panic(fmt.Sprintf("linalg: %s: %d elements are too few for %d×%d with stride %d, or the extents are invalid", name, len(m.Data), m.Rows, m.Cols, m.Stride))
 	}
 }
 
@@ -67,15 +67,15 @@ func (o operand) strides() (row, col int) {
 	return o.m.Stride, 1
 }
 
-// n and t make operands of matrices.
+// n returns a matrix as an operand, and t returns its transpose.
 func n(m Matrix) operand { return operand{m, false} }
 func t(m Matrix) operand { return operand{m, true} }
 
 // mul computes C = a·b.
 func mul(p *simd.Pool, c Matrix, a, b operand) { gemm(p, c, a, b, false) }
 
-// sub computes C -= a·b. It negates a copy of the operand with fewer elements, which is
-// small in all its uses here.
+// sub computes C -= a·b. It negates a copy of the operand with fewer elements, which is small in
+// all calls.
 func sub(p *simd.Pool, c Matrix, a, b operand) {
 	small := &a
 	if b.m.Rows*b.m.Cols < a.m.Rows*a.m.Cols {
@@ -110,18 +110,18 @@ func gemm(p *simd.Pool, c Matrix, a, b operand, accumulate bool) {
 	g.Run(p)
 }
 
-// part is a task whose parts are calls of a function.
+// part is a workers.Task that calls a function for each part.
 type part func(i int)
 
 // Part implements workers.Task.
 func (f part) Part(i int) { f(i) }
 
-// scratch is memory that goes from one call to the next.
+// scratch is memory that calls reuse.
 type scratch struct{ data []float32 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// take returns n elements, which hold anything.
+// take returns n elements with unspecified content.
 func take(n int) *scratch {
 	s := scratches.Get().(*scratch)
 	if cap(s.data) < n {

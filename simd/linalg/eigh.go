@@ -8,8 +8,9 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// Eigh writes the eigenvalues of the symmetric matrix a to w in rising order, and orthonormal eigenvectors to the columns of v. It
-// reads the lower triangle of a, and does not change a. It reports whether a is finite; if not, w and v hold nothing useful.
+// Eigh writes the eigenvalues of the symmetric matrix a to w in ascending order, and orthonormal eigenvectors
+// to the columns of v. It reads the lower triangle of a and does not change a. It reports whether a is finite;
+// if not, the contents of w and v are undefined.
 func Eigh(p *simd.Pool, a Matrix, w []float32, v Matrix) bool {
 	a.check("A")
 	v.check("V")
@@ -33,8 +34,8 @@ func Eigh(p *simd.Pool, a Matrix, w []float32, v Matrix) bool {
 	return true
 }
 
-// eighRows overwrites the symmetric matrix a; the rows of vt become its eigenvectors, and
-// the eigenvalues are returned.
+// eighRows returns the eigenvalues of the symmetric matrix a, which it overwrites, and writes the
+// eigenvectors to the rows of vt.
 func eighRows(p *simd.Pool, a, vt Matrix) []float64 {
 	t := reduceSymmetric(p, a)
 	clear(vt.Data)
@@ -44,9 +45,9 @@ func eighRows(p *simd.Pool, a, vt Matrix) []float64 {
 	return t.d
 }
 
-// scaledCopy copies a to dst, which has no gaps, divided by a power of two so that the
-// greatest magnitude is about 1, and returns that power. With lower it reads the lower
-// triangle alone, for both. It reports whether all it reads is finite.
+// scaledCopy copies a to dst, which is contiguous, divided by a power of two, so that the
+// greatest magnitude is about 1. It returns this power. With lower it reads only the lower
+// triangle and copies it to both triangles. ok reports whether all elements read are finite.
 func scaledCopy(dst, a Matrix, lower bool) (scale float64, ok bool) {
 	greatest := float32(0)
 	for i := range a.Rows {
@@ -89,7 +90,7 @@ func scaledCopy(dst, a Matrix, lower bool) (scale float64, ok bool) {
 	return scale, true
 }
 
-// sortRows puts values in order, by less, and the rows of vt with them. memory has room
+// sortRows sorts values in ascending order, and the rows of vt with them. memory has room
 // for vt.
 func sortRows(values []float64, vt Matrix, memory []float32) {
 	place := make([]int, len(values))

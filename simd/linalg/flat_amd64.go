@@ -9,10 +9,11 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// flat is the order up to which matrices are factored in a copy whose rows are whole vectors.
+// flat is the largest order of matrices that are factored in a copy whose rows are whole vectors.
 const flat = 128
 
-// isFlat reports whether a matrix is factored so: calls of kernels for parts of it would take longer than their arithmetic.
+// isFlat reports whether a matrix is factored in a table: the calls of other kernels for parts of so small a
+// matrix would take longer than their arithmetic.
 func isFlat(rows, cols int) bool {
 	return simd.Active() >= simd.AVX2 && max(rows, cols) <= flat && min(rows, cols) > narrow
 }
@@ -20,17 +21,17 @@ func isFlat(rows, cols int) bool {
 // A table is a matrix whose rows are whole vectors.
 type table struct {
 	data []vec
-	row  int // vectors of a row
+	row  int // the number of vectors of a row
 }
 
-// numbers returns row i from element j on.
+// numbers returns the elements of row i from element j on.
 func (t table) numbers(i, j int) []float32 {
 	x := t.data[i*t.row : (i+1)*t.row]
 	return unsafe.Slice(&x[0][0], Lanes*t.row)[j:]
 }
 
-// less subtracts from the m rows from row i on the product of m×k numbers of a, with the given distances of rows and of columns, and
-// the k rows of b, in all vectors from v on.
+// less subtracts a product from the m rows from row i on, in all vectors from v on. The product is that of m×k
+// numbers of a, with the row stride ar and the column stride ac, and the k rows of b.
 func (t table) less(i, v, m int, a []float32, ar, ac, k int, b []vec) {
 	if m == 0 || k == 0 {
 		return
@@ -40,7 +41,7 @@ func (t table) less(i, v, m int, a []float32, ar, ac, k int, b []vec) {
 	rowsProductAVX2(&t.data[i*t.row+v][0], &a[0], &b[0][0], m, t.row-v, k, size*t.row, size, 4*ar, 4*ac, size*t.row, size, false)
 }
 
-// luFlat is [LU] of a small matrix.
+// luFlat is [LU] for a small matrix.
 func luFlat(a Matrix, pivots []int32) {
 	row := (a.Cols + Lanes - 1) / Lanes
 	s := takeVectors(a.Rows*row + 1)
@@ -57,7 +58,7 @@ func luFlat(a Matrix, pivots []int32) {
 		if v == row {
 			continue
 		}
-		// The rows of U beside the panel, then the rest.
+		// First the rows of U beside the panel, then the remaining matrix.
 		for i := j + 1; i < end; i++ {
 			t.less(i, v, 1, t.numbers(i, j), 0, 1, i-j, t.data[j*row+v:])
 		}
@@ -75,7 +76,7 @@ func (t table) from(i, j int) []float32 {
 	return unsafe.Slice(&t.data[0][0], Lanes*len(t.data))[i*Lanes*t.row+j:]
 }
 
-// panel factors columns j to end, which are in one vector of a row. first has memory for a vector.
+// panel factors columns j to end-1, which are in one vector of a row. first has memory for a vector.
 func (t table) panel(j, end int, pivots []int32, first []vec) {
 	rows, width, v := len(t.data)/t.row, Lanes*t.row, j/Lanes
 	for c := j; c < end; c++ {
@@ -99,7 +100,7 @@ func (t table) panel(j, end int, pivots []int32, first []vec) {
 		for i := width; i < len(column); i += width {
 			column[i] /= pivot
 		}
-		if c+1 < end && c+1 < rows { // columns up to c stay
+		if c+1 < end && c+1 < rows { // columns up to c do not change
 			first[0] = t.data[c*t.row+v]
 			clear(first[0][:c+1-j])
 			t.rank(c+1, v, rows-c-1, column[width:], first)
@@ -107,14 +108,15 @@ func (t table) panel(j, end int, pivots []int32, first []vec) {
 	}
 }
 
-// rank subtracts from vector v of the m rows from row i on the numbers a, a row apart, times b.
+// rank subtracts a product from vector v of the m rows from row i on. It is that of the numbers a, a row of the
+// table apart, and the vector b.
 func (t table) rank(i, v, m int, a []float32, b []vec) {
 	_, _ = t.data[(i+m-1)*t.row+v], a[(m-1)*Lanes*t.row]
 	const size = 4 * Lanes
 	rowsProductAVX2(&t.data[i*t.row+v][0], &a[0], &b[0][0], m, 1, 1, size*t.row, size, size*t.row, 4, size, size, false)
 }
 
-// choleskyFlat is cholesky of a small matrix, by rows of Lᵀ.
+// choleskyFlat is cholesky for a small matrix. It computes the rows of Lᵀ.
 func choleskyFlat(a Matrix) bool {
 	order, row := a.Rows, (a.Rows+Lanes-1)/Lanes
 	s := takeVectors(order * row)

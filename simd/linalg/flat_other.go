@@ -2,7 +2,7 @@
 
 package linalg
 
-// isFlat reports that there are no kernels for small matrices.
+// isFlat returns false: there are no kernels for small matrices.
 func isFlat(rows, cols int) bool { return false }
 
 func luFlat(Matrix, []int32) {}

@@ -14,23 +14,24 @@ import (
 
 //go:generate go -C ../_asm run ./lanes ../linalg
 
-// Lanes is how many matrices the functions with that word in their names factor in lock-step, with one
-// matrix in each lane of the vectors. It is 0 where there are no kernels for that.
+// Lanes is the number of matrices that the functions with Lanes in their names factor in lock-step, with one
+// matrix in each lane of the vectors. It is 0 if there are no kernels for this.
 //
-// These functions take at most Lanes matrices, which follow each other in memory without gaps. They return
-// a mask of the matrices that they leave out, for example because a matrix is singular or not finite. They write no
-// results for these: the caller factors each one alone.
+// These functions take at most Lanes matrices, which are contiguous in memory. They return a mask of the
+// matrices that they leave out, for example because a matrix is singular or not finite. They write no results
+// for these: the caller must factor each of them alone.
 const Lanes = 8
 
-// laneBytes is the memory of a group of matrices up to which lock-step is faster than one after the other.
+// laneBytes is the largest size in bytes of a group of matrices for which lock-step is faster than factoring one
+// matrix after the other.
 const laneBytes = 256 << 10
 
-// Together reports whether groups of matrices of rows×cols elements are best factored in lock-step.
+// Together reports whether lock-step is faster for groups of matrices of rows×cols elements.
 func Together(rows, cols int) bool {
 	return simd.Active() >= simd.AVX2 && rows > 0 && cols > 0 && rows*cols*Lanes*4 <= laneBytes
 }
 
-// A vec has an element of each matrix.
+// A vec has one element of each matrix.
 type vec = [Lanes]float32
 
 // A grid is a matrix of vectors; element (i, j) is data[i*row+j*col].
@@ -92,7 +93,7 @@ type vectors struct{ data []vec }
 
 var vectorPool = sync.Pool{New: func() any { return new(vectors) }}
 
-// takeVectors returns n vectors, which hold anything.
+// takeVectors returns n vectors with unspecified content.
 func takeVectors(n int) *vectors {
 	s := vectorPool.Get().(*vectors)
 	if cap(s.data) < n {
@@ -112,7 +113,7 @@ func pack(dst []vec, x []float32, count int) {
 	packTransposed(dst, x, 1, len(dst), count)
 }
 
-// packTransposed is pack of matrices of rows×cols elements, whose transposes dst gets.
+// packTransposed writes the transposes of count matrices of rows×cols elements to the lanes of dst.
 func packTransposed(dst []vec, x []float32, rows, cols, count int) {
 	n := rows * cols
 	if x = x[:count*n]; count < Lanes {
@@ -134,8 +135,9 @@ func packTransposed(dst []vec, x []float32, rows, cols, count int) {
 	}
 }
 
-// squaresOf yields first columns and numbers of squares of Lanes columns each that cover cols columns. The last square overlaps
-// another, if need be. There are none for fewer columns than a square has.
+// squaresOf yields the first column of each square of Lanes columns, and how many squares follow one another from there,
+// so that the squares cover cols columns. The last square may overlap another one. There are no squares if cols is less
+// than Lanes.
 func squaresOf(cols int) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		if cols >= Lanes && yield(0, cols/Lanes) && cols%Lanes > 0 {
@@ -144,13 +146,13 @@ func squaresOf(cols int) iter.Seq2[int, int] {
 	}
 }
 
-// unpack copies the matrices of the lanes to count matrices of len(src) elements, but not those
-// that bad names.
+// unpack copies the matrices of the lanes to count matrices of len(src) elements. It leaves out the
+// matrices in the mask bad.
 func unpack(x []float32, src []vec, count int, bad uint8) {
 	unpackTransposed(x, grid{src, 1, 1}, 1, len(src), count, bad)
 }
 
-// unpackTransposed is unpack to matrices of rows×cols elements, whose transposes src has.
+// unpackTransposed is unpack for matrices of rows×cols elements, whose transposes are in src.
 func unpackTransposed(x []float32, src grid, rows, cols, count int, bad uint8) {
 	n := rows * cols
 	x = x[:count*n]
@@ -182,11 +184,11 @@ func unpackTransposed(x []float32, src grid, rows, cols, count int, bad uint8) {
 // used returns the mask of count matrices.
 func used(count int) uint8 { return uint8(1<<count - 1) }
 
-// laneColumns is the number of columns that are factored one by one before products with
+// laneColumns is the number of columns that are factored one by one before a product updates
 // the others.
 const laneColumns = 4
 
-// CholeskyLanes is [Cholesky] of count matrices, which it does not change.
+// CholeskyLanes is [Cholesky] for count matrices, which it does not change.
 func CholeskyLanes(out, a []float32, order, count int) (bad uint8) {
 	m := takeVectors(order * order)
 	defer m.give()

@@ -4,19 +4,19 @@
 
 package linalg
 
-// lanesTransposeAVX2 transposes n squares of 8×8 elements. Rows and squares are the given numbers of bytes apart. n is positive.
+// lanesTransposeAVX2 transposes n squares of 8×8 elements. Strides of rows and of squares are in bytes. n is positive.
 //
 //go:noescape
 func lanesTransposeAVX2(dst *float32, src *float32, dstRow int, srcRow int, dstStep int, srcStep int, n int)
 
-// lanesProductAVX2 subtracts the product of m×k vectors of a and k×n vectors of b from m×n of c, or sets c to it. The other numbers are
-// distances of rows and of columns, in bytes. Extents are positive.
+// lanesProductAVX2 subtracts the product of m×k vectors of a and k×n vectors of b from m×n vectors of c. With set it sets c to the product. cr, ar and br are
+// strides of rows, and cc, ac and bc strides of columns, in bytes. Extents are positive.
 //
 //go:noescape
 func lanesProductAVX2(c *float32, a *float32, b *float32, m int, n int, k int, cr int, cc int, ar int, ac int, br int, bc int, set bool)
 
-// rowsProductAVX2 subtracts the product of m×k numbers of a and k×n vectors of b from m×n of c, or sets c to it. The other numbers are
-// distances of rows and of columns, in bytes. Extents are positive.
+// rowsProductAVX2 subtracts the product of m×k numbers of a and k×n vectors of b from m×n vectors of c. With set it sets c to the product. cr, ar and br are
+// strides of rows, and cc, ac and bc strides of columns, in bytes. Extents are positive.
 //
 //go:noescape
 func rowsProductAVX2(c *float32, a *float32, b *float32, m int, n int, k int, cr int, cc int, ar int, ac int, br int, bc int, set bool)
@@ -31,27 +31,27 @@ func lanesScaleAVX2(x *float32, f *float32, stride int, n int)
 //go:noescape
 func lanesDivideAVX2(x *float32, f *float32, stride int, n int)
 
-// lanesPivotAVX2 sets most to the greatest magnitudes that are not NaN of n vectors of x, stride bytes apart, and
-// at to their first places; to -1 and 0 where all are NaN. n is positive.
+// lanesPivotAVX2 sets most, in each lane, to the greatest magnitude that is not NaN in n vectors of x, stride bytes apart, and
+// at to the index of its first vector. In lanes of only NaN it sets most to -1 and at to 0. n is positive.
 //
 //go:noescape
 func lanesPivotAVX2(at *int32, most *float32, x *float32, stride int, n int)
 
-// lanesQLAVX2 goes from element last-1 down to first of tridiagonal matrices with the diagonals d and e beside them. A lane takes part in elements
-// from to[lane] on and before from[lane]. It writes the cosine and the sine of each rotation to turns, 1 and 0 where a lane takes no part.
-// state holds g, which it updates, and gets the shift of the last diagonal element.
+// lanesQLAVX2 does a step of the QL algorithm for elements last-1 down to first of tridiagonal matrices with diagonals d and off-diagonals e. A lane
+// takes part in elements to[lane] to from[lane]-1. It writes the cosine and the sine of each rotation to turns: 1 and 0 in lanes that take no part.
+// state has g, which it updates. It also writes the shift of the last diagonal element to state.
 //
 //go:noescape
 func lanesQLAVX2(turns *float32, d *float32, e *float32, state *float32, from *int32, to *int32, first int, last int)
 
-// lanesTurnAVX2 rotates rows i and i+1 of a matrix with rows+1 rows, for i from rows-1 down to 0, by the cosine and the sine i of turns: x becomes
-// c·x - s·y, and y s·x + c·y. Rows are stride bytes apart. rows is positive.
+// lanesTurnAVX2 rotates rows i and i+1 of a matrix with rows+1 rows, for i from rows-1 down to 0, by cosine and sine i of turns: row x becomes
+// c·x - s·y, and row y becomes s·x + c·y. Rows are stride bytes apart. rows is positive.
 //
 //go:noescape
 func lanesTurnAVX2(x *float32, turns *float32, stride int, cols int, rows int)
 
-// lanesJacobiAVX2 rotates x and y, which have n vectors, so that they are orthogonal, and with them the m vectors of u and v, in
-// lanes where the product of x and y is more than tolerance times their lengths. It returns the mask of these lanes. n and m are positive.
+// lanesJacobiAVX2 rotates x and y, of n vectors each, so that they are orthogonal, and rotates u and v, of m vectors each, in the same way. It does so in
+// lanes where the product of x and y is more than tolerance times their lengths. It returns a mask of these lanes. n and m are positive.
 //
 //go:noescape
 func lanesJacobiAVX2(x *float32, y *float32, u *float32, v *float32, tolerance *float32, n int, m int) uint32

@@ -4,7 +4,7 @@ package linalg
 
 import "math"
 
-// A spectrum finds the eigenvectors of a symmetric matrix in each lane, with a norm of about 1.
+// A spectrum finds the eigenvalues and eigenvectors of a symmetric matrix, of a norm of about 1, in each lane.
 type spectrum struct {
 	order int
 	a, vt grid  // the matrix, which is overwritten, and its eigenvectors by rows
@@ -31,10 +31,10 @@ func newSpectrum(m []vec, order int) *spectrum {
 	return s
 }
 
-// counts is the length of a column whose elements count as 0 in a matrix with a norm of about 1.
+// counts is the length of a column below which its elements count as 0, in a matrix with a norm of about 1.
 const counts = 1e-15
 
-// solve finds eigenvalues and eigenvectors, in no order. The mask has lanes that do not converge.
+// solve finds the eigenvalues and eigenvectors, in no order. It returns a mask of the lanes that did not converge.
 func (s *spectrum) solve() (bad uint8) {
 	s.reduce()
 	s.vt.first(s.order)
@@ -55,7 +55,7 @@ func (s *spectrum) solve() (bad uint8) {
 	return bad | infinite(s.vt.data) | infinite(s.d)
 }
 
-// first makes the first row and column of a square those of the identity.
+// first sets the first row and column of a square matrix to those of the identity.
 func (g grid) first(order int) {
 	for i := range order {
 		*g.at(0, i), *g.at(i, 0) = vec{}, vec{}
@@ -98,7 +98,7 @@ func (s *spectrum) reduce() {
 	}
 }
 
-// step is one QL iteration in all lanes. It reports whether there was nothing to do.
+// step does one QL iteration in all lanes. It reports whether all lanes had converged before.
 func (s *spectrum) step() (done bool) {
 	var from, to [Lanes]int32
 	var state [2]vec
@@ -130,7 +130,8 @@ func (s *spectrum) step() (done bool) {
 	return false
 }
 
-// window returns the first elements that are not separate yet in a lane, from at to m, or the order.
+// window returns the first range of elements in a lane, from at to m, that has not converged. If all have
+// converged, at is the order.
 func (s *spectrum) window(lane int) (at, m int) {
 	for at = int(s.at[lane]); at < s.order; at = m + 1 {
 		for m = at; m+1 < s.order; m++ {
@@ -148,7 +149,7 @@ func (s *spectrum) window(lane int) (at, m int) {
 
 func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
 
-// sorted returns the places of the values of a lane in ascending order.
+// sorted writes the indices of the values of a lane to places, in ascending order of the values.
 func sorted(values []vec, lane int, places []int32) {
 	for i := range values {
 		v, k := values[i][lane], i
@@ -159,8 +160,8 @@ func sorted(values []vec, lane int, places []int32) {
 	}
 }
 
-// normalise multiplies n vectors by powers of two, so that the greatest magnitude of a lane is about 1, and returns
-// what undoes it. The mask has lanes that are not finite, or whose powers are beyond float32.
+// normalise multiplies each lane of x by a power of two, so that its greatest magnitude is about 1. It returns the
+// scales that undo this, and a mask of the lanes that are not finite or whose power is beyond float32.
 func normalise(x []vec) (scale [Lanes]float64, bad uint8) {
 	bad = infinite(x)
 	_, most := grid{x, 1, 1}.pivot(len(x))
@@ -180,7 +181,7 @@ func normalise(x []vec) (scale [Lanes]float64, bad uint8) {
 	return scale, bad
 }
 
-// EighLanes is [Eigh] of count matrices.
+// EighLanes is [Eigh] for count matrices.
 func EighLanes(w, v, a []float32, order, count int) (bad uint8) {
 	memory := takeVectors(spectrumVectors(order))
 	defer memory.give()

@@ -2,7 +2,7 @@
 
 package linalg
 
-// LULanes is [LU] of count matrices of rows×cols elements, which it does not change.
+// LULanes is [LU] for count matrices of rows×cols elements, which it does not change.
 func LULanes(lu []float32, pivots []int32, a []float32, rows, cols, count int) (bad uint8) {
 	k := min(rows, cols)
 	m := takeVectors(rows*cols + k)
@@ -25,8 +25,8 @@ func LULanes(lu []float32, pivots []int32, a []float32, rows, cols, count int) (
 	return bad
 }
 
-// eliminate overwrites g with L and U, and writes the pivots to places, which are exact in float32. It
-// finds a column of L and a row of U at a time.
+// eliminate overwrites g with L and U, and writes the pivots to places; float32 holds them exactly. It
+// computes one column of L and one row of U at a time.
 func eliminate(g grid, places []vec, rows, cols int) {
 	for j := range places {
 		g.from(j, j).less(g.from(j, 0), g.from(0, j), rows-j, 1, j)
@@ -46,13 +46,14 @@ func eliminate(g grid, places []vec, rows, cols int) {
 		if j+1 < rows {
 			g.from(j+1, j).divide(&most, rows-j-1)
 		}
-		if j+1 < cols { // the row as a column, whose tiles are higher
+		if j+1 < cols { // the row is treated as a column, because tiles of columns are higher
 			g.from(j, j+1).t().less(g.from(0, j+1).t(), g.from(j, 0).t(), cols-j-1, 1, j)
 		}
 	}
 }
 
-// pivot returns the first places and the magnitudes of the greatest of n elements of column 0.
+// pivot returns for each lane the index and the magnitude of the first element with the greatest magnitude among
+// n elements of column 0.
 func (g grid) pivot(n int) (at [Lanes]int32, most vec) {
 	g.holds(n, 1)
 	lanesPivotAVX2(&at[0], &most[0], &g.data[0][0], 4*Lanes*g.row, n)

@@ -12,7 +12,7 @@ const narrow = 8
 // LU factors a, which has m rows and n columns, as P·A = L·U with partial pivoting. L,
 // without its diagonal of ones, and U overwrite a. Row i was exchanged with row
 // pivots[i], for i from 0 to min(m, n)-1 in this order. A zero on the diagonal
-// of U says that a is singular.
+// of U means that a is singular.
 func LU(p *simd.Pool, a Matrix, pivots []int32) {
 	a.check("A")
 	k := min(a.Rows, a.Cols)
@@ -21,14 +21,14 @@ func LU(p *simd.Pool, a Matrix, pivots []int32) {
 		return
 	}
 	lu(p, a.part(0, 0, a.Rows, k), pivots[:k])
-	if a.Cols > k { // more columns than rows: the rest follows
+	if a.Cols > k { // more columns than rows: the others follow from L
 		rest := a.part(0, k, a.Rows, a.Cols-k)
 		exchange(rest, pivots[:k])
 		Triangle{Unit: true}.solveLeft(p, a.part(0, 0, k, k), rest)
 	}
 }
 
-// lu factors a matrix of at least as many rows as columns, and halves the columns.
+// lu factors a matrix with at least as many rows as columns, by recursion on halves of the columns.
 func lu(p *simd.Pool, a Matrix, pivots []int32) {
 	cols := a.Cols
 	if cols <= narrow {
@@ -81,11 +81,11 @@ func luColumns(a Matrix, pivots []int32) {
 	s.give()
 }
 
-// greatest returns the place of the first of the greatest magnitudes that are not NaN, or 0.
+// greatest returns the index of the first element with the greatest magnitude that is not NaN, or 0.
 func greatest(x []float32) int {
 	at, most := 0, float32(-1)
 	for i, v := range x {
-		// Signs are as good as random: a branch on them would be mispredicted.
+		// Signs are random in practice, so a branch on them would be mispredicted.
 		if v = math.Float32frombits(math.Float32bits(v) &^ (1 << 31)); v > most {
 			at, most = i, v
 		}
@@ -111,7 +111,7 @@ func swap(a Matrix, i, j int) {
 }
 
 // SolveLU solves A·X = B with the result of [LU] for a square A; X overwrites b. It
-// reports whether A is regular; if it is not, b holds nothing useful.
+// reports whether A is regular; if not, the content of b is undefined.
 func SolveLU(p *simd.Pool, lu Matrix, pivots []int32, b Matrix) bool {
 	for i := range lu.Rows {
 		if lu.Data[i*lu.Stride+i] == 0 {
@@ -125,7 +125,7 @@ func SolveLU(p *simd.Pool, lu Matrix, pivots []int32, b Matrix) bool {
 }
 
 // Solve solves A·X = B for a square a, which it does not change; X overwrites b. It
-// reports whether A is regular; if it is not, b holds nothing useful.
+// reports whether A is regular; if not, the content of b is undefined.
 func Solve(p *simd.Pool, a, b Matrix) bool {
 	a.check("A")
 	b.check("B")

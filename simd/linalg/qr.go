@@ -9,15 +9,15 @@ import (
 // panel is the number of columns that QR reduces one by one.
 const panel = 32
 
-// A QR is a factored matrix: Householder vectors by rows, and their factors.
+// A QR is a factored matrix, as Householder vectors and their factors.
 type QR struct {
-	// at is the transpose of the factored matrix: row j is column j. R is in its
-	// first elements, up to the diagonal; the vector of column j begins at its diagonal
-	// element, where a 1 is meant.
+	// at is the transpose of the factored matrix. The elements of row j before the diagonal
+	// are column j of R without its diagonal element. The Householder vector of column j starts
+	// at the diagonal, with a 1 that is not stored.
 	at   Matrix
-	diag []float32 // of R
-	taus []float32 // of the reflections
-	ts   []Matrix  // for each panel the triangle of its compact form I - V·T·Vᵀ, once it is needed
+	diag []float32 // the diagonal of R
+	taus []float32 // the factors of the reflections
+	ts   []Matrix  // for each panel the triangle T of its compact form I - V·T·Vᵀ, computed at its first use
 }
 
 // NewQR factors a, which has m rows and n columns, as Q·R. It does not change a.
@@ -31,8 +31,8 @@ func NewQR(p *simd.Pool, a Matrix) *QR {
 	return q
 }
 
-// reduce makes the vectors of columns j to j+width, and applies them to the
-// columns behind.
+// reduce computes the Householder vectors of columns j to j+width-1, and applies them
+// to the later columns.
 func (q *QR) reduce(p *simd.Pool, j, width int) {
 	rows := q.at.Cols - j
 	v := q.at.part(j, j, width, rows)
@@ -53,7 +53,7 @@ func (q *QR) reduce(p *simd.Pool, j, width int) {
 	}
 }
 
-// triangle returns the triangle of a panel.
+// triangle returns the triangle T of a panel.
 func (q *QR) triangle(p *simd.Pool, block int, v Matrix) Matrix {
 	for len(q.ts) <= block {
 		q.ts = append(q.ts, Matrix{})
@@ -64,8 +64,8 @@ func (q *QR) triangle(p *simd.Pool, block int, v Matrix) Matrix {
 	return q.ts[block]
 }
 
-// vectors returns the Householder vectors of a panel, one a row, with ones and zeros where
-// R is. The result is in memory of s.
+// vectors returns the Householder vectors of a panel, one in each row, with the ones and with
+// zeros in the place of R. The result is in the memory of s.
 func (q *QR) vectors(block int) (v Matrix, s *scratch) {
 	j := block * panel
 	width, rows := min(panel, len(q.taus)-j), q.at.Cols-j
@@ -88,7 +88,7 @@ func (q *QR) apply(p *simd.Pool, block int, forward bool, c Matrix) {
 	w := Matrix{s.data, c.Rows, width, width}
 	wt := Matrix{s.data[c.Rows*width:], c.Rows, width, width}
 	mul(p, w, n(c), t(v))
-	// Cᵀ·Hᵀᵀ: (I - V·Tᵀ·Vᵀ)·C is, transposed, Cᵀ - (Cᵀ·V)·T·Vᵀ.
+	// The transpose of (I - V·Tᵀ·Vᵀ)·C is Cᵀ - (Cᵀ·V)·T·Vᵀ.
 	mul(p, wt, n(w), operand{q.triangle(p, block, v), forward})
 	sub(p, c, n(wt), n(v))
 	s.give()
@@ -115,8 +115,8 @@ func reflector(x []float32) (beta, tau float32) {
 	return float32(b), float32((b - alpha) / b)
 }
 
-// norm returns the square root of the sum of x², in float64 where float32 would
-// overflow or lose bits.
+// norm returns the square root of the sum of x². It computes in float64 if float32
+// would overflow or lose bits.
 func norm(x []float32) float64 {
 	if s := float64(simd.Dot(x, x)); s > 1e-30 && s < 1e30 {
 		return math.Sqrt(s)
@@ -184,8 +184,7 @@ func (q *QR) reflect(qt Matrix) {
 // blocks returns the number of panels.
 func (q *QR) blocks() int { return (len(q.taus) + panel - 1) / panel }
 
-// MulQT overwrites b, which has m rows, with Qᵀ·B; all m rows of it, as if Q were
-// square.
+// MulQT overwrites b, which has m rows, with Qᵀ·B for the complete, square Q of order m.
 func (q *QR) MulQT(p *simd.Pool, b Matrix) {
 	b.check("B")
 	s := take(b.Rows * b.Cols)

@@ -7,12 +7,13 @@ import (
 )
 
 // SVD decomposes a, which has m rows and n columns, as U·diag(s)·Vᵀ: u is m×k, s has k
-// elements, which fall, and vt is k×n, with k = min(m, n). It does not change a. It reports
-// whether a is finite; if not, the results hold nothing useful.
+// elements in descending order, and vt is k×n, with k = min(m, n). It does not change a. It
+// reports whether a is finite; if not, the results are undefined.
 //
-// The eigenvectors of AᵀA make the columns of A·V almost orthogonal. Their QR factorisation
-// says how far they are from it; where that is more than rounding, as with columns that are
-// very small, rotations make R diagonal.
+// V has the eigenvectors of AᵀA, so the columns of A·V are almost orthogonal. The off-diagonal
+// elements of R in their QR factorisation show how far they are from orthogonal. If these are
+// larger than rounding errors, as they are if some columns are very small, rotations make R
+// diagonal.
 func SVD(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) bool {
 	a.check("A")
 	u.check("U")
@@ -54,7 +55,7 @@ func tall(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) {
 	r, b := Matrix{m.data[2*k*k : 3*k*k], k, k, k}, Matrix{m.data[3*k*k:], a.Rows, k, k}
 	mul(p, gram, t(a), n(a))
 	eighRows(p, gram, v)
-	for i := range k / 2 { // the greatest first
+	for i := range k / 2 { // descending order
 		swap(v, i, k-1-i)
 	}
 	mul(p, b, n(a), t(v))
@@ -155,7 +156,7 @@ func (m Matrix) clonePacked() Matrix {
 	return c
 }
 
-// complete replaces rows of length 0 by unit vectors that are orthogonal to the others.
+// complete replaces zero rows by unit vectors that are orthogonal to the other rows.
 func complete(rows, r Matrix) {
 	k := rows.Rows
 	e := 0

@@ -2,14 +2,14 @@ package linalg
 
 import "github.com/rayo-go/rayo/simd"
 
-// A Triangle says which triangle of a matrix is meant, and how it enters.
+// A Triangle says which triangle of a matrix an operation uses, and how.
 type Triangle struct {
 	Upper bool // the upper triangle; otherwise the lower one
 	Trans bool // the transpose of the triangle
-	Unit  bool // its diagonal is ones, whatever the matrix holds
+	Unit  bool // its diagonal consists of ones; that of the matrix is not read
 }
 
-// base is the order of triangles that are solved row by row.
+// base is the largest order of triangles that are solved row by row.
 const base = 32
 
 // columnsAtOnce is the width of a part of the right-hand sides: a block of rows
@@ -48,7 +48,7 @@ func (tr Triangle) off(a Matrix, row, rows, col, cols int) operand {
 	return n(a.part(row, col, rows, cols))
 }
 
-// half cuts an order in two; the first part is a multiple of base.
+// half returns about half of an order, as a multiple of base.
 func half(order int) int { return (order/2 + base - 1) / base * base }
 
 func (tr Triangle) solveLeft(p *simd.Pool, a, b Matrix) {
@@ -74,7 +74,7 @@ func (tr Triangle) solveLeft(p *simd.Pool, a, b Matrix) {
 func (tr Triangle) solveRight(p *simd.Pool, a, b Matrix) {
 	order := b.Cols
 	if order <= base {
-		// X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ, which has long rows.
+		// X·op(A) = B is solved as op(A)ᵀ·Xᵀ = Bᵀ, which has long rows.
 		s := take(b.Rows * order)
 		bt := Matrix{s.data, order, b.Rows, b.Rows}
 		transpose(bt, b)
@@ -98,7 +98,7 @@ func (tr Triangle) solveRight(p *simd.Pool, a, b Matrix) {
 	}
 }
 
-// rows solves op(A)·X = B for few rows: each is reduced by those before it.
+// rows solves op(A)·X = B for few rows: it subtracts multiples of the solved rows from the next one.
 func (tr Triangle) rows(p *simd.Pool, a, b Matrix) {
 	parts := (b.Cols + columnsAtOnce - 1) / columnsAtOnce
 	solve := part(func(i int) {
@@ -112,7 +112,7 @@ func (tr Triangle) rows(p *simd.Pool, a, b Matrix) {
 	p.Do(parts, solve)
 }
 
-// columns solves for some columns of the right-hand sides.
+// columns solves op(A)·X = B for some columns of B.
 func (tr Triangle) columns(a, b Matrix) {
 	if b.Cols == 1 && b.Stride == 1 && !tr.Trans {
 		tr.vector(a, b.Data)

@@ -6,15 +6,15 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A tridiagonal matrix is similar to a symmetric one: Qᵀ·A·Q.
+// A tridiagonal is the tridiagonal matrix Qᵀ·A·Q for a symmetric A, and Q.
 type tridiagonal struct {
-	d, e []float64 // its diagonal and the elements beside it
-	// q has the reflections whose product is Q: of order n-1, because they do not change the first
-	// row.
+	d, e []float64 // its diagonal and off-diagonal
+	// q has the reflections whose product is Q. Their order is n-1, because they do not change the
+	// first row.
 	q *QR
 }
 
-// reduceSymmetric overwrites the symmetric matrix a, both triangles of it.
+// reduceSymmetric reduces the symmetric matrix a to tridiagonal form. It overwrites both triangles of a.
 func reduceSymmetric(p *simd.Pool, a Matrix) *tridiagonal {
 	order := a.Rows
 	t := &tridiagonal{d: make([]float64, order), e: make([]float64, max(order-1, 0))}
@@ -23,7 +23,7 @@ func reduceSymmetric(p *simd.Pool, a Matrix) *tridiagonal {
 	defer s.give()
 	step := panel
 	if order <= 2*panel {
-		step = panel / 4 // the products are small anyway
+		step = panel / 4 // the products are too small for wider panels to help
 	}
 	for j := 0; j < order; j += step {
 		width := min(step, order-j)
@@ -38,8 +38,8 @@ func reduceSymmetric(p *simd.Pool, a Matrix) *tridiagonal {
 	return t
 }
 
-// symmetricPanel is the reduction of some columns: the rest of the matrix is a - VᵀW - WᵀV
-// with the rows of v and w so far.
+// symmetricPanel is the reduction of some columns. The remaining matrix is a - VᵀW - WᵀV for the
+// rows of v and w that have been computed.
 type symmetricPanel struct {
 	a, v, w Matrix
 	width   int
@@ -96,8 +96,8 @@ func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
 	simd.Axpy(w, v, w, -tau/2*simd.Dot(w, v))
 }
 
-// update subtracts VᵀW + WᵀV from the part after the columns. v and w have memory for as many rows
-// again after their own.
+// update subtracts VᵀW + WᵀV from the part after the columns. v and w have memory for twice their number
+// of rows.
 func (f *symmetricPanel) update(p *simd.Pool) {
 	rest, width := f.a.Rows, f.width
 	both := Matrix{f.v.Data[:2*width*rest], 2 * width, rest, rest}
@@ -107,7 +107,7 @@ func (f *symmetricPanel) update(p *simd.Pool) {
 		simd.Neg(both.row(k), f.v.row(k))
 		simd.Neg(both.row(width+k), f.w.row(k))
 	}
-	// both is (-V, -W), other (W, V).
+	// both is (-V, -W), and other is (W, V).
 	n := rest - width
 	g := simd.Gemm{M: n, N: n, K: 2 * width, A: both.Data[width:], ARow: 1, ACol: rest, B: other.Data[width:], BRow: rest, BCol: 1,
 		C: f.a.part(width, width, n, n).Data, CRow: f.a.Stride, Accumulate: true}
@@ -120,7 +120,7 @@ func triangleOf(p *simd.Pool, v Matrix, taus []float32) Matrix {
 	width := v.Rows
 	tri, gram, rows := New(width, width), New(width, width), New(width, width)
 	mul(p, gram, n(v), t(v))
-	for k, tau := range taus[:width] { // rows are the columns of the triangle
+	for k, tau := range taus[:width] { // row k is column k of the triangle
 		x := rows.row(k)
 		for l, g := range gram.row(k)[:k] {
 			less(x[:l+1], rows.Data[l*width:], tau*g)
@@ -131,8 +131,7 @@ func triangleOf(p *simd.Pool, v Matrix, taus []float32) Matrix {
 	return tri
 }
 
-// multiplyQ overwrites the rows of a matrix, which are vectors of the tridiagonal
-// matrix, with Q times them.
+// multiplyQ multiplies the vectors in the rows of a matrix by Q.
 func (t *tridiagonal) multiplyQ(p *simd.Pool, rows Matrix) {
 	for block := t.q.blocks() - 1; block >= 0; block-- {
 		j := 1 + block*panel
@@ -140,9 +139,8 @@ func (t *tridiagonal) multiplyQ(p *simd.Pool, rows Matrix) {
 	}
 }
 
-// ql diagonalises a tridiagonal matrix by implicit QL iterations: d gets the eigenvalues
-// in any order, and the rows of vt are rotated with them. It reports whether it
-// converged.
+// ql diagonalises a tridiagonal matrix by implicit QL iterations. It writes the eigenvalues to d
+// in any order, and applies the rotations to the rows of vt. It reports whether it converged.
 func ql(d, e []float64, vt Matrix) bool {
 	order := len(d)
 	off := append(append(make([]float64, 0, order), e...), 0)

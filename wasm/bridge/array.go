@@ -17,14 +17,14 @@ type Element interface {
 	int8 | uint8 | int16 | uint16 | int32 | uint32 | float32 | float64
 }
 
-// ErrDetached: the memory of a typed array was transferred, to a Worker or into a
-// WebAssembly.Memory that has grown.
+// ErrDetached means that the memory of a typed array was transferred to a Worker, or that it
+// belonged to a WebAssembly.Memory that has grown.
 var ErrDetached = errors.New("the ArrayBuffer of the typed array is detached: pass a copy (slice()) to whatever takes the original")
 
-// ErrType: a value is not the typed array that was expected.
+// ErrType means that a value is not a typed array of the expected type.
 var ErrType = errors.New("wrong type of array")
 
-// ErrLength: an array has another length than was expected.
+// ErrLength means that an array does not have the expected length.
 var ErrLength = errors.New("wrong length of array")
 
 // nameOf returns the name of the constructor of typed arrays.
@@ -76,9 +76,9 @@ func view[T Element](v js.Value) (bytes js.Value, n int, err error) {
 	return bytes, v.Length(), nil
 }
 
-// Slice returns a copy of a typed array, which may be a part of an ArrayBuffer: a
-// Float32Array for float32, and so on; for uint8 also a Uint8ClampedArray, as ImageData has
-// it.
+// Slice returns a copy of a typed array, which may be a part of an ArrayBuffer. The array must be a
+// Float32Array for float32, and so on. For uint8 it may also be a Uint8ClampedArray, which ImageData
+// uses.
 //
 // # Errors
 //   - [ErrType] for anything else, also for an array of numbers and a typed array of another type.
@@ -130,8 +130,8 @@ func CopyToJS[T Element](dst js.Value, src []T) error {
 	return nil
 }
 
-// TypedArray returns a new typed array with the numbers of x. It reports an error where
-// the page refuses the memory.
+// TypedArray returns a new typed array with the numbers of x. It returns an error if the page
+// refuses the memory.
 func TypedArray[T Element](x []T) (js.Value, error) {
 	v := js.Undefined()
 	if err := try(func() { v = js.Global().Get(nameOf[T]()).New(len(x)) }); err != nil {
@@ -140,8 +140,8 @@ func TypedArray[T Element](x []T) (js.Value, error) {
 	return v, CopyToJS(v, x)
 }
 
-// Int returns a number of JavaScript that is a whole number which int holds, and an error
-// for any other value.
+// Int returns a number of JavaScript as an int. It returns an error if v is not an integer that fits
+// an int.
 func Int(v js.Value) (int, error) {
 	if v.Type() != js.TypeNumber {
 		return 0, fmt.Errorf("%v, not a number", v.Type())

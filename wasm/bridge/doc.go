@@ -16,5 +16,5 @@
 //	})
 //	js.Global().Set("double", double) // const y = await double(new Float32Array([1, 2]))
 //
-// The package is empty on other systems than js.
+// The package is empty on systems other than js.
 package bridge

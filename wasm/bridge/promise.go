@@ -13,7 +13,7 @@ import (
 
 // Promise runs f in a new goroutine and returns a promise of its result, converted by
 // [js.ValueOf]. The promise is rejected with [Reason] of the error if f returns
-// one, if f panics, or if js.ValueOf does not take the result.
+// one, if f panics, or if js.ValueOf does not accept the result.
 func Promise(f func() (any, error)) js.Value {
 	var resolve, reject js.Value
 	// JavaScript calls the executor before it returns the promise.
@@ -78,7 +78,7 @@ func Await(ctx context.Context, promise js.Value) (js.Value, error) {
 		err error
 	}
 	c := make(chan settled, 1)
-	// They live until the promise is settled, which may be after ctx has ended.
+	// These functions live until the promise is settled, which may be after ctx has ended.
 	var fulfilled, rejected js.Func
 	settle := func(s settled) any {
 		fulfilled.Release()
@@ -99,8 +99,8 @@ func Await(ctx context.Context, promise js.Value) (js.Value, error) {
 	}
 }
 
-// Thrown is the error of a promise that was rejected with something that is no object,
-// which a [js.Error] cannot hold.
+// Thrown is the error of a promise that was rejected with a value that is not an object, which a
+// [js.Error] cannot hold.
 type Thrown struct{ Value js.Value }
 
 // Error returns the value as text.

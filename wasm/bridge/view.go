@@ -10,19 +10,20 @@ import (
 	"github.com/rayo-go/rayo/internal/jsmemory"
 )
 
-// escapes moves the values stored in it to the heap, because stacks move.
+// escapes makes values that are stored in it escape to the heap, because Go moves stacks.
 var escapes any
 
 // View calls f with a typed array over the memory of x: nothing is copied, and
 // JavaScript writes into x. It is for calls that read or write the array at once, such
 // as putImageData or WebGL's bufferData.
 //
-// The array is valid until f returns, or until Go allocates memory: an array that is kept,
-// or given to something that looks at it later, is empty once the memory has grown, and
-// shows other data before. Copy it there, or use [TypedArray].
+// The array is valid until f returns or Go allocates memory. If JavaScript keeps it, it may show
+// other data later, and it becomes empty when the memory grows. To keep the data, copy the
+// array in JavaScript or use [TypedArray].
 //
 // # Errors
-//   - an error where the memory is not found, as in a page whose wasm_exec.js is of another Go; f is not called.
+//   - an error if the memory is not found, for example because wasm_exec.js is of another version of Go. f is
+//     not called then.
 func View[T Element](x []T, f func(array js.Value)) error {
 	memory, err := jsmemory.Find()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/wasm/bridge"
 )
 
-// run computes a graph: a list of nodes [operation, numbers of operands, options], and the
-// numbers of those that are wanted. It returns [array, shape] for each of these.
+// run computes a graph. The arguments are a list of nodes [operation, numbers of operands, options],
+// and the numbers of the nodes whose values are results. It returns [array, shape] for each result.
 func (p *program) run(args []js.Value) (any, error) {
 	b := batch.New(p.dev)
 	values := make([]batch.Value, args[0].Length())
@@ -54,7 +54,7 @@ func (p *program) run(args []js.Value) (any, error) {
 	return results, nil
 }
 
-// read returns a result as a typed array of its element type; of truth values, 0 and 1.
+// read returns a result as a typed array of its element type. Truth values are 0 and 1.
 func read(p *program, b *batch.Batch, v batch.Value) (js.Value, error) {
 	switch v.Type() {
 	case op.I32:
@@ -77,7 +77,7 @@ func read(p *program, b *batch.Batch, v batch.Value) (js.Value, error) {
 	return bridge.TypedArray(x)
 }
 
-// nodeOf is a node as JavaScript has recorded it.
+// nodeOf is a node that JavaScript has recorded.
 type nodeOf struct {
 	p             *program
 	b             *batch.Batch
@@ -86,7 +86,7 @@ type nodeOf struct {
 	in            []batch.Value
 }
 
-// record records the node, whose operands are among those before it.
+// record records the node. Its operands are among the values of the nodes before it.
 func (n *nodeOf) record(before []batch.Value) (batch.Value, error) {
 	if n.kind.Type() == js.TypeString && n.kind.String() == "upload" {
 		return n.upload()
@@ -133,7 +133,7 @@ func (n *nodeOf) upload() (batch.Value, error) {
 	return n.b.Upload(x, shape...), nil
 }
 
-// ints returns an option that is a list of whole numbers, nil if it is not given.
+// ints returns an option that is a list of integers, or nil if it is not given.
 func (n *nodeOf) ints(name string) ([]int, error) {
 	v := n.options.Get(name)
 	if v.IsUndefined() {
@@ -163,7 +163,7 @@ func (n *nodeOf) option(name string, err error) error {
 	return fmt.Errorf("%v, option %s: %w: %w", n.kind, name, err, device.ErrShape)
 }
 
-// float returns an option that is a number, and otherwise if it is not given.
+// float returns an option that is a number, or the value otherwise if it is not given.
 func (n *nodeOf) float(name string, otherwise float32) (float32, error) {
 	switch v := n.options.Get(name); v.Type() {
 	case js.TypeUndefined:
@@ -178,7 +178,7 @@ func (n *nodeOf) float(name string, otherwise float32) (float32, error) {
 // flag returns an option that is true or false.
 func (n *nodeOf) flag(name string) bool { return n.options.Get(name).Truthy() }
 
-// along returns the axes of a reduction, all of them if none are given.
+// along returns the axes of a reduction, or all axes if none are given.
 func (n *nodeOf) along() (op.Along, error) {
 	axes, err := n.ints("axes")
 	a := op.Axes(axes...)

@@ -2,7 +2,7 @@
 
 // Command gpu is the program behind gpu.mjs, the module of rayo for JavaScript: it opens
 // a device and runs the operations that the module requests. wasm/npm has the module, its types and
-// its tests; nothing else starts the program.
+// its tests. Only this module starts the program.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	// The module passes a function under a name of its own, so that several programs may
-	// run in one page.
+	// The module passes a function under a unique name, so that several programs can run in
+	// one page.
 	ready := js.Global().Get(os.Getenv("RAYO_MODULE"))
 	if ready.Type() != js.TypeFunction {
 		fmt.Fprintln(os.Stderr, "gpu: this program is started by gpu.mjs")
@@ -35,8 +35,9 @@ func main() {
 	} else {
 		ready.Invoke(nil, p.methods())
 	}
-	// The program does not end: promises of the browser may still call it, which would be
-	// errors that no caller can catch. Nothing refers to it when they are settled.
+	// The program does not end: promises of the browser may still call it, and after its end that
+	// would be errors that no caller can catch. When all promises are settled, nothing refers to the
+	// program any more, and the browser frees it.
 	select {}
 }
 
@@ -83,7 +84,7 @@ func promising(f func(args []js.Value) (any, error)) js.Func {
 	})
 }
 
-// describe says which device was opened, and why no better one was.
+// describe returns the device that was opened, and the reasons for which no better one was.
 func describe(d *device.Device) map[string]any {
 	refused := []any{}
 	for _, r := range d.Refused() {
@@ -117,8 +118,8 @@ func operations() []any {
 	return list
 }
 
-// define makes an operation of a text and the names of its operands, and returns its
-// number, or an Error. It does not wait, so that the module can call it as it is.
+// define makes an operation from a text and the names of its operands, and returns its
+// number, or an Error. It does not wait, so the module can call it without a promise.
 func (p *program) define(_ js.Value, args []js.Value) any {
 	names := make([]string, args[1].Length())
 	for i := range names {
@@ -143,8 +144,8 @@ func (p *program) release(_ js.Value, args []js.Value) any {
 	return nil
 }
 
-// operation returns the operation of that name in the catalogue, or of that number among
-// the defined ones.
+// operation returns the operation with the given name in the catalogue, or with the given number
+// among the defined operations.
 func (p *program) operation(v js.Value) (*op.Operation, error) {
 	if v.Type() == js.TypeNumber {
 		p.mu.Lock()
@@ -160,7 +161,7 @@ func (p *program) operation(v js.Value) (*op.Operation, error) {
 	return nil, fmt.Errorf("no operation is called %q: %w", v.String(), device.ErrUnsupported)
 }
 
-// mapped runs an elementwise operation over whole arrays: operation, list of arrays.
+// mapped runs an elementwise operation over whole arrays. The arguments are the operation and a list of arrays.
 func (p *program) mapped(args []js.Value) (any, error) {
 	o, err := p.operation(args[0])
 	if err != nil {
@@ -181,7 +182,7 @@ func (p *program) mapped(args []js.Value) (any, error) {
 	return bridge.TypedArray(in[0])
 }
 
-// matmul multiplies matrices: a, b, m, k, n.
+// matmul multiplies matrices. The arguments are a, b, m, k and n.
 func (p *program) matmul(args []js.Value) (any, error) {
 	var sizes [3]int
 	for i := range sizes {
@@ -199,7 +200,7 @@ func (p *program) matmul(args []js.Value) (any, error) {
 		return nil, fmt.Errorf("matmul, b: %w", err)
 	}
 	m, k, n := sizes[0], sizes[1], sizes[2]
-	// Before there is memory for the result: operands of these sizes exist.
+	// Check this before allocating the result, so that its size is limited by operands that exist.
 	if m < 0 || k < 0 || n < 0 || int64(m)*int64(k) != int64(len(a)) || int64(k)*int64(n) != int64(len(b)) {
 		return nil, fmt.Errorf("matmul of %d×%d and %d×%d: a has %d elements, and b %d: %w", m, k, k, n, len(a), len(b), device.ErrShape)
 	}
@@ -223,7 +224,7 @@ func (p *program) close([]js.Value) (any, error) {
 	return nil, err
 }
 
-// codes are the errors that JavaScript can tell apart, by the property code.
+// codes are the errors that JavaScript can distinguish by the property code.
 var codes = []struct {
 	err  error
 	name string

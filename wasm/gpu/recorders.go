@@ -10,13 +10,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// recorder records an operation that has options, of so many operands.
+// recorder records an operation with options. It has the least and greatest number of operands.
 type recorder struct {
 	least, most int
 	record      func(n *nodeOf) (batch.Value, error)
 }
 
-// recorders are the operations that are more than an elementwise one with its defaults.
+// recorders has all operations except elementwise ones without options.
 var recorders map[string]recorder
 
 func init() {
@@ -71,7 +71,7 @@ func init() {
 	}
 }
 
-// rows is the recorder of operations along one axis, by default the last one.
+// rows returns the recorder of an operation along one axis, by default the last one.
 func rows(f func(*batch.Batch, batch.Value, ...op.Along) batch.Value) recorder {
 	return recorder{1, 1, func(n *nodeOf) (batch.Value, error) {
 		axes, err := n.ints("axes")
@@ -82,7 +82,7 @@ func rows(f func(*batch.Batch, batch.Value, ...op.Along) batch.Value) recorder {
 	}}
 }
 
-// floats is the recorder of operations with the given number of operands and a float parameter.
+// floats returns the recorder of an operation with the given number of operands and a float parameter.
 func floats(operands int, name string, otherwise float32, f func(n *nodeOf, v float32) batch.Value) recorder {
 	return recorder{operands, operands, func(n *nodeOf) (batch.Value, error) {
 		v, err := n.float(name, otherwise)
@@ -93,7 +93,7 @@ func floats(operands int, name string, otherwise float32, f func(n *nodeOf, v fl
 	}}
 }
 
-// shaped is the recorder of operations with a list of integers.
+// shaped returns the recorder of an operation with a list of integers.
 func shaped(f func(*batch.Batch, batch.Value, ...int) batch.Value, name string) recorder {
 	return recorder{1, 1, func(n *nodeOf) (batch.Value, error) {
 		list, err := n.ints(name)
@@ -104,7 +104,7 @@ func shaped(f func(*batch.Batch, batch.Value, ...int) batch.Value, name string) 
 	}}
 }
 
-// activation returns the operation that option act names, or nil.
+// activation returns the operation that the option act names, or nil.
 func (n *nodeOf) activation() (*op.Operation, error) {
 	v := n.options.Get("act")
 	if v.IsUndefined() {
@@ -120,7 +120,7 @@ func (n *nodeOf) activation() (*op.Operation, error) {
 	return o, nil
 }
 
-// optional returns operand i, the zero Value if it is absent.
+// optional returns operand i, or the zero Value if it is absent.
 func (n *nodeOf) optional(i int) batch.Value {
 	if i < len(n.in) {
 		return n.in[i]

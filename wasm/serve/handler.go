@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// types are the content types of files. WebAssembly is compiled while it arrives only if its
-// type is right, and systems do not agree on the other types.
+// types are the content types of files. Browsers compile WebAssembly during the download only if its
+// type is right. The other types differ between systems.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".mjs": "text/javascript; charset=utf-8", ".wasm": "application/wasm", ".json": "application/json", ".png": "image/png",
@@ -22,8 +22,8 @@ var types = map[string]string{
 // webcam's stream and icons.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-// Handler serves the files of a folder. Where name.gz stands beside a name, it is sent to
-// browsers that take it.
+// Handler serves the files of a folder. If there is a file name.gz beside a file name, it sends the
+// former to browsers that accept gzip.
 func Handler(dir string, isolate bool) http.Handler {
 	root := os.DirFS(dir)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func Handler(dir string, isolate bool) http.Handler {
 		h.Set("Content-Type", typ)
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-cache") // ask each time whether it has changed
+		h.Set("Cache-Control", "no-cache") // browsers ask each time whether the file has changed
 		h.Set("Vary", "Accept-Encoding")
 		if isolate {
 			h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -61,8 +61,8 @@ func Handler(dir string, isolate bool) http.Handler {
 	})
 }
 
-// send sends a file, or says that the browser has it already. Models are large: nothing is
-// read that is not sent.
+// send sends a file, or reports that the browser's copy is current. It reads only the parts that it
+// sends, because models are large.
 func send(w http.ResponseWriter, r *http.Request, root fs.FS, name string) {
 	f, err := root.Open(name)
 	if err != nil {
@@ -74,5 +74,5 @@ func send(w http.ResponseWriter, r *http.Request, root fs.FS, name string) {
 	if info, err := f.Stat(); err == nil {
 		changed = info.ModTime()
 	}
-	http.ServeContent(w, r, "", changed, f.(io.ReadSeeker)) // files of os.DirFS are
+	http.ServeContent(w, r, "", changed, f.(io.ReadSeeker)) // files of os.DirFS implement io.ReadSeeker
 }

@@ -1,6 +1,6 @@
-// Command serve serves a folder of static files as pages with WebAssembly need it: with
-// the right types, compressed, with a content security policy. make site builds the
-// folder that it serves unless another is given:
+// Command serve serves a folder of static files for pages with WebAssembly: with the right
+// content types, compressed, and with a content security policy. make site builds the folder
+// that it serves by default:
 //
 //	make site && go run ./wasm/serve
 package main
@@ -21,7 +21,7 @@ func main() {
 	isolate := flag.Bool("isolate", false, "send COOP and COEP: the page may share memory with Workers, and has finer clocks")
 	flag.Parse()
 	if _, err := os.Stat(*dir); err != nil {
-		log.Fatalf("serve: %v: make site builds it", err)
+		log.Fatalf("serve: %v: build the folder with make site", err)
 	}
 	l, err := net.Listen("tcp", *addr)
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build js
 
-// Command ops runs operations on the CPU of a page, for ops.mjs to compare with others, or by WebGPU if the page says so, for
+// Command ops runs operations in a page: on the CPU for ops.mjs, which compares them with others, or by WebGPU for
 // webgpu.mjs.
 package main
 
@@ -22,7 +22,7 @@ const (
 	rows, cols = 1000, 1000
 )
 
-// fill returns numbers between -0.5 and 0.5, as ops.mjs has them.
+// fill returns numbers between -0.5 and 0.5, the same as ops.mjs.
 func fill(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -114,7 +114,7 @@ func main() {
 	}
 	js.Global().Call("rayoReady", map[string]any{
 		"detail": dev.Info().Detail,
-		// run returns the milliseconds of one run among some, and the first results.
+		// run returns the mean milliseconds of several runs, and the first results.
 		"run": bridge.Func(func(args []js.Value) (any, error) {
 			f, times := all[args[0].String()], args[1].Int()
 			began := time.Now()

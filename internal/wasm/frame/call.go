@@ -4,8 +4,8 @@ package frame
 
 import "unsafe"
 
-// Call is one call as it lies in memory, on machines whose int and pointers have 64 bits.
-// Pointers must point to the heap, where Go moves nothing; storing a pointer here makes its variable escape to the heap.
+// Call is the layout of one call, on machines whose int and pointers have 64 bits. Pointers must point to
+// the heap, where Go does not move memory; storing a pointer here makes its variable escape to the heap.
 type Call struct {
 	Kernel, Core uint32
 	Pointers     [NumPointers]unsafe.Pointer
@@ -15,7 +15,7 @@ type Call struct {
 	Scratch      [NumScratch]float32
 }
 
-// The constants say where the fields are.
+// The constants of this package are the offsets of the fields.
 var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Pointers)-Pointers]
 	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Ints)-Ints]

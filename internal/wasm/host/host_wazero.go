@@ -1,7 +1,7 @@
 //go:build wazero && !js
 
-// Package host is what runs modules of SIMD128 kernels in this build: the JavaScript engine, or
-// wazero under the build tag of that name.
+// Package host runs modules of SIMD128 kernels: in the JavaScript engine, or in wazero under the
+// build tag wazero.
 package host
 
 import "github.com/rayo-go/rayo/internal/wasm/wazero"

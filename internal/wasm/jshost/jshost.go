@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Package jshost runs a module of kernels on the memory of this very program, which
-// JavaScript has: nothing is copied.
+// Package jshost runs a module of kernels on the memory of this program, without copies of
+// arguments.
 package jshost
 
 import (
@@ -14,24 +14,24 @@ import (
 )
 
 // Host is an instance of a module whose kernels work on this program's memory. Pages have
-// one thread, so that one call is under way at a time.
+// one thread, so only one call runs at a time.
 type Host struct {
 	call *Call
 	run  js.Value // of call
 }
 
-// Call is a call of a kernel, to be given arguments. It is on the heap, and what its pointers
-// point to comes to be there too. Its methods say how many bytes a kernel reads and writes,
-// which hosts with a memory of their own need to know.
+// Call is a call of a kernel. Its methods set arguments. A Call is on the heap, so variables that its
+// pointers point to escape to the heap too. The methods get the numbers of bytes that a kernel reads
+// and writes, which only hosts with a memory of their own need.
 type Call struct {
 	frame.Call
 	host *Host
 }
 
-// Start compiles a module and gives it the memory. It reports an error where the engine
-// does not know the instructions of vectors, where the page's policy forbids
-// WebAssembly, or where this program's memory cannot be found for certain. Where the engine has the relaxed
-// instructions, products are added in one step.
+// Start compiles a module and connects it to the memory. It returns an error if the engine does not
+// support the instructions of vectors, if the page's policy forbids WebAssembly, or if this program's
+// memory is not found with certainty. If the engine has the relaxed instructions, a product and its
+// sum take one instruction.
 func Start(module []byte) (h *Host, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -56,20 +56,20 @@ func Start(module []byte) (h *Host, err error) {
 	return h, nil
 }
 
-// Begin returns the call of the kernel at a place of the table.
+// Begin returns the call of the kernel with the given index in the table.
 func (h *Host) Begin(place uint32) *Call {
 	h.call.Kernel = place
 	return h.call
 }
 
-// Read makes pointer i one to bytes that the kernel reads; p may be nil.
+// Read sets pointer i to p: the kernel reads bytes there. p may be nil.
 func (c *Call) Read(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = p }
 
-// Write makes pointer i one to bytes that the kernel writes; p may be nil.
+// Write sets pointer i to p: the kernel writes bytes there. p may be nil.
 func (c *Call) Write(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = p }
 
-// ReadRows makes pointer i one to rows of so many bytes that the kernel reads, and returns how
-// far apart the kernel finds them.
+// ReadRows sets pointer i to p, the first of several rows that the kernel reads. It returns the
+// distance of the rows for the kernel.
 func (c *Call) ReadRows(i int, p unsafe.Pointer, _, _, apart int) int {
 	c.Pointers[i] = p
 	return apart
@@ -93,7 +93,7 @@ func (c *Call) Gather(i int, p unsafe.Pointer, offsets *int, _, _ int) {
 	c.Pointers[i], c.Pointers[i+1] = p, unsafe.Pointer(offsets)
 }
 
-// Run makes the call, forgets its pointers, and returns the kernel's results.
+// Run calls the kernel, clears the pointers, and returns the kernel's results.
 func (c *Call) Run() [2]float32 {
 	c.host.run.Invoke()
 	c.Pointers = [frame.NumPointers]unsafe.Pointer{}
@@ -109,5 +109,5 @@ func array(b []byte) js.Value {
 
 func object() js.Value { return js.Global().Get("Object").New() }
 
-// address returns where p points to as JavaScript counts.
+// address returns p as an index into the memory in JavaScript.
 func address(p unsafe.Pointer) int { return int(uintptr(p)) }

@@ -5,16 +5,16 @@ import (
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
 
-// A Link is one operation of a chain: an expression of values that come before it.
+// A Link is one operation of a chain: an expression of operands and results of earlier links.
 type Link struct {
 	Expression *wasm.Expression
-	Args       []int // by operand, the number of an operand of the chain, or of a link from len(single) on
-	Param      int   // where its parameters begin among the floats of the call
+	Args       []int // for each operand, the number of an operand of the chain; link i has the number len(single)+i
+	Param      int   // the index of its first parameter among the floats of the call
 }
 
-// Chain returns a module that runs a chain of elementwise operations in one pass: its call has
-// addresses of results, one for each of out, and then of operands, and the number of elements. An operand that is
-// single is one number for all elements.
+// Chain returns a module that runs a chain of elementwise operations in one pass. A call has the addresses of the
+// results, one for each of out, then those of the operands, and the number of elements. A single operand is one number
+// for all elements.
 func Chain(single []bool, links []Link, out []int) []byte {
 	m := &wasm.Module{}
 	c := &chain{kernel: kernel{m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32}})}, links: links, out: out}
@@ -67,15 +67,15 @@ func Chain(single []bool, links []Link, out []int) []byte {
 type chain struct {
 	kernel
 	links  []Link
-	bodies []*wasm.Body // of links
+	bodies []*wasm.Body // the bodies of links
 	out    []int
 	values []wasm.Local // vectors of operands, then of links
 	dst    []wasm.Local // addresses
 	src    []wasm.Local // addresses of the operands that are not single
-	moving []wasm.Local // their vectors
+	moving []wasm.Local // the vectors of these operands
 }
 
-// vectors computes so many vectors and moves on.
+// vectors computes count vectors and advances the addresses.
 func (c *chain) vectors(n wasm.Local, count int) {
 	for i := range count {
 		for j, p := range c.src {
@@ -98,7 +98,7 @@ func (c *chain) vectors(n wasm.Local, count int) {
 	c.Add(n, -4*count)
 }
 
-// compute sets the values of links from those of operands.
+// compute computes the values of all links.
 func (c *chain) compute() {
 	first := len(c.values) - len(c.links)
 	for i, l := range c.links {

@@ -68,12 +68,12 @@ func (s *Set) convRow() {
 	})
 }
 
-// convGather writes simd's convGatherFunc: neighbours from many places to rows of a panel.
+// convGather writes simd's convGatherFunc.
 func (s *Set) convGather() {
 	s.add("conv.gather", func(k kernel) {
 		dst, src, offsets, places, n := k.pointer(0), k.pointer(1), k.pointer(2), k.int(0), k.int(1)
 		from, to, left := k.Local(wasm.I32), k.Local(wasm.I32), k.Local(wasm.I32)
-		// sweep goes over the places; from is where each is.
+		// sweep loops over the places; from is the address of each.
 		sweep := func(piece func()) {
 			k.While(places, 1, func() {
 				k.Get(src)

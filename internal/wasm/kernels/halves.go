@@ -16,7 +16,7 @@ func (s *Set) halves() {
 	s.cast("widen.bf16", node(ir.Shl, h, word(16)), true)
 	s.cast("narrow.bf16", node(ir.Shr, bits(ir.NewRound(ir.RoundBF16, x)), word(16)), false)
 
-	// As a float's bits the magnitude of a half is 2**-112 times what it stands for.
+	// Shifted to the position of a float's bits, the magnitude of a half is 2**-112 times its value.
 	magnitude := node(ir.Shl, and(h, 0x7fff), word(13))
 	finite := bits(node(ir.Mul, float(magnitude), ir.NewConst(0x1p112, ir.F32)))
 	large := node(ir.Eq, and(h, 0x7c00), word(0x7c00))
@@ -31,7 +31,7 @@ func (s *Set) halves() {
 	s.cast("narrow.f16", node(ir.Or, narrow, node(ir.Shr, and(bits(y), 1<<31), word(16))), false)
 }
 
-// cast enters a kernel of words from or to elements of 16 bits.
+// cast adds a kernel that converts words from or to elements of 16 bits.
 func (s *Set) cast(name string, root *ir.Node, widens bool) {
 	e, err := wasm.Lower(root)
 	if err != nil {

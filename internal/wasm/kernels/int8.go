@@ -6,15 +6,15 @@ import (
 	"github.com/rayo-go/rayo/internal/wasm"
 )
 
-// integerFormat is a format of blocks of 32 numbers that are multiplied by integers of 8 bits: where
-// its factors and codes lie, and what the codes are.
+// integerFormat is a format of blocks of 32 numbers that are multiplied by integers of 8 bits: the
+// offsets of its factors and codes, and the kind of the codes.
 type integerFormat struct {
 	name    string
 	bytes   int
 	minimum int // offset of the minimum, or 0 without
 	first   int // offset of the codes
 	nibbles bool
-	offset  bool // codes exceed the numbers
+	offset  bool // codes are numbers plus an offset
 }
 
 var integerFormats = []integerFormat{
@@ -23,29 +23,30 @@ var integerFormats = []integerFormat{
 	{name: "q41", bytes: 20, minimum: 2, first: 4, nibbles: true},
 }
 
-// columnsAtOnce is how many columns a kernel computes at a time: as many as a vector has sums.
+// columnsAtOnce is the number of columns that a kernel computes at a time: the number of lanes of a vector of sums.
 const columnsAtOnce = 4
 
-// columns is a kernel under construction that multiplies a row of integers by rows of blocks, four of these at a
-// time: what it reads of the integers serves four, and so does each step that makes factors floats.
+// columns is a kernel under construction. The kernel multiplies a row of integers by rows of blocks, four rows at a
+// time: it reads the integers once for four rows, and converts four factors to floats at once.
 type columns struct {
 	kernel
 	integerFormat
-	x, scales, sums, quads wasm.Local // of the block of the row of integers
+	x, scales, sums, quads wasm.Local // addresses for the current block of the row of integers
 	w                      [columnsAtOnce]wasm.Local
 	acc                    [columnsAtOnce]wasm.Local
 	total                  wasm.Local
 	lower, upper           wasm.Local // integers of the row
-	codes                  wasm.Local // that are taken apart
+	codes                  wasm.Local // the codes that are unpacked
 	halves                 wasm.Local
 	magnitude, exponent    wasm.Local // bits of a half
-	up, infinite           wasm.Local // what makes these bits those of a float
+	up, infinite           wasm.Local // constants that convert these bits to those of a float
 	nibble                 wasm.Local // the lower bits of codes
 }
 
-// integerColumns writes the kernels of all formats. Their arguments: where four columns and more go, a
-// multiple of four; the integers, the factors and the sums of their groups, and the sums of four integers each, times minus
-// what codes exceed the numbers by; the blocks. Then the bytes of a row of blocks, its blocks, and the columns.
+// integerColumns writes the kernels of all formats. Their arguments are the addresses of the results, of the integers,
+// of their scales, of the sums of their groups, of the quads (sums of four integers, times the negated offset of codes)
+// and of the blocks; then the bytes of a row of blocks, the number of its blocks, and the number of columns, a multiple
+// of four.
 func (s *Set) integerColumns() {
 	for _, format := range integerFormats {
 		s.add("int8."+format.name, func(k kernel) { writeColumns(k, format) })
@@ -105,7 +106,7 @@ func (c *columns) constant(bits uint32) wasm.Local {
 	return l
 }
 
-// block adds the products of a block of each of four rows, and goes to the next ones.
+// block adds the products of one block of each of four rows, and advances to the next blocks.
 func (c *columns) block() {
 	for i := range columnsAtOnce {
 		if !c.offset {
@@ -135,7 +136,7 @@ func (c *columns) block() {
 		}
 	}
 	c.join()
-	// Of each row the sum of its products, times both factors.
+	// For each row, add the sum of its products times both factors.
 	c.Get(c.total)
 	c.Get(c.acc[0])
 	c.Op(wasm.F32x4ConvertS)
@@ -176,7 +177,7 @@ func (c *columns) product(i int, x wasm.Local, push func()) {
 	c.Set(c.acc[i])
 }
 
-// nibbleProducts adds the products of codes of four bits: the lower ones are the first 16 numbers.
+// nibbleProducts adds the products of codes of four bits. The lower halves of bytes are the first 16 numbers.
 func (c *columns) nibbleProducts() {
 	for at := 0; at < 16; at += 8 {
 		c.integers(c.lower, at)
@@ -199,7 +200,7 @@ func (c *columns) nibbleProducts() {
 	}
 }
 
-// join adds the four sums of each row up: those of row i come to lane i of the first variable.
+// join adds up the four sums of each row. The sum of row i goes to lane i of the first variable.
 func (c *columns) join() {
 	pair := func(to, a, b wasm.Local, first, second [4]byte) {
 		for _, lanes := range [][4]byte{first, second} {
@@ -216,7 +217,7 @@ func (c *columns) join() {
 	pair(c.acc[0], c.acc[0], c.acc[2], [4]byte{0, 1, 4, 5}, [4]byte{2, 3, 6, 7})
 }
 
-// factors pushes the halves at an offset in the blocks of all rows as floats.
+// factors pushes the binary16 numbers at an offset in the blocks of all four rows as floats.
 func (c *columns) factors(offset int) {
 	c.Splat(0)
 	c.Set(c.halves)
@@ -226,7 +227,7 @@ func (c *columns) factors(offset int) {
 		c.LoadLane(wasm.V128Load16Lane, offset, 2*i)
 		c.Set(c.halves)
 	}
-	// As a float's bits the magnitude of a half is 2**-112 times what it stands for.
+	// Shifted to the position of a float's bits, the magnitude of a half is 2**-112 times its value.
 	c.Get(c.halves)
 	c.Get(c.magnitude)
 	c.Op(wasm.V128And)

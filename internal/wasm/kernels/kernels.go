@@ -1,5 +1,5 @@
-// Package kernels writes the module of SIMD128 kernels of package simd: what is
-// not elementwise here, and the loop around any elementwise expression.
+// Package kernels writes the module of SIMD128 kernels of package simd: the kernels that
+// are not elementwise, and the loop around an elementwise expression.
 package kernels
 
 import (
@@ -18,7 +18,7 @@ var (
 	coreType   = wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.I32, wasm.I32, wasm.I32}}
 )
 
-// New returns a module that has the kernels of package simd but for the elementwise ones.
+// New returns a module with the kernels of package simd, except the elementwise ones.
 func New() *Set {
 	s := &Set{m: &wasm.Module{}}
 	s.run()
@@ -35,11 +35,11 @@ func New() *Set {
 // Bytes returns the module.
 func (s *Set) Bytes() []byte { return s.m.Bytes() }
 
-// Names returns the names of the kernels by their places in the table. Elementwise loops
-// have names that begin with "map.".
+// Names returns the names of the kernels in the order of the table. The names of elementwise
+// loops begin with "map.".
 func (s *Set) Names() []string { return s.names }
 
-// run writes the export: it runs count calls that lie one after the other.
+// run writes the exported function, which runs count calls that are adjacent in memory.
 func (s *Set) run() {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32}})
 	at, count := f.Param(0), f.Param(1)
@@ -70,7 +70,7 @@ func (s *Set) add(name string, write func(k kernel)) {
 	s.enter(name, k.Func)
 }
 
-// load returns a variable with what lies at an offset in the call.
+// load returns a variable with the value at an offset in the call.
 func (k kernel) load(op wasm.Op, t wasm.Type, offset int) wasm.Local {
 	l := k.Local(t)
 	k.Get(k.Param(0))
@@ -90,7 +90,7 @@ func (k kernel) splat(i int) wasm.Local {
 	return k.load(wasm.V128Load32Splat, wasm.V128, frame.Floats+4*i)
 }
 
-// times4 returns a variable with four times another: the bytes of so many numbers.
+// times4 returns a variable with four times n: the bytes of n numbers.
 func times4(f *wasm.Func, n wasm.Local) wasm.Local {
 	l := f.Local(wasm.I32)
 	f.Get(n)
@@ -100,8 +100,8 @@ func times4(f *wasm.Func, n wasm.Local) wasm.Local {
 	return l
 }
 
-// elementwise writes the kernel that calls an elementwise loop: for the elements that
-// fill vectors, and for what is left over on a copy of it.
+// elementwise writes the kernel that calls an elementwise loop for whole vectors, and again for
+// a copy of the tail.
 func (s *Set) elementwise() {
 	s.add("map", func(k kernel) {
 		in := [3]wasm.Local{k.pointer(1), k.pointer(2), k.pointer(3)}
@@ -180,7 +180,7 @@ func copyWords(f *wasm.Func, to, from, n wasm.Local) {
 	}
 }
 
-// Map enters the loop of an elementwise expression.
+// Map adds the loop of an elementwise expression to the table.
 func (s *Set) Map(name string, e *wasm.Expression) {
 	f := s.m.Func(coreType)
 	pointers := []wasm.Local{f.Param(0)}
@@ -212,5 +212,5 @@ func (s *Set) Map(name string, e *wasm.Expression) {
 	s.enter("map."+name, f)
 }
 
-// shortBody is the number of codes up to which the body of a loop is repeated.
+// shortBody is the number of codes up to which the body of a loop is unrolled.
 const shortBody = 8

@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
 
-// TileRows and TileCols are the largest tile of a product of matrices: as many sums as
-// stay in 16 registers beside a row of B and an element of A.
+// TileRows and TileCols are the extents of the largest tile of a product of matrices. Its
+// sums, a row of B and an element of A fit into 16 registers.
 const (
 	TileRows = 4
 	TileCols = 8
@@ -26,7 +26,7 @@ func (s *Set) products() {
 	s.convGather()
 }
 
-// tile writes simd's tileFunc of so many rows. The last panel of B is whole.
+// tile writes simd's tileFunc for the given number of rows. The last panel of B is whole.
 func (s *Set) tile(rows int) {
 	s.add(fmt.Sprintf("gemm.tile%d", rows), func(k kernel) {
 		a, b, c, bias := k.pointer(0), k.pointer(1), k.pointer(2), k.pointer(3)
@@ -82,13 +82,13 @@ func (s *Set) tile(rows int) {
 type tile struct {
 	kernel
 	acc         [][2]wasm.Local
-	a           []wasm.Local // where the rows of A are
-	b, p        wasm.Local   // where the row of B is, and how many are to come
-	row         wasm.Local   // of C
+	a           []wasm.Local // the addresses of the rows of A
+	b, p        wasm.Local   // the address of the row of B, and the number of remaining rows
+	row         wasm.Local   // the address of the row of C
 	bs, cs, add wasm.Local
 }
 
-// start gives the sums of all rows the bias, or 0.
+// start sets the sums of all rows to the bias, or to 0.
 func (t *tile) start(bias, n wasm.Local) {
 	for _, acc := range t.acc {
 		for _, l := range acc {
@@ -134,7 +134,7 @@ func (t *tile) start(bias, n wasm.Local) {
 	})
 }
 
-// steps adds the products of so many elements of each row of A.
+// steps adds the products of count elements of each row of A.
 func (t *tile) steps(count int) {
 	b0, b1, x := t.Local(wasm.V128), t.Local(wasm.V128), t.Local(wasm.V128)
 	for s := range count {
@@ -184,7 +184,7 @@ func (t *tile) storeWhole() {
 	}
 }
 
-// storePart stores the first n columns, fewer than a panel has.
+// storePart stores the first n columns of a panel, which are not all.
 func (t *tile) storePart(n wasm.Local) {
 	left, from, to := t.Local(wasm.I32), t.Local(wasm.I32), t.Local(wasm.I32)
 	for _, acc := range t.acc {

@@ -5,7 +5,7 @@ import (
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
 
-// blockFormat is a format of quantised weights: its sizes, and what unpacks a block.
+// blockFormat is a format of quantised weights: its sizes, and a function that writes the code to unpack a block.
 type blockFormat struct {
 	name            string
 	elements, bytes int
@@ -19,17 +19,17 @@ var blockFormats = []blockFormat{
 	{"q6k", 256, 210, unpackQ6_K},
 }
 
-// quantized is a kernel over blocks that is being written: it multiplies them by x and
-// adds up, or stores their numbers.
+// quantized is a kernel over blocks under construction. The kernel computes the dot product of the
+// blocks with x, or stores their numbers.
 type quantized struct {
 	kernel
 	dot          bool
-	half         *wasm.Func // makes a half a float
-	x, sums, src wasm.Local // x is where numbers go, if dot is not set
+	half         *wasm.Func // converts binary16 to float32
+	x, sums, src wasm.Local // without dot, x is the destination of the numbers
 	total        wasm.Local
-	minima       wasm.Local // of the sums of 32 numbers of x by their minimum: a float
+	minima       wasm.Local // the sum of the products of minimums with sums: a float
 	acc, codes   wasm.Local
-	scale, min   wasm.Local // of what is unpacked, in all lanes; min is not used by all formats
+	scale, min   wasm.Local // the scale and minimum of the unpacked numbers, in all lanes; not all formats have min
 	table        []wasm.Local
 }
 
@@ -68,7 +68,7 @@ func (s *Set) quantizedBlocks() {
 	}
 }
 
-// half returns a function that makes a binary16 number a float.
+// half returns a function that converts binary16 to float32.
 func (s *Set) half() *wasm.Func {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32}, Results: []wasm.Type{wasm.F32}})
 	h, r := f.Param(0), f.Local(wasm.I32)
@@ -79,7 +79,7 @@ func (s *Set) half() *wasm.Func {
 		f.Int(shift)
 		f.Op(wasm.I32Shl)
 	}
-	// As a float's bits the magnitude is 2**-112 times what it stands for.
+	// Shifted to the position of a float's bits, the magnitude is 2**-112 times its value.
 	part(0x7fff, 13)
 	f.Op(wasm.F32Reinterpret)
 	f.Float(0x1p112)
@@ -102,7 +102,7 @@ func (s *Set) half() *wasm.Func {
 	return f
 }
 
-// pushHalf pushes the half at an offset in the block as a float.
+// pushHalf pushes the binary16 at an offset in the block as a float.
 func (q *quantized) pushHalf(offset int) {
 	q.Get(q.src)
 	q.Load(wasm.I32Load16, offset)
@@ -127,7 +127,7 @@ func (q *quantized) less(v int32) {
 	q.Op(wasm.I8x16Splat, wasm.I8x16Sub)
 }
 
-// begin starts numbers of one scale.
+// begin starts a group of numbers with one scale.
 func (q *quantized) begin() {
 	if q.dot {
 		q.Splat(0)
@@ -135,8 +135,8 @@ func (q *quantized) begin() {
 	}
 }
 
-// sixteen takes 16 signed bytes from the stack: elements of the block from at on. They
-// have the minimum in min if there is one.
+// sixteen pops 16 signed bytes, the codes of the elements of the block from element at on. With
+// withMin the minimum min applies to them.
 func (q *quantized) sixteen(at int, withMin bool) {
 	q.Set(q.codes)
 	for i := range 4 {
@@ -212,7 +212,7 @@ func unpackQ8_0(q *quantized) {
 	q.end()
 }
 
-// byteBits pushes bits of a byte of the block, moved down by shift and then up.
+// byteBits pushes the bits in mask of a byte of the block, shifted right by shift before and left by up after.
 func (q *quantized) byteBits(offset int, shift, mask, up int32) {
 	q.Get(q.src)
 	q.Load(wasm.I32Load8U, offset)
@@ -228,7 +228,7 @@ func (q *quantized) byteBits(offset int, shift, mask, up int32) {
 	}
 }
 
-// unpackQ4_K: eight groups of 32, each with a scale and a minimum of six bits.
+// unpackQ4_K unpacks eight groups of 32 elements, each with a scale and a minimum of six bits.
 func unpackQ4_K(q *quantized) {
 	d, dmin, minimum := q.float(0), q.float(1), q.float(2)
 	q.pushHalf(0)
@@ -283,7 +283,7 @@ func unpackQ4_K(q *quantized) {
 	}
 }
 
-// float returns a variable for a float, the same for the same number.
+// float returns variable i for a float, and creates it at its first use.
 func (q *quantized) float(i int) wasm.Local {
 	for len(q.table) <= i {
 		q.table = append(q.table, q.Local(wasm.F32))
@@ -291,8 +291,8 @@ func (q *quantized) float(i int) wasm.Local {
 	return q.table[i]
 }
 
-// unpackQ6_K: sixteen groups of 16, each with a scale of eight bits; of the codes four
-// bits lie in the one array and two in the other.
+// unpackQ6_K unpacks sixteen groups of 16 elements, each with a scale of eight bits. Four bits of
+// each code are in one array, and two in another.
 func unpackQ6_K(q *quantized) {
 	d := q.float(0)
 	const high, scales, scale = 128, 192, 208

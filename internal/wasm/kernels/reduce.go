@@ -7,12 +7,13 @@ import (
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
 
-// reduction is a way to make one number of many.
+// reduction is a reduction of many numbers to one.
 type reduction struct {
 	name string
-	two  bool // of x and y
-	// first says that lanes without an element hold the first one, rather than 0. The join is then a comparison, which passes
-	// over NaN: processors take one instruction for it, and eight for F32x4Max. A NaN is found by a comparison with itself.
+	two  bool // a reduction of x and y
+	// first says that lanes without an element hold the first element instead of 0. The join is then a comparison, which
+	// ignores NaN: it is one instruction of processors, while F32x4Max is eight. A separate comparison of each element
+	// with itself finds NaN.
 	first bool
 	// value prepares x, and y above it, on the stack.
 	value func(f *wasm.Func)
@@ -36,11 +37,11 @@ var reductions = []reduction{
 	{name: "dot", two: true, join: wasm.F32x4Add, value: func(f *wasm.Func) { f.Op(wasm.F32x4Mul) }},
 	{name: "max", first: true, join: wasm.F32x4PMax},
 	{name: "min", first: true, join: wasm.F32x4PMin},
-	// Magnitudes order as their bits do, NaN above all.
+	// The bits of magnitudes have the order of the magnitudes, with NaN as the greatest.
 	{name: "maxabs", join: wasm.I32x4MaxU, value: magnitude},
 }
 
-// across appends what joins the lanes of v in its first one.
+// across appends code that joins the lanes of v into the first lane.
 func across(f *wasm.Func, v wasm.Local, join wasm.Op) {
 	for _, w := range [][4]byte{{2, 3, 2, 3}, {1, 1, 1, 1}} {
 		f.Get(v)
@@ -52,7 +53,7 @@ func across(f *wasm.Func, v wasm.Local, join wasm.Op) {
 	}
 }
 
-// loadPart sets v to the n elements at p, one to three, and to rest in the other lanes.
+// loadPart sets the first n lanes of v, one to three, to the elements at p, and the other lanes to the vector that rest pushes.
 func loadPart(f *wasm.Func, v, p, n wasm.Local, rest func()) {
 	rest()
 	f.Set(v)
@@ -96,7 +97,7 @@ func storePart(f *wasm.Func, v, p, n wasm.Local) {
 var oneRow = wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32}, Results: []wasm.Type{wasm.F32}}
 
 // reduce returns a function of x, y and n > 0 that reduces a row. Eight accumulators
-// hide how long additions take.
+// hide the latency of additions.
 func (s *Set) reduce(r reduction) *wasm.Func {
 	f := s.m.Func(oneRow)
 	x, y, n := f.Param(0), f.Param(1), f.Param(2)
@@ -114,7 +115,7 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 		}
 	}
 	v, w, nan := f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.V128)
-	// join joins what is on the stack, above an accumulator, with that.
+	// join joins the vector on top of the stack with the accumulator below it.
 	join := func(acc wasm.Local) {
 		if r.value != nil {
 			r.value(f)
@@ -215,7 +216,8 @@ func (s *Set) reductions() {
 	s.index()
 }
 
-// rows writes the kernel that reduces each of many rows, with a y of each or one for all.
+// rows writes the kernel that reduces each of many rows. With moves each row has its own y; otherwise all
+// rows have the same y.
 func (s *Set) rows(name string, row *wasm.Func, moves bool) {
 	s.add(name, func(k kernel) {
 		dst, x, y, rows, cols := k.pointer(0), k.pointer(1), k.pointer(2), k.int(0), k.int(1)
@@ -237,8 +239,8 @@ func (s *Set) rows(name string, row *wasm.Func, moves bool) {
 	})
 }
 
-// deviations writes the sums of x-m and of its squares. The function of one row
-// stores them at two addresses.
+// deviations writes the kernels for the sums of x-m and of (x-m)². The function for one row
+// stores the sums at two addresses.
 func (s *Set) deviations() {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.V128, wasm.I32, wasm.I32}})
 	x, n, m := f.Param(0), f.Param(1), f.Param(2)
@@ -338,7 +340,7 @@ func (s *Set) index() {
 	f.Set(nan)
 	f.Get(n)
 	f.Set(left)
-	// test sets hit where the element is what is searched for.
+	// test sets the lanes of hit whose element matches.
 	element := f.Local(wasm.V128)
 	test := func() {
 		f.Set(element)
@@ -352,7 +354,7 @@ func (s *Set) index() {
 		f.Op(wasm.V128And, wasm.V128Or)
 		f.Set(hit)
 	}
-	// found returns the first place of hit.
+	// found returns the index of the first lane of hit that is set.
 	found := func() {
 		f.Get(hit)
 		f.Op(wasm.V128AnyTrue)

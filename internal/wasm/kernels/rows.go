@@ -16,13 +16,13 @@ func node(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-// expOfNegative returns e**x times 2**scale for x from leastNormal to 0, or from leastExponent if scale
-// is 64, with the constants of ir: a number that is not too small for a float.
+// expOfNegative returns e**x times 2**scale, with the constants of ir, for x from leastNormal to 0, or from
+// leastExponent to 0 if scale is 64. The result is a normal float32.
 func expOfNegative(scale int) *ir.Node {
 	c := func(v float64) *ir.Node { return ir.NewConst(v, ir.F32) }
 	e := ir.ExpansionConstants()
 	x := ir.NewArg(0, ir.F32)
-	// The lower bits of t are the exponent of 2**n as a float has it.
+	// The lower bits of t are the biased exponent of 2**n.
 	magic := c(e.Magic + 127)
 	t := node(ir.Fma, x, c(math.Log2E), magic)
 	n := node(ir.Sub, t, magic)
@@ -40,11 +40,11 @@ func expOfNegative(scale int) *ir.Node {
 }
 
 const (
-	// leastExponent is the least x whose exponential is not 0. The kernels write 0 for those
-	// below, without an underflow on the way, which some processors take long for.
+	// leastExponent is the least x whose exponential is not 0. For smaller x the kernels write 0
+	// without an intermediate underflow, which is slow on some processors.
 	leastExponent = -104
-	// leastNormal is an x from which on no exponential is subnormal. Below, 2**n has not the range: it is computed
-	// times 2**expScale first.
+	// leastNormal is an x from which on no exponential is subnormal. For smaller x, 2**n may be subnormal, so the
+	// kernels compute it times 2**expScale first.
 	leastNormal = -87
 	expScale    = 64
 )
@@ -55,11 +55,12 @@ func (s *Set) rowOperations() {
 	s.affine()
 }
 
-// expAtOnce is how many vectors of exponentials are computed at a time: the test whether all are normal is one for all.
+// expAtOnce is the number of vectors of exponentials that are computed at a time. One test checks whether all of them
+// are normal.
 const expAtOnce = 4
 
-// exponentialRow writes the function of the exponentials of a row of a softmax, that stores them or only adds them up: of dst, x,
-// their number and the maximum.
+// exponentialRow writes the function that computes the exponentials of a row of a softmax, and stores them or only adds
+// them up. Its parameters are dst, x, the number of elements and the maximum.
 func (s *Set) exponentialRow(store bool) *wasm.Func {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.V128}, Results: []wasm.Type{wasm.F32}})
 	w := newExpWriter(f)
@@ -129,7 +130,7 @@ func (s *Set) exponentialRow(store bool) *wasm.Func {
 	return f
 }
 
-// exponentials writes the kernels of such a function.
+// exponentials writes the kernels that call such a function, for one row and for many rows.
 func (s *Set) exponentials(store bool) {
 	name := "exp.sum"
 	if store {
@@ -191,7 +192,7 @@ func (w *expWriter) add(to, l wasm.Local) {
 	w.f.Set(to)
 }
 
-// difference sets d to what load pushes, less the maximum.
+// difference sets d to the vector that load pushes, minus the maximum.
 func (w *expWriter) difference(d wasm.Local, load func()) {
 	load()
 	w.f.Get(w.f.Param(3))
@@ -199,7 +200,8 @@ func (w *expWriter) difference(d wasm.Local, load func()) {
 	w.f.Set(d)
 }
 
-// notNormal pushes whether one of the exponentials of d may be subnormal. Beside a NaN it may push 0: then the sum is NaN anyway.
+// notNormal pushes 1 if one of the exponentials of d may be subnormal. If an element is NaN it may push 0, because the
+// sum is NaN anyway.
 func (w *expWriter) notNormal(d []wasm.Local) {
 	w.f.Get(d[0])
 	for _, l := range d[1:] {
@@ -227,8 +229,8 @@ func (w *expWriter) any(d wasm.Local) {
 	w.f.Set(w.v)
 }
 
-// affine writes the kernels that finish a row: ((x-m)*s+b)*gamma+beta, with a function
-// for each of the cases of gamma and beta.
+// affine writes the kernels that finish a row: ((x-m)*s+b)*gamma+beta. There is a function
+// for each case of present and absent gamma and beta.
 func (s *Set) affine() {
 	sig := wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.I32, wasm.I32, wasm.V128, wasm.V128, wasm.V128}}
 	var rows [4]*wasm.Func

@@ -111,7 +111,7 @@ func (g *gen) tailMask(n reg.GPVirtual) reg.VecVirtual {
 // columnFold writes a kernel.
 func (g *gen) columnFold(f columnFold) {
 	g.function(f.name, "func(dst, x *uint32, n, rows, stride int)",
-		f.name+" combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.")
+		f.name+" combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	dst, x, n, rows, stride := load("dst"), load("x"), load("n"), load("rows"), load("stride")
 	g.SHLQ(U8(2), stride)
@@ -166,8 +166,8 @@ func (g *gen) columnFold(f columnFold) {
 func (g *gen) columnDeviations() {
 	const name = "columnsDeviationsAVX2"
 	g.function(name, "func(sum, squares, x, mean *float32, n, rows, stride int)",
-		name+" adds, for each of n columns of x, the distances of rows elements, which are stride apart,",
-		"from the mean of the column to sum, and the squares of the distances to squares. n is positive.")
+		name+" adds, for each of n columns of x, the distances of its elements from the mean of the column",
+		"to sum, and the squares of the distances to squares. x has rows rows, stride apart. n is positive.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	sum, squares, x, mean := load("sum"), load("squares"), load("x"), load("mean")
 	n, rows, stride := load("n"), load("rows"), load("stride")

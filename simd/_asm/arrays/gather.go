@@ -10,8 +10,8 @@ import (
 // gatherRows copies rows in pieces of 32, 16 or 8 bytes. The last two pieces of a row overlap.
 func (g *gen) gatherRows() {
 	g.function("gatherRowsAVX2", "func(dst, x *byte, ids *int32, n, extent, size int) int",
-		"gatherRowsAVX2 copies the rows of size bytes that ids name out of a table of extent rows, up to the first row that",
-		"the table lacks. It returns how many these are. n is positive, and size is at least 8.")
+		"gatherRowsAVX2 copies the rows of size bytes with the given ids from a table of extent rows. It stops at the first id that",
+		"is out of range, and returns the number of copied rows. n is positive, and size is at least 8.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	dst, x, ids, n, extent, size := load("dst"), load("x"), load("ids"), load("n"), load("extent"), load("size")
 	done, many := g.GP64(), g.GP64()
@@ -96,8 +96,8 @@ func (g *gen) fourPieces(at, dst, k, many reg.GPVirtual) {
 func (g *gen) gatherWords() {
 	const name = "gatherWordsAVX2"
 	g.function(name, "func(dst, x *uint32, ids *int32, n, extent int, missing uint32)",
-		name+" copies the elements that ids name out of a table of extent elements. An id below 0 counts from the end. An element that",
-		"the table lacks becomes missing. n is a positive multiple of 8.")
+		name+" copies the elements with the given ids from a table of extent elements. An id below 0 counts from the end. For an id",
+		"that is out of range it stores missing. n is a positive multiple of 8.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	dst, x, ids, n, extent := load("dst"), load("x"), load("ids"), load("n"), load("extent")
 	missing := g.Load(g.Param("missing"), g.GP32()).(reg.GPVirtual)

@@ -12,8 +12,8 @@ import (
 func (g *gen) weave(w int) {
 	name := fmt.Sprintf("interleave%dAVX2", w)
 	g.function(name, "func(dst *uint32, src *[8]*uint32, k, blocks int)",
-		fmt.Sprintf("%s stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first", name),
-		fmt.Sprintf("%d addresses are valid, k is up to as many, and memory follows for so many elements of the last row.", w))
+		fmt.Sprintf("%s stores blocks of 8 rows of k elements. Element j of row i is element i of src[j]. The first", name),
+		fmt.Sprintf("%d addresses of src must be valid. k is at most that number, and dst must have room for that number of elements in the last row.", w))
 	from := g.addresses("src", w)
 	dst, k, blocks, i := g.param("dst"), g.param("k"), g.param("blocks"), g.GP64()
 	g.SHLQ(U8(2), k)
@@ -53,8 +53,8 @@ func (g *gen) weave(w int) {
 func (g *gen) unweave(w int) {
 	name := fmt.Sprintf("deinterleave%dAVX2", w)
 	g.function(name, "func(dst *[8]*uint32, x *uint32, step, blocks int)",
-		fmt.Sprintf("%s stores column j of a matrix at dst[j], in reverse order, for the first %d. The matrix has 8 rows for each", name, w),
-		fmt.Sprintf("block, which are step elements apart; %d elements of each are read.", w))
+		fmt.Sprintf("%s stores column j of a matrix at dst[j], in reverse order, for the first %d columns. The matrix has 8 rows for each", name, w),
+		fmt.Sprintf("block, step elements apart. %d elements of each row are read.", w))
 	to := g.addresses("dst", w)
 	x, step, blocks, i := g.param("x"), g.param("step"), g.param("blocks"), g.GP64()
 	g.SHLQ(U8(2), step)

@@ -8,7 +8,7 @@ import (
 // repeat fills runs of at least a vector. The last vector of a run overlaps the previous one.
 func (g *gen) repeat() {
 	g.function("repeatAVX2", "func(dst, x *uint32, n, step, count int)",
-		"repeatAVX2 writes each of count elements of x, which are step apart, n times to dst. n is at least 8.")
+		"repeatAVX2 writes each of count elements of x, which are step elements apart, n times to dst. n is at least 8.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	dst, x, n, step, count := load("dst"), load("x"), load("n"), load("step"), load("count")
 	i, v := g.GP64(), g.YMM()
@@ -34,7 +34,7 @@ func (g *gen) repeat() {
 // the next element overwrites the excess.
 func (g *gen) repeatShort() {
 	g.function("repeatShortAVX2", "func(dst, x *uint32, n, step, count int)",
-		"repeatShortAVX2 writes each of count elements of x, which are step apart, n times to dst, and 8-n times more after the last.")
+		"repeatShortAVX2 writes each of count elements of x, which are step elements apart, n times to dst, and the last one 8-n times more.")
 	dst, x, n, step, count := g.param("dst"), g.param("x"), g.param("n"), g.param("step"), g.param("count")
 	v := g.YMM()
 	g.SHLQ(U8(2), n)

@@ -28,7 +28,7 @@ func (g *gen) each(body func(v, flip reg.VecVirtual)) {
 const eachSignature = "func(dst, src *uint32, n int, flip uint32)"
 
 func (g *gen) flip() {
-	g.function("sortFlipAVX2", eachSignature, "sortFlipAVX2 inverts the bits flip of each element.")
+	g.function("sortFlipAVX2", eachSignature, "sortFlipAVX2 inverts the bits of each element that are set in flip.")
 	g.each(func(v, flip reg.VecVirtual) { g.VPXOR(flip, v, v) })
 	g.ret()
 }
@@ -36,8 +36,8 @@ func (g *gen) flip() {
 // floatKeys writes the kernel that converts floats to keys, like floatKey.
 func (g *gen) floatKeys() {
 	g.function("sortFloatKeysAVX2", eachSignature+" uint32",
-		"sortFloatKeysAVX2 sets dst to the keys of floats, their bits flip inverted. The result is not 0 if",
-		"-0 or a NaN is among them.")
+		"sortFloatKeysAVX2 sets dst to the keys of floats, with the bits inverted that are set in flip. It returns 0",
+		"only if no element is -0 or NaN.")
 	top, zero, special := g.splat(1<<31), g.YMM(), g.YMM()
 	g.VPXOR(zero, zero, zero)
 	g.VPXOR(special, special, special)
@@ -63,7 +63,7 @@ func (g *gen) floatKeys() {
 // floatBits writes the kernel that converts keys to floats, like wordKey.bits.
 func (g *gen) floatBits() {
 	g.function("sortFloatBitsAVX2", eachSignature,
-		"sortFloatBitsAVX2 sets dst to the bits of the floats whose keys, with the bits of flip inverted, are src.")
+		"sortFloatBitsAVX2 sets dst to the bits of floats. src has their keys, with the bits inverted that are set in flip.")
 	top, ones, s := g.splat(1<<31), g.splat(1<<32-1), g.YMM()
 	g.each(func(v, flip reg.VecVirtual) {
 		g.VPXOR(flip, v, v)
@@ -93,8 +93,8 @@ func (g *gen) partition() {
 	}
 	table := g.global("sortOrders", order...)
 	g.function("sortPartitionAVX2", "func(dst, src *uint32, free, n int, pivot uint32) int",
-		"sortPartitionAVX2 moves n keys of src to the ends of the free elements at dst, those up to pivot to the lower end,",
-		"and returns how many these are. free and n are positive multiples of 8.")
+		"sortPartitionAVX2 moves n keys of src to the two ends of the free elements at dst: keys up to pivot to the lower end.",
+		"It returns the number of keys up to pivot. free and n are positive multiples of 8.")
 	dst, src, free, n := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.Load(g.Param("free"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 	pivot, v, m := g.YMM(), g.YMM(), g.YMM()
 	a, err := g.Param("pivot").Resolve()

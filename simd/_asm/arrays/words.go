@@ -91,7 +91,7 @@ func (g *gen) words() {
 // indexWord writes the kernel that searches for an element.
 func (g *gen) indexWord() {
 	g.function("indexWordAVX2", "func(x *uint32, n int, v uint32) int",
-		"indexWordAVX2 returns the first place of v among n elements, a positive multiple of 8, or n.")
+		"indexWordAVX2 returns the index of the first of n elements that equals v, or n. n is a positive multiple of 8.")
 	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 	want, v, i, mask, next := g.YMM(), g.YMM(), g.GP64(), g.GP64(), g.GP64()
 	a, err := g.Param("v").Resolve()
@@ -137,7 +137,7 @@ func (g *gen) indexWord() {
 // nonzeroBytes writes the kernel that counts nonzero bytes: it adds ones, masked by a comparison with 0.
 func (g *gen) nonzeroBytes() {
 	g.function("nonzeroBytesAVX2", "func(x *uint8, n int) int",
-		"nonzeroBytesAVX2 returns how many of n elements, a positive multiple of 32, are not 0.")
+		"nonzeroBytesAVX2 returns how many of n elements are not 0. n is a positive multiple of 32.")
 	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 	zero, ones, sum, v := g.YMM(), g.splat(0x01010101), g.YMM(), g.YMM()
 	g.VPXOR(zero, zero, zero)
@@ -165,7 +165,7 @@ func (g *gen) nonzeroBytes() {
 func (g *gen) scanWords() {
 	const name = "scanAddAVX2"
 	g.function(name, "func(dst, x *uint32, n int, before uint32) uint32",
-		name+" sets dst[i] to before plus the sum of x[:i+1] and returns the last of them. n is positive. dst may be x.")
+		name+" sets dst[i] to before plus the sum of x[:i+1] and returns the last element of dst. n is positive. dst may be x.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	dst, x, n := load("dst"), load("x"), load("n")
 	sum := g.Load(g.Param("before"), g.GP32()).(reg.GPVirtual)

@@ -16,11 +16,11 @@ func writeSIMD128(ks []*kernel) (code, table []byte) {
 	s := module.New()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n//go:build (js || wazero) && !noasm\n\npackage simd\n", header)
-	fmt.Fprintf(&b, "\n// The places of the kernels in the table of the module.\nconst (\n")
+	fmt.Fprintf(&b, "\n// The indices of the kernels in the table of functions of the module.\nconst (\n")
 	for i, n := range s.Names() {
 		fmt.Fprintf(&b, "place%s = %d\n", camel(n), i)
 	}
-	fmt.Fprintf(&b, ")\n\n// mapPlaces are, for each of mapNames, the place of the elementwise loop times 4 and the number of parameters; 0 is none.\nvar mapPlaces = [len(mapNames)]uint16{\n")
+	fmt.Fprintf(&b, ")\n\n// mapPlaces has, for each of mapNames, 4 times the index of the elementwise loop in the table, plus the number of parameters. 0 means that there is no loop.\nvar mapPlaces = [len(mapNames)]uint16{\n")
 	places := map[string]int{}
 	for _, k := range ks {
 		e, err := wasm.Lower(k.root)

@@ -66,7 +66,7 @@ func (f *x86File) function(k *kernel, variant string) {
 		where = fmt.Sprintf(" for x >= %g", -nearLimit)
 	}
 	if f.stream {
-		where = " around the caches"
+		where = " with non-temporal stores"
 	}
 	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
 	frame := 4 * f.lanes() * max(body.frame, tail.frame)
@@ -446,7 +446,7 @@ func (f *x86File) fence() {
 		return
 	}
 	fmt.Fprintf(&f.text, "\n// func streamFence()\nTEXT ·streamFence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET\n")
-	fmt.Fprintf(&f.stubs, "\n// streamFence makes what kernels wrote around the caches visible before\n// what is written later.\n//\n//go:noescape\nfunc streamFence()\n")
+	fmt.Fprintf(&f.stubs, "\n// streamFence makes non-temporal stores of kernels visible before later\n// stores.\n//\n//go:noescape\nfunc streamFence()\n")
 }
 
 // data writes a table of constants.

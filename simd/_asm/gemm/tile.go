@@ -57,7 +57,7 @@ func (g *gen) tilePack() {
 // caches, for a C that would not stay in them. Fetching the lines that it
 // overwrites takes as long as writing them.
 func (g *gen) tileStream() {
-	g.tallest("Stream", "tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes", "", tileKind{streamed: true})
+	g.tallest("Stream", "tileFunc of the largest tile with non-temporal stores; rows of C start at a multiple of 64 bytes", "", tileKind{streamed: true})
 }
 
 // tileBraid writes the kernels of the tallest tile for a braided A. A braided A has its elements in
@@ -65,8 +65,8 @@ func (g *gen) tileStream() {
 // memory operand is then one micro-operation instead of two. This matters if a core runs two
 // threads, because each gets half of the front end's throughput, which is not enough otherwise.
 func (g *gen) tileBraid() {
-	g.tallest("Braid", "tileFunc of the largest tile for a braided A: as means nothing", "", tileKind{braided: true})
-	g.tallest("BraidPack", "tilePackFunc for a braided A: as means nothing", ", packed *float32", tileKind{braided: true, packing: true})
+	g.tallest("Braid", "tileFunc of the largest tile for a braided A; it ignores as", "", tileKind{braided: true})
+	g.tallest("BraidPack", "tilePackFunc for a braided A; it ignores as", ", packed *float32", tileKind{braided: true, packing: true})
 }
 
 // tallest writes a kernel of the tallest tile.

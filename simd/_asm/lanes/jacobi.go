@@ -8,8 +8,8 @@ import (
 // jacobi writes the rotation that makes two vectors orthogonal.
 func (g *gen) jacobi() {
 	g.function("lanesJacobiAVX2", "func(x, y, u, v, tolerance *float32, n, m int) uint32",
-		"lanesJacobiAVX2 rotates x and y, which have n vectors, so that they are orthogonal, and with them the m vectors of u and v, in",
-		"lanes where the product of x and y is more than tolerance times their lengths. It returns the mask of these lanes. n and m are positive.")
+		"lanesJacobiAVX2 rotates x and y, of n vectors each, so that they are orthogonal, and rotates u and v, of m vectors each, in the same way. It does so in",
+		"lanes where the product of x and y is more than tolerance times their lengths. It returns a mask of these lanes. n and m are positive.")
 	x, y, tolerance := g.param("x"), g.param("y"), g.param("tolerance")
 	n := g.param("n")
 	xx, yy, xy := g.products(x, y, n)

@@ -89,8 +89,8 @@ func (g *gen) by(name string, combine func(ops ...Op)) {
 // pivot writes the kernel that finds the greatest magnitudes.
 func (g *gen) pivot() {
 	g.function("lanesPivotAVX2", "func(at *int32, most, x *float32, stride, n int)",
-		"lanesPivotAVX2 sets most to the greatest magnitudes that are not NaN of n vectors of x, stride bytes apart, and",
-		"at to their first places; to -1 and 0 where all are NaN. n is positive.")
+		"lanesPivotAVX2 sets most, in each lane, to the greatest magnitude that is not NaN in n vectors of x, stride bytes apart, and",
+		"at to the index of its first vector. In lanes of only NaN it sets most to -1 and at to 0. n is positive.")
 	at, most, x, stride, n := g.param("at"), g.param("most"), g.param("x"), g.param("stride"), g.param("n")
 	magnitude, one, place, best, where, v, above := g.splat(1<<31-1), g.splat(1), g.YMM(), g.splat(0xbf800000), g.YMM(), g.YMM(), g.YMM()
 	g.VPXOR(place, place, place)

@@ -29,8 +29,8 @@ func (g *gen) product(name string, spread bool) {
 		of = "numbers"
 	}
 	g.function(name, "func(c, a, b *float32, m, n, k, cr, cc, ar, ac, br, bc int, set bool)",
-		name+" subtracts the product of m×k "+of+" of a and k×n vectors of b from m×n of c, or sets c to it. The other numbers are",
-		"distances of rows and of columns, in bytes. Extents are positive.")
+		name+" subtracts the product of m×k "+of+" of a and k×n vectors of b from m×n vectors of c. With set it sets c to the product. cr, ar and br are",
+		"strides of rows, and cc, ac and bc strides of columns, in bytes. Extents are positive.")
 	p := &product{gen: g, spread: spread, c: g.GP64(), a: g.GP64(), b: g.param("b")}
 	p.ar, p.ac, p.br, p.bc, p.cols = g.param("ar"), g.param("ac"), g.param("br"), g.param("bc"), g.param("n")
 	p.ar3, p.rows, p.pa, p.pb, p.k = g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()

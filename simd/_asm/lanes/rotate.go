@@ -11,9 +11,9 @@ func at(base reg.Register, i int) Mem { return Mem{Base: base, Disp: vector * i}
 // ql writes a step of the implicit QL iteration on tridiagonal matrices: the recurrence, without the vectors.
 func (g *gen) ql() {
 	g.function("lanesQLAVX2", "func(turns, d, e, state *float32, from, to *int32, first, last int)",
-		"lanesQLAVX2 goes from element last-1 down to first of tridiagonal matrices with the diagonals d and e beside them. A lane takes part in elements",
-		"from to[lane] on and before from[lane]. It writes the cosine and the sine of each rotation to turns, 1 and 0 where a lane takes no part.",
-		"state holds g, which it updates, and gets the shift of the last diagonal element.")
+		"lanesQLAVX2 does a step of the QL algorithm for elements last-1 down to first of tridiagonal matrices with diagonals d and off-diagonals e. A lane",
+		"takes part in elements to[lane] to from[lane]-1. It writes the cosine and the sine of each rotation to turns: 1 and 0 in lanes that take no part.",
+		"state has g, which it updates. It also writes the shift of the last diagonal element to state.")
 	turns, d, e, state := g.param("turns"), g.param("d"), g.param("e"), g.param("state")
 	first, i := g.param("first"), g.param("last")
 	upper, lower, place, minus := g.YMM(), g.YMM(), g.YMM(), g.splat(0xffffffff)
@@ -91,8 +91,8 @@ func (g *gen) ql() {
 // turn writes the rotations of rows by a sequence of sines and cosines.
 func (g *gen) turn() {
 	g.function("lanesTurnAVX2", "func(x, turns *float32, stride, cols, rows int)",
-		"lanesTurnAVX2 rotates rows i and i+1 of a matrix with rows+1 rows, for i from rows-1 down to 0, by the cosine and the sine i of turns: x becomes",
-		"c·x - s·y, and y s·x + c·y. Rows are stride bytes apart. rows is positive.")
+		"lanesTurnAVX2 rotates rows i and i+1 of a matrix with rows+1 rows, for i from rows-1 down to 0, by cosine and sine i of turns: row x becomes",
+		"c·x - s·y, and row y becomes s·x + c·y. Rows are stride bytes apart. rows is positive.")
 	x, turns, stride, cols := g.param("x"), g.param("turns"), g.param("stride"), g.param("cols")
 	rows, pair, row := g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("rows"), rows)

@@ -9,7 +9,7 @@ import (
 // squares of 8×8 elements.
 func (g *gen) transpose() {
 	g.function("lanesTransposeAVX2", "func(dst, src *float32, dstRow, srcRow, dstStep, srcStep, n int)",
-		"lanesTransposeAVX2 transposes n squares of 8×8 elements. Rows and squares are the given numbers of bytes apart. n is positive.")
+		"lanesTransposeAVX2 transposes n squares of 8×8 elements. Strides of rows and of squares are in bytes. n is positive.")
 	dst, src, n := g.param("dst"), g.param("src"), g.param("n")
 	dstRow, srcRow, dstStep, srcStep := g.param("dstRow"), g.param("srcRow"), g.param("dstStep"), g.param("srcStep")
 	triple := func(row reg.GPVirtual) reg.GPVirtual {

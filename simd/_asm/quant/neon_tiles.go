@@ -187,7 +187,7 @@ func (t *neonTile) addBiases(wb string, sums []string, part int) {
 // int8Pack writes the function that interleaves four rows, four elements at a time. Sixteen
 // elements of four rows are 64 bytes.
 func (g *neon) int8Pack() {
-	g.function("int8PackNEON", "is an int8PackFunc, in the order that the tiles of this level read.", "dst *byte", "levels *int8", "stride int", "zero uint32", "groups int")
+	g.function("int8PackNEON", "is an int8PackFunc that stores levels in the order in which the tiles of this level read them.", "dst *byte", "levels *int8", "stride int", "zero uint32", "groups int")
 	dst, stride, left, spare, row := g.load("dst"), g.load("stride"), g.load("groups"), g.gp(), g.gp()
 	levels := g.load("levels")
 	zero, v := g.v(), g.vs(4)

@@ -2,7 +2,7 @@ package main
 
 // fetchRows writes the kernel that prefetches the rows that a transpose writes next.
 func (k *writer) fetchRows() {
-	k.begin(&fn{name: "rowsFetch", doc: "asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.",
+	k.begin(&fn{name: "rowsFetch", doc: "prefetches the first bytes > 0 bytes of rows > 0 rows, stride bytes apart.",
 		params: list("p *float32, stride rows bytes int")})
 	p, stride, rows, bytes := k.pointer("p"), k.pointer("stride"), k.pointer("rows"), k.pointer("bytes")
 	at, left, row, line := k.int(), k.int(), k.fresh("row"), k.fresh("line")

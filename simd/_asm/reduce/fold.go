@@ -289,7 +289,7 @@ func (p *folding) countPart() {
 
 // deviations writes the kernels of the variance, of one row and of many.
 func (k *writer) deviations() {
-	k.begin(&fn{name: "reduceDeviations", doc: "returns the sum of x-m and that of its squares, of n > 0 elements.",
+	k.begin(&fn{name: "reduceDeviations", doc: "returns the sum of x-m and the sum of (x-m)² for n > 0 elements.",
 		params: list("x *float32, n int, m float32"), results: list("s1 s2 float32")})
 	x, n, m := k.pointer("x"), k.pointer("n"), k.scalar("m")
 	s1, s2 := k.deviate(x, n, m)
@@ -297,7 +297,7 @@ func (k *writer) deviations() {
 	k.resultLane("s2", s2)
 	k.ret()
 
-	k.begin(&fn{name: "reduceDeviationsRows", doc: "sets s1 to the sum of x-m and s2 to that of its squares, m being one number for each of rows > 0 rows of cols > 0 elements.",
+	k.begin(&fn{name: "reduceDeviationsRows", doc: "sets s1 to the sum of x-m and s2 to the sum of (x-m)² for each of rows > 0 rows of cols > 0 elements. m has one number for each row.",
 		params: list("s1 s2 x m *float32, rows cols int")})
 	p1, p2, x, pm := k.pointer("s1"), k.pointer("s2"), k.pointer("x"), k.pointer("m")
 	rows, cols, step := k.pointer("rows"), k.pointer("cols"), k.int()
@@ -378,13 +378,13 @@ func (k *writer) deviate(x, n gp, m vec) (sum, squares vec) {
 
 // index writes the search for an element, in one row and in many.
 func (k *writer) index() {
-	k.begin(&fn{name: "reduceIndex", doc: "returns the first i < n with x[i] == v, or x[i] and v both NaN, or n; n > 0.",
+	k.begin(&fn{name: "reduceIndex", doc: "returns the first i < n with x[i] == v, or the first with NaN if v is NaN. It returns n if there is none. n > 0.",
 		params: list("x *float32, n int, v float32"), results: list("ret int")})
 	x, n, v := k.pointer("x"), k.pointer("n"), k.scalar("v")
 	k.resultInt("ret", k.find(x, n, v))
 	k.ret()
 
-	k.begin(&fn{name: "reduceIndexRows", doc: "sets dst to what reduceIndex finds for v, one number for each of rows > 0 rows of cols > 0 elements.",
+	k.begin(&fn{name: "reduceIndexRows", doc: "sets dst to the result of reduceIndex for each of rows > 0 rows of cols > 0 elements. v has one number for each row.",
 		params: list("dst *int32, x v *float32, rows cols int")})
 	dst, x, pv := k.pointer("dst"), k.pointer("x"), k.pointer("v")
 	rows, cols, step := k.pointer("rows"), k.pointer("cols"), k.int()

@@ -3,9 +3,9 @@ package main
 // rope writes the kernel that rotates pairs of elements: from the two halves of a row if half is
 // set, otherwise adjacent elements.
 func (k *writer) rope(half bool) {
-	f := &fn{name: "ropePairs", doc: "sets dst to x*c + swap(x)*s, where swap exchanges neighbours: n > 0 elements, an even number, in each of count > 0 vectors that are stride bytes apart."}
+	f := &fn{name: "ropePairs", doc: "sets dst to x*c + swap(x)*s, for n > 0 elements, an even number, in each of count > 0 vectors, stride bytes apart. swap exchanges neighbours."}
 	if half {
-		f.name, f.doc = "ropeHalves", "sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x, u being the first n > 0 elements and v the next n of each of count > 0 vectors that are stride bytes apart."
+		f.name, f.doc = "ropeHalves", "sets (u, v) of dst to (u*c - v*s, u*s + v*c) of x in each of count > 0 vectors, stride bytes apart. u is the first n > 0 elements of a vector, and v the next n."
 	}
 	f.params = list("dst x c s *float32, n count stride int")
 	k.begin(f)

@@ -10,11 +10,11 @@ import (
 // exponentials if store is set, and return their sum.
 func (k *writer) exp(store bool) {
 	e := k.lower(expOfNegative())
-	name, sets, dst := "rowsExpSum", "", ""
+	name, sets, setRows, dst := "rowsExpSum", "", "sets sum", ""
 	if store {
-		name, sets, dst = "rowsExpStore", "sets dst to exp(x-m) and ", "dst "
+		name, sets, setRows, dst = "rowsExpStore", "sets dst to exp(x-m) and ", "sets dst to exp(x-m), and sum", "dst "
 	}
-	k.begin(&fn{name: name, doc: sets + "returns the sum of exp(x-m), of n > 0 elements, none above m unless that is NaN.",
+	k.begin(&fn{name: name, doc: sets + "returns the sum of exp(x-m) for n > 0 elements. No element is above m unless m is NaN.",
 		params: list(dst + "x *float32, n int, m float32"), results: list("ret float32")})
 	x, n, m, d := k.pointer("x"), k.pointer("n"), k.scalar("m"), gp(-1)
 	if store {
@@ -25,7 +25,7 @@ func (k *writer) exp(store bool) {
 	k.unpin()
 	k.ret()
 
-	k.begin(&fn{name: name + "Rows", doc: sets + "sum to the sum of exp(x-m), m being one number for each of rows > 0 rows of cols > 0 elements, none above it unless it is NaN.",
+	k.begin(&fn{name: name + "Rows", doc: setRows + " to the sum of exp(x-m) for each of rows > 0 rows of cols > 0 elements. m has one number for each row, and no element is above it unless it is NaN.",
 		params: list(dst + "x m sum *float32, rows cols int")})
 	x, pm, ps, rows, cols := k.pointer("x"), k.pointer("m"), k.pointer("sum"), k.pointer("rows"), k.pointer("cols")
 	px, pd, step := k.int(), gp(-1), k.int()
@@ -153,7 +153,7 @@ func (k *writer) affine() {
 		k.dropAll(r.gamma, r.beta)
 	})
 
-	k.begin(&fn{name: "rowsAffineRows", doc: "sets " + what + " for each of rows > 0 rows of cols > 0 elements; gamma and beta, of one row, may be nil, and m, s and b of each row are neighbours in msb.",
+	k.begin(&fn{name: "rowsAffineRows", doc: "sets " + what + " for each of rows > 0 rows of cols > 0 elements. All rows have the same gamma and beta, which may be nil. msb has m, s and b of each row, one after the other.",
 		params: list("dst x gamma beta msb *float32, rows cols int")})
 	dst, x, msb, rows, cols, step := k.pointer("dst"), k.pointer("x"), k.pointer("msb"), k.pointer("rows"), k.pointer("cols"), k.int()
 	k.times4(step, cols)

@@ -1,5 +1,5 @@
-// Package expression reads elementwise operations from text, for programs whose users
-// write them: max(x, 0) + slope*min(x, 0).
+// Package expression parses elementwise operations from text, for programs whose users
+// write them, for example max(x, 0) + slope*min(x, 0).
 package expression
 
 import (
@@ -20,7 +20,7 @@ const (
 // An Error describes a mistake in an expression and its position.
 type Error struct {
 	Text   string
-	Column int // in bytes, from 1
+	Column int // the column in bytes, from 1
 	Reason string
 }
 
@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 //
 //   - numbers, names of operands, and pi;
 //   - + - * / and ^ (power, which binds to the right), and parentheses;
-//   - == != < <= > >=, && and ||, which are no numbers but the condition of
+//   - == != < <= > >=, && and ||, whose results are not numbers but conditions, for
 //     condition ? a : b;
 //   - calls: see [Functions].
 //
@@ -98,7 +98,7 @@ func three(f func(x, y, z op.Expr) op.Expr) function {
 	return function{3, func(a []op.Expr) op.Expr { return f(a[0], a[1], a[2]) }}
 }
 
-// functions are named as in JavaScript's Math where that has them.
+// functions have the names of JavaScript's Math, if that has them.
 var functions = map[string]function{
 	"abs": one(op.Expr.Abs), "floor": one(op.Expr.Floor), "ceil": one(op.Expr.Ceil), "round": one(op.Expr.Round),
 	"trunc": one(op.Expr.Trunc), "sqrt": one(op.Expr.Sqrt), "exp": one(op.Expr.Exp), "exp2": one(op.Expr.Exp2),
@@ -138,7 +138,7 @@ type value struct {
 	is   bool // a condition
 }
 
-// parser reads a text by descent; mistakes are panics of *Error, caught in whole.
+// parser is a recursive descent parser. Mistakes are panics of *Error, which whole recovers.
 type parser struct {
 	text     string
 	at       int
@@ -151,7 +151,7 @@ func (p *parser) fail(at int, format string, args ...any) {
 	panic(&Error{p.text, at + 1, fmt.Sprintf(format, args...)})
 }
 
-// whole reads all of the text.
+// whole parses the whole text.
 func (p *parser) whole() (x op.Expr, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -175,7 +175,8 @@ func (p *parser) space() {
 	}
 }
 
-// take goes over the first of the signs that comes next, and returns it, or "".
+// take returns the first of the signs that comes next in the text, and advances past it. It returns "" if
+// none does.
 func (p *parser) take(signs ...string) string {
 	p.space()
 	for _, s := range signs {

@@ -11,15 +11,15 @@ import (
 	"github.com/rayo-go/rayo/wasm/bridge"
 )
 
-// blob reads a Blob, which the browser keeps on disk: no more than a part is in memory.
+// blob reads a Blob, which the browser keeps on disk. Only a part of it is in memory at a time.
 type blob struct {
 	ctx      context.Context
 	v        js.Value
-	progress js.Value // called with the bytes that were read
+	progress js.Value // a function that is called with the number of bytes that were read
 	read     int64
 }
 
-// maxPart is how many bytes are copied at once.
+// maxPart is the largest number of bytes that are copied at once.
 const maxPart = 8 << 20
 
 func (b *blob) ReadAt(p []byte, off int64) (int, error) {

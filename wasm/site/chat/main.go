@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// maxContext bounds the tokens of a conversation, and with them the memory of the cache.
+	// maxContext is the largest number of tokens of a conversation. It bounds the memory of the cache.
 	maxContext = 2048
-	// chunk is how many tokens of a prompt are computed between two looks at Stop.
+	// chunk is the number of tokens of a prompt that are computed between two checks of Stop.
 	chunk = 32
-	// maxAnswer is how many tokens an answer has at most.
+	// maxAnswer is the largest number of tokens of an answer.
 	maxAnswer = 512
 )
 
@@ -38,14 +38,15 @@ func main() {
 	select {}
 }
 
-// talk is a model that is open. The Worker calls its methods one after the other, but for stop.
+// talk is an open model. The Worker calls its methods one after the other, except stop.
 type talk struct {
 	a    *assistant.Assistant
 	stop context.CancelFunc
 }
 
-// load opens a device and loads the model: the name of the device, as RAYO_DEVICE has it, or
-// "" for the best one; the Blob; a function that is called with the bytes that were read.
+// load opens a device and loads the model. The arguments are the name of the device, in the syntax of
+// RAYO_DEVICE, or "" for the best one; the Blob; and a function that is called with the number of bytes
+// that were read.
 func (t *talk) load(args []js.Value) (any, error) {
 	ctx := context.Background()
 	if err := os.Setenv("RAYO_DEVICE", args[0].String()); err != nil {
@@ -79,8 +80,9 @@ func (t *talk) load(args []js.Value) (any, error) {
 	}, nil
 }
 
-// say answers: an array of messages with role and content, the temperature, a function that is
-// called with each piece of text and an array of its tokens. It returns how long the answer took.
+// say answers a conversation. The arguments are an array of messages with role and content, the
+// temperature, and a function that is called with each piece of text and an array of its tokens. It
+// returns the time of the answer.
 func (t *talk) say(args []js.Value) (any, error) {
 	if t.a == nil {
 		return nil, fmt.Errorf("no model is loaded: %w", device.ErrNoDevice)
@@ -117,7 +119,7 @@ func (t *talk) say(args []js.Value) (any, error) {
 			ids = append(ids, int(token.ID))
 		}
 		args[2].Invoke(p.Text, ids)
-		// The Worker takes messages meanwhile, among them the one to stop.
+		// The Worker handles messages meanwhile, for example stop.
 		if _, err := bridge.Await(ctx, js.Global().Call("rayoTurn")); err != nil && ctx.Err() == nil {
 			return nil, err
 		}

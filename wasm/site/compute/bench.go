@@ -10,20 +10,20 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// Timing is how long one run of a benchmark took, in milliseconds.
+// Timing has the times of one run of a benchmark, in milliseconds.
 type Timing struct {
 	Name          string
 	Device, Plain float64
 }
 
-// rows and columns of what softmax is measured on, and of the matrices.
+// The rows and columns of the operand of softmax, and of the matrices.
 const (
 	softmaxRows, softmaxCols = 1000, 1000
 	matrix                   = 256
 )
 
-// Bench measures a matrix product or softmax on the device and in plain Go, one after the
-// other in turn, and returns medians. Both compute the same: the error says where they do not.
+// Bench measures a matrix product or softmax on the device and in plain Go, in turn, and returns
+// medians. It returns an error if their results differ.
 func Bench(ctx context.Context, dev *device.Device, name string) (Timing, error) {
 	var onDevice func(y, x []float32) error
 	var plain func(y, x []float32)
@@ -52,7 +52,7 @@ func Bench(ctx context.Context, dev *device.Device, name string) (Timing, error)
 		}
 		half := time.Now()
 		plain(z, x)
-		if run > 0 { // the first compiles kernels
+		if run > 0 { // the first run compiles kernels
 			times[0] = append(times[0], milliseconds(half.Sub(began)))
 			times[1] = append(times[1], milliseconds(time.Since(half)))
 		}
@@ -73,7 +73,7 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// product is the loop that one writes: rows of b are added to rows of c.
+// product is a matrix product in plain Go: it adds scaled rows of b to rows of c.
 func product(c, a, b []float32, n int) {
 	clear(c)
 	for i := range n {

@@ -41,7 +41,7 @@ func NewDigits(ctx context.Context, dev *device.Device) (*Digits, error) {
 	return d, err
 }
 
-// Read returns how likely each digit is, of an image of 8 by 8 pixels from 0 to 16.
+// Read returns the probability of each digit for an image of 8 by 8 pixels from 0 to 16.
 func (d *Digits) Read(ctx context.Context, pixels []float32) ([]float32, error) {
 	if len(pixels) != len(d.x) {
 		return nil, fmt.Errorf("%d pixels, not %d: %w", len(pixels), len(d.x), device.ErrShape)
@@ -74,7 +74,7 @@ func Reduce(ink []byte, width, height int) ([]float32, error) {
 	if right < 0 {
 		return pixels, nil
 	}
-	// A one is not made as wide as it is high.
+	// The scale is the same in both directions, so that a one stays narrow.
 	side := float64(max(right-left, bottom-top) + 1)
 	x0, y0 := float64(left+right+1)/2-side/2, float64(top+bottom+1)/2-side/2
 	for v := range 32 {

@@ -15,8 +15,8 @@ import (
 // Filters are the names of the filters, in the order in which the page lists them.
 var Filters = []string{"contrast", "saturation", "sepia", "invert", "blur", "sharpen", "edges"}
 
-// filters record a filter of x [3 1 h w], red, green and blue from 0 to 1; by [1] says how
-// much of it, from 0 to 1.
+// filters has functions that record a filter of x [3 1 h w]: red, green and blue from 0 to 1. by [1]
+// is the strength of the filter, from 0 to 1.
 var filters = map[string]func(b *batch.Batch, x, by batch.Value) batch.Value{
 	"contrast": func(b *batch.Batch, x, by batch.Value) batch.Value {
 		return b.AddScalar(b.Mul(b.AddScalar(x, -0.5), b.AddScalar(b.Scale(by, 2), 1)), 0.5)
@@ -45,7 +45,7 @@ var filters = map[string]func(b *batch.Batch, x, by batch.Value) batch.Value{
 	},
 }
 
-// Operations of the site's own: each becomes a part of the kernel around it.
+// Operations of the site. Each is fused into the kernel of the operations around it.
 var (
 	mix     = op.Ternary("mix", func(x, y, t op.Expr) op.Expr { return x.Add(y.Sub(x).Mul(t)) })
 	sharper = op.Ternary("sharper", func(x, soft, t op.Expr) op.Expr { return x.Add(x.Sub(soft).Mul(t.Mul(op.Const(3)))) })
@@ -58,8 +58,8 @@ func luminance(b *batch.Batch, x batch.Value) batch.Value {
 	return b.Sum(b.Mul(x, weights), op.Axes(0).KeepDims())
 }
 
-// windowed returns x under a square window of so many rows. Beyond the edges of the
-// picture its last pixels go on: with zeros there, edges would be found all around it.
+// windowed returns the correlation of x with a square window of the given number of rows. The pixels at
+// the edges of the picture repeat beyond them: zeros would look like edges around the picture.
 func windowed(b *batch.Batch, x batch.Value, window []float32, rows int) batch.Value {
 	x = b.PadMode(x, 2, rows/2, rows/2, batch.PadEdge)
 	x = b.PadMode(x, 3, rows/2, rows/2, batch.PadEdge)
@@ -82,13 +82,13 @@ type Filter struct {
 	plan    *batch.Plan
 	in, out []float32 // three planes each
 	by      []float32
-	n       int // pixels
+	n       int // the number of pixels
 }
 
-// maxPixels bounds a picture.
+// maxPixels is the largest number of pixels of a picture.
 const maxPixels = 1 << 24
 
-// NewFilter compiles the filter of that name for pictures of so many pixels.
+// NewFilter compiles the filter with the given name for pictures of width × height pixels.
 func NewFilter(ctx context.Context, dev *device.Device, name string, width, height int) (*Filter, error) {
 	record := filters[name]
 	if record == nil {
@@ -101,14 +101,14 @@ func NewFilter(ctx context.Context, dev *device.Device, name string, width, heig
 	f := &Filter{n: n, in: make([]float32, 3*n), out: make([]float32, 3*n), by: make([]float32, 1)}
 	b := batch.New(dev)
 	y := record(b, b.Upload(f.in, 3, 1, height, width), b.Upload(f.by, 1))
-	// 255 times, rounded here: a byte is the same number everywhere then.
+	// Scale to 255 and round on the device, so that bytes do not depend on the conversion.
 	batch.ReadInto(b, b.Expand(b.Round(b.Scale(b.Clip(y, 0, 1), 255)), 3, 1, height, width), f.out)
 	var err error
 	f.plan, err = b.Compile(ctx)
 	return f, err
 }
 
-// Run filters a picture of four bytes a pixel, red, green, blue and opacity, in place.
+// Run filters a picture in place. Each pixel has four bytes: red, green, blue and opacity.
 func (f *Filter) Run(ctx context.Context, rgba []byte, by float32) error {
 	if len(rgba) != 4*f.n {
 		return fmt.Errorf("%d bytes for %d pixels: %w", len(rgba), f.n, device.ErrShape)

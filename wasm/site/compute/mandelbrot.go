@@ -9,16 +9,16 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// mandelbrotParams say which part of the plane is drawn: pixel (0, 0) is at X, Y.
+// mandelbrotParams say which part of the plane is drawn: pixel (0, 0) is the point (X, Y).
 type mandelbrotParams struct {
 	X, Y, Pixel float32
 	Width       uint32
-	Count       uint32 // pixels
+	Count       uint32 // the number of pixels
 	Steps       uint32
 }
 
-// mandelbrot counts the steps that a point takes to leave the circle of radius 2; those
-// that stay have Steps of them.
+// mandelbrot counts the steps in which a point leaves the circle of radius 2. For points that stay
+// inside the count is Steps.
 var mandelbrot = kernel.New("mandelbrot", func(b *kernel.Builder, p *mandelbrotParams) {
 	b.LocalSize(64, 1, 1)
 	out := kernel.Output[kernel.F32](b, "steps")
@@ -39,8 +39,8 @@ var mandelbrot = kernel.New("mandelbrot", func(b *kernel.Builder, p *mandelbrotP
 	})
 })
 
-// Mandelbrot paints the set around a point into a picture of four bytes a pixel; span is
-// the width of the picture in the plane, and steps how many a point may take.
+// Mandelbrot paints the set around a point into a picture of four bytes for each pixel. span is the
+// width of the picture in the plane, and steps is the largest number of steps of a point.
 func Mandelbrot(ctx context.Context, dev *device.Device, rgba []byte, width, height int, x, y, span float64, steps int) error {
 	switch {
 	case width < 1 || height < 1 || width > maxPixels/height || len(rgba) != 4*width*height:

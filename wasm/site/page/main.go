@@ -1,7 +1,7 @@
 //go:build js
 
-// Command page is the program of the demo site: it opens a device and computes what
-// site.mjs asks for, with promises.
+// Command page is the program of the demo site. It opens a device and runs the computations
+// that site.mjs requests, with promises.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 		"open": p.open, "filter": p.filter, "mandelbrot": p.mandelbrot, "digit": p.digit, "sample": p.sample, "bench": p.bench,
 	} {
 		methods[name] = bridge.Func(func(args []js.Value) (any, error) {
-			// One after the other: they share plans, and open closes the device.
+			// Calls run one after the other, because they share plans, and open closes the device.
 			turn <- struct{}{}
 			defer func() { <-turn }()
 			return f(args)
@@ -43,7 +43,7 @@ type page struct {
 	ctx    context.Context
 	dev    *device.Device
 	filt   *compute.Filter
-	of     picture // that filt is for
+	of     picture // the picture for which filt is compiled
 	digits *compute.Digits
 }
 
@@ -53,8 +53,8 @@ type picture struct {
 	width, height int
 }
 
-// open closes the device and opens that of the given name, as RAYO_DEVICE has it, or the
-// best one for "". It returns the device that was opened, and why no better one was.
+// open closes the device and opens the device with the given name, in the syntax of RAYO_DEVICE, or
+// the best one for "". It returns the device, and the reasons for which no better one was opened.
 func (p *page) open(args []js.Value) (any, error) {
 	p.close()
 	if err := os.Setenv("RAYO_DEVICE", args[0].String()); err != nil {
@@ -92,7 +92,7 @@ func (p *page) opened() error {
 	return nil
 }
 
-// ints returns whole numbers.
+// ints stores arguments that are integers.
 func ints(args []js.Value, to ...*int) error {
 	for i, p := range to {
 		var err error
@@ -103,12 +103,12 @@ func ints(args []js.Value, to ...*int) error {
 	return nil
 }
 
-// timed is what calls return: how long the device took, in milliseconds.
+// timed returns the result of a call: the time of the device in milliseconds.
 func timed(began time.Time) map[string]any {
 	return map[string]any{"ms": float64(time.Since(began)) / 1e6}
 }
 
-// filter changes a picture in place: name, strength, RGBA, width, height.
+// filter changes a picture in place. The arguments are name, strength, RGBA, width and height.
 func (p *page) filter(args []js.Value) (any, error) {
 	if err := p.opened(); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (p *page) filter(args []js.Value) (any, error) {
 	return took, bridge.CopyToJS(args[2], rgba)
 }
 
-// mandelbrot paints a picture: RGBA, width, height, x, y, span, steps.
+// mandelbrot paints a picture. The arguments are RGBA, width, height, x, y, span and steps.
 func (p *page) mandelbrot(args []js.Value) (any, error) {
 	if err := p.opened(); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (p *page) mandelbrot(args []js.Value) (any, error) {
 	return took, bridge.CopyToJS(args[0], rgba)
 }
 
-// read reads an image of the network's size.
+// read recognises the digit in an image of the network's size.
 func (p *page) read(pixels []float32) (map[string]any, error) {
 	if err := p.opened(); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (p *page) read(pixels []float32) (map[string]any, error) {
 	return r, err
 }
 
-// digit reads a drawing: ink, width, height.
+// digit recognises the digit in a drawing. The arguments are ink, width and height.
 func (p *page) digit(args []js.Value) (any, error) {
 	var width, height int
 	if err := ints(args[1:], &width, &height); err != nil {
@@ -205,7 +205,7 @@ func (p *page) digit(args []js.Value) (any, error) {
 	return p.read(pixels)
 }
 
-// sample reads one of the digits that the network has never seen: its number.
+// sample recognises an image that the network was not trained on. The argument is its number.
 func (p *page) sample(args []js.Value) (any, error) {
 	var i int
 	if err := ints(args, &i); err != nil {
@@ -220,7 +220,7 @@ func (p *page) sample(args []js.Value) (any, error) {
 	return r, nil
 }
 
-// bench runs a benchmark: its name.
+// bench runs a benchmark. The argument is its name.
 func (p *page) bench(args []js.Value) (any, error) {
 	if err := p.opened(); err != nil {
 		return nil, err
