@@ -207,3 +207,47 @@ func reduced(got, want, scale float64, n int, name string) bool {
 	}
 	return math.Abs(got-want) <= 0x1p-23*(8+float64(min(n, 1024))/8)*scale+1e-37
 }
+
+// TestReduceByteColumns compares any and all of bytes along the middle axis with loops.
+func TestReduceByteColumns(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := rand.New(rand.NewPCG(seed, 5))
+	dev := open()
+	defer dev.Close()
+	for _, s := range [][3]int{{1, 1, 1}, {3, 2, 31}, {2, 3, 32}, {1, 70, 33}, {4, 5, 7}, {2, 900, 1}, {1, 5000, 3}, {2, 700, 100}, {1, 3, 70_001}, {2, 2500, 257}} {
+		n := s[0] * s[1] * s[2]
+		x, signed := make([]uint8, n), make([]int8, n)
+		for j := range s[0] * s[2] { // a column has no 0, no other number, or some of both
+			few := []int{0, 1, s[1] + 1}[g.IntN(3)]
+			for k := range s[1] {
+				i := (j/s[2]*s[1]+k)*s[2] + j%s[2]
+				if x[i] = uint8(1 + g.IntN(255)); few > 0 && g.IntN(s[1]+few) >= few {
+					x[i] = 0
+				}
+				if few > s[1] {
+					x[i] = 0
+				}
+				signed[i] = int8(x[i])
+			}
+		}
+		want := func(all bool) func(x []float64) (float64, float64) {
+			return func(x []float64) (float64, float64) {
+				if all {
+					return float64(truth(nonzeros(x) == float64(len(x)))), 0
+				}
+				return min(1, nonzeros(x)), 0
+			}
+		}
+		made := make([]float32, n)
+		for i := range made {
+			made[i] = float32(x[i])
+		}
+		b := batch.New(dev)
+		u, i := b.Cast(batch.Upload(b, x, s[:]...), op.Bool), b.Cast(batch.Upload(b, signed, s[:]...), op.Bool)
+		checkColumns(t, b, b.Cast(b.Any(u, op.Axes(1)), op.F32), made, s, "any of u8", want(false))
+		checkColumns(t, b, b.Cast(b.All(u, op.Axes(1)), op.F32), made, s, "all of u8", want(true))
+		checkColumns(t, b, b.Cast(b.Any(i, op.Axes(1)), op.F32), made, s, "any of i8", want(false))
+		checkColumns(t, b, b.Cast(b.All(i, op.Axes(1)), op.F32), made, s, "all of i8", want(true))
+	}
+}

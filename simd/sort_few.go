@@ -10,40 +10,41 @@ import (
 // Rows with few different keys, such as labels, are sorted by counting each key: two passes instead of four or more.
 const (
 	fewRow    = 512 // minimum number of elements
-	fewValues = 256 // maximum number of different keys
-	fewSlots  = 2 * fewValues
+	fewValues = 255 // maximum number of different keys
+	// fewSlots is so much larger than fewValues that most keys are found in the first slot: a branch that depends on the
+	// element would be mispredicted.
+	fewSlots = 1 << fewBits
+	fewBits  = 12
 )
 
-// fewKeys numbers the different keys of a row in the order of their first elements.
+// fewKeys numbers the different keys of a row from 1 on, in the order of their first elements.
 type fewKeys struct {
-	n      int
-	keys   [fewValues]uint32
-	counts [fewValues]uint32
-	slots  [fewSlots]struct{ key, number uint32 } // a hash table; number is 0 in free slots, and 1 more than the key's number in others
-	row    []uint8                                // the number of each element's key
+	n       uint8
+	keys    [fewValues + 1]uint32
+	counts  [fewValues + 1]uint32
+	slots   [fewSlots]uint32 // a hash table of keys
+	numbers [fewSlots]uint8  // their numbers; 0 in free slots
+	row     []uint8          // the number of each element's key
 }
 
 var fewSorts = sync.Pool{New: func() any { return new(fewKeys) }}
 
-func fewHash(key uint32) uint32 { return key * 0x9e3779b1 >> 23 % fewSlots }
+func fewHash(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - fewBits) }
 
-// number returns the number of a key. It returns fewValues if there are already as many others.
-func (f *fewKeys) number(key uint32) uint32 {
-	h := fewHash(key)
-	for {
-		switch s := &f.slots[h]; {
-		case s.number == 0:
+// number returns the number of a key. It returns 0 if there are already fewValues others.
+func (f *fewKeys) number(key uint32) uint8 {
+	for h := fewHash(key); ; h = (h + 1) % fewSlots {
+		switch number := f.numbers[h]; {
+		case number == 0:
 			if f.n == fewValues {
-				return fewValues
+				return 0
 			}
-			f.keys[f.n] = key
 			f.n++
-			s.key, s.number = key, uint32(f.n)
-			return uint32(f.n - 1)
-		case s.key == key:
-			return s.number - 1
+			f.keys[f.n], f.slots[h], f.numbers[h] = key, key, f.n
+			return f.n
+		case f.slots[h] == key:
+			return number
 		}
-		h = (h + 1) % fewSlots
 	}
 }
 
@@ -51,7 +52,7 @@ func (f *fewKeys) number(key uint32) uint32 {
 func (f *fewKeys) order() []uint8 {
 	order := make([]uint8, f.n)
 	for i := range order {
-		order[i] = uint8(i)
+		order[i] = uint8(i + 1)
 	}
 	slices.SortFunc(order, func(a, b uint8) int { return cmp.Compare(f.keys[a], f.keys[b]) })
 	return order
@@ -70,16 +71,15 @@ func (t *sortTask) few(r int) bool {
 	if !ok {
 		return false
 	}
-	var next [fewValues]uint32
+	var next [fewValues + 1]uint32
 	at := uint32(0)
 	for _, k := range f.order() {
 		next[k] = at
-		if at += f.counts[k]; t.index == nil && !special {
-			bits := t.key.bits(f.keys[k])
-			repeatAll(t.values[r*n:][next[k]:at], bits)
+		if at += f.counts[k]; t.values != nil && !special {
+			repeatAll(t.values[r*n:][next[k]:at], t.key.bits(f.keys[k]))
 		}
 	}
-	if t.values != nil && (t.index != nil || special) {
+	if special && t.values != nil {
 		next, values := next, t.values[r*n:][:n]
 		for i, k := range f.row {
 			values[next[k]] = x[i]
@@ -100,7 +100,7 @@ func (t *sortTask) few(r int) bool {
 // different keys.
 func (f *fewKeys) count(key wordKey, x []uint32) (special, ok bool) {
 	f.n = 0
-	clear(f.slots[:])
+	clear(f.numbers[:])
 	clear(f.counts[:])
 	if cap(f.row) < len(x) {
 		f.row = make([]uint8, len(x))
@@ -109,21 +109,21 @@ func (f *fewKeys) count(key wordKey, x []uint32) (special, ok bool) {
 	row := f.row
 	for i, b := range x {
 		k := key.of(b)
-		s := &f.slots[fewHash(k)]
-		number := s.number - 1
-		if s.number == 0 || s.key != k {
-			if number = f.number(k); number == fewValues {
+		h := fewHash(k)
+		number := f.numbers[h]
+		if number == 0 || f.slots[h] != k {
+			if number = f.number(k); number == 0 {
 				return false, false
 			}
 		}
 		if key.float && b == 1<<31 {
 			special = true
 		}
-		f.counts[number%fewValues]++
-		row[i] = uint8(number)
+		f.counts[number]++
+		row[i] = number
 	}
 	nan := key.of(math.Float32bits(float32(math.NaN())))
-	return special || key.float && slices.Contains(f.keys[:f.n], nan), true
+	return special || key.float && slices.Contains(f.keys[1:int(f.n)+1], nan), true
 }
 
 // repeatAll sets all elements of dst to v.

@@ -82,7 +82,7 @@ func (k wordKey) restoreBits(x []uint32) {
 
 // quickRows sorts rows lo to hi.
 func (t *sortTask) quickRows(lo, hi int) {
-	for lo < hi && (t.counted(lo) || t.few(lo)) {
+	for lo < hi && t.counted(lo) {
 		lo++
 	}
 	s := quickSorts.Get().(*quickSort)
@@ -283,7 +283,7 @@ func wordRange(x []uint32, signed bool) (least, most uint32) {
 
 // quickSplit sorts row r by several threads.
 func (t *sortTask) quickSplit(p *workers.Pool, r, threads int) {
-	if t.counted(r) || t.few(r) {
+	if t.counted(r) {
 		return
 	}
 	s := quickSorts.Get().(*quickSort)

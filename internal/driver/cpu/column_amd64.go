@@ -346,7 +346,7 @@ func (t *columnTask) piece(l, made *lane, o, part, chunk int) {
 func (t *columnTask) foldBytes(l *lane, dst []uint32, x *uint8, rows, k int) {
 	w := len(dst)
 	n := k * w
-	l.reserve((n + 3) / 4)
+	l.reserve((n + 7) / 8 * 2)
 	acc := unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(l.extra))), n)
 	copy(acc, unsafe.Slice(x, n))
 	row := func(r int) *uint8 { return (*uint8)(unsafe.Add(unsafe.Pointer(x), r*t.inner)) }
@@ -363,12 +363,12 @@ func (t *columnTask) foldBytes(l *lane, dst []uint32, x *uint8, rows, k int) {
 		h := (k + 1) / 2
 		t.bytes(&acc[0], &acc[h*w], (k-h)*w, 1, w)
 	}
-	for i, v := range acc[:w] {
-		dst[i] = 0
-		if v != 0 {
-			dst[i] = 1
-		}
+	const low, high = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(&acc[0])), (w+7)/8)
+	for i, v := range words { // a byte becomes 1 unless it is 0
+		words[i] = (v&low + low | v) & high >> 7
 	}
+	simd.Map("cast.u8.u32")(address(unsafe.Pointer(&dst[0])), address(unsafe.Pointer(&acc[0])), nil, nil, w, nil)
 }
 
 // rows combines n rows, which begin at x and are stride apart, with acc. If first is set, acc has no contents yet. The kernel
