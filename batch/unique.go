@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
 )
@@ -80,15 +82,12 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 	}
 	n, m := s[0], s[1]
 	order, sorted := b.sortedRows(x)
-	// The first element has no predecessor: it is compared with itself, and selected.
-	before := b.Slice(b.Concat(0, b.Slice(sorted, 0, 0, min(1, n), 1), sorted), 0, 0, n, 1)
-	differs := b.NotEqual(sorted, before)
+	starts := b.NotEqual(sorted, b.predecessors(sorted))
 	if m == 1 {
-		differs = b.Reshape(differs, n)
+		starts = b.Reshape(starts, n)
 	} else {
-		differs = b.Any(differs, op.Axes(1))
+		starts = b.Any(starts, op.Axes(1))
 	}
-	starts := b.Or(differs, b.Equal(b.index(n), b.scalar(op.I32, 0)))
 	at, count := b.ranks(starts)
 	group := b.Sub(b.Cumsum(b.Cast(starts, op.I32)), b.scalar(op.I32, 1))
 	// The first sorted row of each group, followed by n.
@@ -100,6 +99,16 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 		Counts:  b.Sub(b.Slice(begin, 0, 1, n+1, 1), b.Slice(begin, 0, 0, n, 1)),
 		Count:   count,
 	}
+}
+
+// predecessors returns for each row of x [n m] the row before it. The elements of the first row have none: they get numbers
+// that they are not equal to.
+func (b *Batch) predecessors(x Value) Value {
+	n := x.Shape()[0]
+	if x.Type().Float() {
+		return b.Pad(b.Slice(x, 0, 0, max(0, n-1), 1), 0, min(1, n), 0, float32(math.NaN()))
+	}
+	return b.Slice(b.Concat(0, b.Xor(b.Slice(x, 0, 0, min(1, n), 1), b.scalar(x.Type(), 1)), x), 0, 0, n, 1)
 }
 
 // sortedRows returns the rows of x [n m] in ascending order, and their indices in x.

@@ -367,7 +367,7 @@ func graphs(t *testing.T, open Open) {
 	case testutil.Raced && dev.Info().Kind != device.CPU: // one goroutine, and a library of C
 		n = 5
 	case short():
-		n = 30
+		n = 20
 	case strings.HasPrefix(dev.Info().Detail, "software"): // which compiles each for half a second
 		n = 60
 	}

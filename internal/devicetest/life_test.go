@@ -447,7 +447,7 @@ func leaks(t *testing.T, open Open) {
 	rounds, most := 2400, 63
 	switch {
 	case short():
-		rounds, most = 600, 255
+		rounds, most = 300, 255
 	case dev.Info().Kind == device.WebGPU: // TestWebGPUManyBatches runs many more rounds
 		rounds = 1200
 	}

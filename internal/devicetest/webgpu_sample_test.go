@@ -42,8 +42,8 @@ func pair(t *testing.T, open Open) {
 			if c.Op == op.Gather {
 				most = 12 // the first have no one-shot method
 			}
-			if _, met := seen[k]; short() && !met && of[c.Op] && choose.IntN(2) == 0 {
-				seen[k] = most // short runs take the first type and half of the others
+			if _, met := seen[k]; short() && !met && of[c.Op] && choose.IntN(3) > 0 {
+				seen[k] = most // short runs take the first type and a third of the others
 			}
 			if seen[k] == most {
 				return false

@@ -202,6 +202,9 @@ func TestMutants(t *testing.T) {
 	t.Run("programs", func(t *testing.T) {
 		for n, prog := range programs {
 			us := uses[prog]
+			if testing.Short() && rand.IntN(2) == 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%d %v %s", n, us[0].c.o, us[0].variant), func(t *testing.T) {
 				t.Parallel()
 				for _, u := range us {

@@ -57,7 +57,7 @@ func TestMatMulQRing(t *testing.T) {
 			if _, err := ringFor(op.Product{M: 1, K: s.k, N: s.n}, op.F32, blocks, &h200); err != nil {
 				continue // short rows that begin at multiples of 2 bytes
 			}
-			if s.k%blocks.Block().Elements() != 0 || !sampled() || skipped(blocks) { // to save time
+			if s.k%blocks.Block().Elements() != 0 || !sampled() || skipped(blocks) || testing.Short() && rand.IntN(2) == 0 { // to save time
 				continue
 			}
 			d := h200
@@ -99,6 +99,9 @@ func TestMatMulQRing(t *testing.T) {
 func TestMatMulQRingWide(t *testing.T) {
 	const k, n = 2304, 37
 	for _, blocks := range blockTypes() {
+		if testing.Short() && rand.IntN(2) == 0 {
+			continue
+		}
 		m := 1 + rand.IntN(maxRing)
 		a := normal(m, k)
 		if blocks.Block().Elements() == 32 && whole(blocks, k-32) && rand.IntN(2) == 0 {
