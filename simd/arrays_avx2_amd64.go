@@ -87,15 +87,15 @@ func interleave8AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
 //go:noescape
 func deinterleave8AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
 
-// copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.
+// copyRowsAVX2 copies count rows of n elements, which are ss elements apart in x, to rows ds elements apart in dst. n is at least 8.
 //
 //go:noescape
-func copyRunsAVX2(dst *uint32, x *uint32, n int, step int, count int)
+func copyRowsAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 
-// copyRunsStreamAVX2 is copyRunsAVX2 with non-temporal stores. n is a multiple of 8, and dst is aligned to 32 bytes.
+// copyRowsStreamAVX2 is copyRowsAVX2 with non-temporal stores. n and ds are multiples of 8, and dst is aligned to 32 bytes.
 //
 //go:noescape
-func copyRunsStreamAVX2(dst *uint32, x *uint32, n int, step int, count int)
+func copyRowsStreamAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 
 // transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
 // becomes row j of dst, ds elements after the row before it. It writes dst with ordinary stores.

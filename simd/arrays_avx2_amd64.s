@@ -2140,101 +2140,105 @@ block:
 	VZEROUPPER
 	RET
 
-// func copyRunsAVX2(dst *uint32, x *uint32, n int, step int, count int)
+// func copyRowsAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 // Requires: AVX
-TEXT ·copyRunsAVX2(SB), NOSPLIT, $0-40
+TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ n+16(FP), DX
-	MOVQ step+24(FP), BX
-	MOVQ count+32(FP), SI
+	MOVQ ds+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ count+40(FP), DI
 	SHLQ $0x02, BX
+	SHLQ $0x02, SI
 
-run:
-	MOVQ $0x00000020, DI
-	CMPQ DI, DX
+row:
+	MOVQ $0x00000020, R8
+	CMPQ R8, DX
 	JGT  vectors
 
 four:
-	VMOVDQU -128(CX)(DI*4), Y0
-	VMOVDQU -96(CX)(DI*4), Y1
-	VMOVDQU -64(CX)(DI*4), Y2
-	VMOVDQU -32(CX)(DI*4), Y3
-	VMOVDQU Y0, -128(AX)(DI*4)
-	VMOVDQU Y1, -96(AX)(DI*4)
-	VMOVDQU Y2, -64(AX)(DI*4)
-	VMOVDQU Y3, -32(AX)(DI*4)
-	ADDQ    $0x20, DI
-	CMPQ    DI, DX
+	VMOVDQU -128(CX)(R8*4), Y0
+	VMOVDQU -96(CX)(R8*4), Y1
+	VMOVDQU -64(CX)(R8*4), Y2
+	VMOVDQU -32(CX)(R8*4), Y3
+	VMOVDQU Y0, -128(AX)(R8*4)
+	VMOVDQU Y1, -96(AX)(R8*4)
+	VMOVDQU Y2, -64(AX)(R8*4)
+	VMOVDQU Y3, -32(AX)(R8*4)
+	ADDQ    $0x20, R8
+	CMPQ    R8, DX
 	JLE     four
 
 vectors:
-	SUBQ $0x18, DI
-	CMPQ DI, DX
+	SUBQ $0x18, R8
+	CMPQ R8, DX
 	JGT  rest
 
 one:
-	VMOVDQU -32(CX)(DI*4), Y0
-	VMOVDQU Y0, -32(AX)(DI*4)
-	ADDQ    $0x08, DI
-	CMPQ    DI, DX
+	VMOVDQU -32(CX)(R8*4), Y0
+	VMOVDQU Y0, -32(AX)(R8*4)
+	ADDQ    $0x08, R8
+	CMPQ    R8, DX
 	JLE     one
 
 rest:
 	VMOVDQU -32(CX)(DX*4), Y0
 	VMOVDQU Y0, -32(AX)(DX*4)
-	ADDQ    BX, CX
-	LEAQ    (AX)(DX*4), AX
-	DECQ    SI
-	JNE     run
+	ADDQ    SI, CX
+	ADDQ    BX, AX
+	DECQ    DI
+	JNE     row
 	VZEROUPPER
 	RET
 
-// func copyRunsStreamAVX2(dst *uint32, x *uint32, n int, step int, count int)
+// func copyRowsStreamAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 // Requires: AVX
-TEXT ·copyRunsStreamAVX2(SB), NOSPLIT, $0-40
+TEXT ·copyRowsStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ n+16(FP), DX
-	MOVQ step+24(FP), BX
-	MOVQ count+32(FP), SI
+	MOVQ ds+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ count+40(FP), DI
 	SHLQ $0x02, BX
+	SHLQ $0x02, SI
 
-run:
-	MOVQ $0x00000020, DI
-	CMPQ DI, DX
+row:
+	MOVQ $0x00000020, R8
+	CMPQ R8, DX
 	JGT  vectors
 
 four:
-	VMOVDQU  -128(CX)(DI*4), Y0
-	VMOVDQU  -96(CX)(DI*4), Y1
-	VMOVDQU  -64(CX)(DI*4), Y2
-	VMOVDQU  -32(CX)(DI*4), Y3
-	VMOVNTDQ Y0, -128(AX)(DI*4)
-	VMOVNTDQ Y1, -96(AX)(DI*4)
-	VMOVNTDQ Y2, -64(AX)(DI*4)
-	VMOVNTDQ Y3, -32(AX)(DI*4)
-	ADDQ     $0x20, DI
-	CMPQ     DI, DX
+	VMOVDQU  -128(CX)(R8*4), Y0
+	VMOVDQU  -96(CX)(R8*4), Y1
+	VMOVDQU  -64(CX)(R8*4), Y2
+	VMOVDQU  -32(CX)(R8*4), Y3
+	VMOVNTDQ Y0, -128(AX)(R8*4)
+	VMOVNTDQ Y1, -96(AX)(R8*4)
+	VMOVNTDQ Y2, -64(AX)(R8*4)
+	VMOVNTDQ Y3, -32(AX)(R8*4)
+	ADDQ     $0x20, R8
+	CMPQ     R8, DX
 	JLE      four
 
 vectors:
-	SUBQ $0x18, DI
-	CMPQ DI, DX
+	SUBQ $0x18, R8
+	CMPQ R8, DX
 	JGT  rest
 
 one:
-	VMOVDQU  -32(CX)(DI*4), Y0
-	VMOVNTDQ Y0, -32(AX)(DI*4)
-	ADDQ     $0x08, DI
-	CMPQ     DI, DX
+	VMOVDQU  -32(CX)(R8*4), Y0
+	VMOVNTDQ Y0, -32(AX)(R8*4)
+	ADDQ     $0x08, R8
+	CMPQ     R8, DX
 	JLE      one
 
 rest:
-	ADDQ BX, CX
-	LEAQ (AX)(DX*4), AX
-	DECQ SI
-	JNE  run
+	ADDQ SI, CX
+	ADDQ BX, AX
+	DECQ DI
+	JNE  row
 	VZEROUPPER
 	RET
 

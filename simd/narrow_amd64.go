@@ -120,7 +120,7 @@ func CopyPast(dst, x []uint32) {
 	head := int(-uintptr(unsafe.Pointer(&dst[0]))%64) / 4
 	copy(dst[:head], x)
 	whole := (n - head) &^ 15
-	copyRunsStreamAVX2(&dst[head], &x[head], whole, 0, 1)
+	copyRowsStreamAVX2(&dst[head], &x[head], whole, 0, 0, 1)
 	copy(dst[head+whole:], x[head+whole:n])
 }
 
@@ -142,26 +142,26 @@ func repeatVectors(dst, x *uint32, n, step, count int) int {
 	return count
 }
 
-// HasRuns reports whether CopyRuns may have a kernel.
-const HasRuns = true
+// HasRows reports whether CopyRows may have a kernel.
+const HasRows = true
 
-// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other. If
-// there is no kernel for it, it does nothing and returns false. With past, it uses non-temporal stores if the runs consist of
-// whole vectors at aligned positions; the caller then calls [StreamFence].
-func CopyRuns(dst, x *uint32, n, step, count int, past bool) bool {
+// CopyRows copies count rows of n elements, which are ss elements apart in x, to rows ds elements apart in dst. If there is no
+// kernel for it, it does nothing and returns false. With past, it uses non-temporal stores if the rows consist of whole vectors at
+// aligned positions; the caller then calls [StreamFence].
+func CopyRows(dst, x *uint32, n, ds, ss, count int, past bool) bool {
 	if active < AVX2 || n < 8 {
 		return false
 	}
-	kernel := copyRunsAVX2
-	if past && n%8 == 0 && uintptr(unsafe.Pointer(dst))%32 == 0 {
-		kernel = copyRunsStreamAVX2
+	kernel := copyRowsAVX2
+	if past && n%8 == 0 && ds%8 == 0 && uintptr(unsafe.Pointer(dst))%32 == 0 {
+		kernel = copyRowsStreamAVX2
 	}
 	for most := max(1, wordCall/n); ; count -= most {
 		k := min(count, most)
-		kernel(dst, x, n, step, k)
+		kernel(dst, x, n, ds, ss, k)
 		if count <= most {
 			return true
 		}
-		dst, x = word(dst, k*n), word(x, k*step)
+		dst, x = word(dst, k*ds), word(x, k*ss)
 	}
 }

@@ -17,8 +17,8 @@ func CopyPast(dst, x []uint32) { copy(dst, x[:len(dst)]) }
 // repeatVectors repeats no element: there is no kernel for it.
 func repeatVectors(_, _ *uint32, _, _, _ int) int { return 0 }
 
-// HasRuns reports whether CopyRuns has a kernel.
-const HasRuns = false
+// HasRows reports whether CopyRows has a kernel.
+const HasRows = false
 
-// CopyRuns does nothing and reports false: there is no kernel for it.
-func CopyRuns(_, _ *uint32, _, _, _ int, _ bool) bool { return false }
+// CopyRows does nothing and returns false: there is no kernel for it.
+func CopyRows(_, _ *uint32, _, _, _, _ int, _ bool) bool { return false }

@@ -427,26 +427,33 @@ func TestTransposeTile(t *testing.T) {
 	})
 }
 
-func TestCopyRuns(t *testing.T) {
+func TestCopyRows(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, n := range []int{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 97, 100} {
 			for _, count := range []int{1, 2, 3, 1000} {
-				for k, step := range []int{0, n, n + 3, n + 5} {
-					past := k >= 2
-					x, xok := guarded(t, (count-1)*step+n, 1)
-					dst, ok := guarded(t, count*n, []int{3, 3, 3, aligned}[k])
+				for k, ss := range []int{0, n, n + 3, n + 5} {
+					ds := n + []int{0, 5, 0, -n & 7}[k]
+					x, xok := guarded(t, (count-1)*ss+n, 1)
+					dst, ok := guarded(t, (count-1)*ds+n, []int{3, 3, 3, aligned}[k])
 					for i := range x {
 						x[i] = float32(i + 1)
 					}
-					if !CopyRuns((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, step, count, past) {
+					for i := range dst {
+						dst[i] = -1
+					}
+					if !CopyRows((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, ds, ss, count, k >= 2) {
 						continue
 					}
 					StreamFence()
 					xok()
 					ok()
 					for i, got := range dst {
-						if want := x[i/n*step+i%n]; got != want {
-							t.Fatalf("%d runs of %d, %d apart: element %d is %v, not %v", count, n, step, i, got, want)
+						want := float32(-1)
+						if i%ds < n {
+							want = x[i/ds*ss+i%ds]
+						}
+						if got != want {
+							t.Fatalf("%d rows of %d, %d and %d apart: element %d is %v, not %v", count, n, ss, ds, i, got, want)
 						}
 					}
 				}

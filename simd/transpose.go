@@ -25,9 +25,9 @@ func Transposes(p *workers.Pool, dst, x []float32, count, rows, cols int) {
 	t := transposes.Get().(*transposeTask)
 	t.dst, t.x, t.rows, t.cols = dst, x, rows, cols
 	t.high, t.wide = transposeSide, transposeSide
-	if HasRuns && cols <= narrowMost {
+	if HasRows && cols <= narrowMost {
 		t.high *= transposeSide
-	} else if HasRuns && rows <= narrowMost {
+	} else if HasRows && rows <= narrowMost {
 		t.wide *= transposeSide
 	}
 	t.down, t.across = (rows+t.high-1)/t.high, (cols+t.wide-1)/t.wide

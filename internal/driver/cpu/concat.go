@@ -62,7 +62,7 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 // Part implements workers.Task.
 func (t *concatTask) Part(i int) {
 	first, last := i*t.each, min((i+1)*t.each, t.outer)
-	if simd.HasRuns && t.interleaves(first, last) {
+	if simd.HasRows && t.interleaves(first, last) {
 		return
 	}
 	if len(t.rows) == 1 {
@@ -85,31 +85,30 @@ func (t *concatTask) Part(i int) {
 		}
 		return
 	}
+	for each := max(1, concatBlock/(t.pitch*t.size)); first < last; first += each {
+		t.block(first, min(first+each, last))
+	}
+}
+
+// concatBlock is the number of bytes of the result that are copied from one operand after the other: they stay in the first
+// cache.
+const concatBlock = 16 << 10
+
+// block copies rows [first, last) of the result.
+func (t *concatTask) block(first, last int) {
 	at := first * t.pitch
 	for k, n := range t.rows {
 		switch {
 		case n == 0: // at may be the end of the result, which is no address
 		case (k >= len(t.from) || t.from[k] == nil) && n*t.size <= copyPiece:
-			t.rowsOf(k, n, at, first, last)
+			bytes := n * t.size
+			copyRows(unsafe.Add(t.out, at*t.size), unsafe.Add(t.in[k], first*bytes), bytes, t.pitch*t.size, bytes, last-first, false)
 		default:
 			for r := first; r < last; r++ {
 				t.piece(k, at+(r-first)*t.pitch, r*n, n)
 			}
 		}
 		at += n
-	}
-}
-
-// rowsOf copies rows [first, last) of operand k, of n elements each, from element at of the result on.
-func (t *concatTask) rowsOf(k, n, at, first, last int) {
-	bytes := n * t.size
-	src := unsafe.Slice((*byte)(unsafe.Add(t.in[k], first*bytes)), (last-first)*bytes)
-	dst := unsafe.Slice((*byte)(unsafe.Add(t.out, at*t.size)), ((last-first-1)*t.pitch+n)*t.size)
-	for ; ; dst = dst[t.pitch*t.size:] {
-		copy(dst, src[:bytes])
-		if src = src[bytes:]; len(src) == 0 {
-			return
-		}
 	}
 }
 

@@ -101,6 +101,15 @@ func (o *odometer) runs(most int) int {
 	return min(f.N-o.digits[k], most)
 }
 
+// inside returns the number of successive runs within the window of the previous factor, at most most.
+func (o *odometer) inside(most int) int {
+	if o.l.Rank < 2 {
+		return 0
+	}
+	k := o.l.Rank - 2
+	return min(o.l.F[k].Hi-o.digits[k], most)
+}
+
 // skip advances by n runs; runs also allows one more.
 func (o *odometer) skip(n int) {
 	k := o.l.Rank - 2
@@ -212,7 +221,7 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
-	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 && simd.HasRuns || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
+	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 && simd.HasRows || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
 		if many && d == 0 && o.outside == 0 {
 			if n := o.repeated(len(dst) / f.N); n > 0 {
@@ -235,6 +244,16 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 				continue
 			}
 		}
+		if f.Stride == 1 && d == 0 && o.outside == 0 && (f.Lo > 0 || f.Hi < f.N) {
+			if n := o.inside(len(dst) / f.N); n > 1 {
+				padRuns(dst[:n*f.N], element(base, o.off), &f, l.F[l.Rank-2].Stride, fill)
+				o.skip(n - 1)
+				if dst = dst[n*f.N:]; len(dst) > 0 {
+					o.next()
+				}
+				continue
+			}
+		}
 		n := min(f.N-d, len(dst))
 		if lo, hi := max(f.Lo-d, 0), min(f.Hi-d, n); o.outside > 0 || hi <= lo {
 			repeat(dst[:n], fill)
@@ -249,14 +268,29 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 	}
 }
 
+// padRuns copies adjacent elements to the window of each run of f in dst, and sets the others to fill. step is the distance
+// between runs in src.
+func padRuns[T uint8 | uint16 | uint32](dst []T, src *T, f *op.Factor, step int, fill T) {
+	size := int(unsafe.Sizeof(fill))
+	copyRows(unsafe.Pointer(&dst[f.Lo]), unsafe.Pointer(src), (f.Hi-f.Lo)*size, f.N*size, step*size, len(dst)/f.N, false)
+	for ; len(dst) >= f.N; dst = dst[f.N:] {
+		for i := range dst[:f.Lo] {
+			dst[i] = fill
+		}
+		for i := f.Hi; i < f.N; i++ {
+			dst[i] = fill
+		}
+	}
+}
+
 // shortRun is the length up to which many runs are copied in one loop.
 const shortRun = 16
 
 // runs copies runs of n elements with the given stride to dst. step is the distance between runs.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int, past bool) {
 	switch size := int(unsafe.Sizeof(*src)); {
-	case stride == 1 && n > 2 && simd.HasRuns:
-		copyRuns(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, step*size, len(dst)/n, past)
+	case stride == 1 && n > 2 && simd.HasRows:
+		copyRows(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, n*size, step*size, len(dst)/n, past)
 		return
 	case n == 2:
 		for i := 0; i+1 < len(dst); i += 2 {
@@ -286,16 +320,15 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int, past 
 	}
 }
 
-// copyRuns copies runs of n bytes, which are step bytes apart, to dst.
+// copyRows copies rows of n bytes, which are ss bytes apart, to rows ds bytes apart.
 //
 //go:noinline
-func copyRuns(dst, src unsafe.Pointer, n, step, count int, past bool) {
-	if (n|step)%4 == 0 && simd.CopyRuns((*uint32)(dst), (*uint32)(src), n/4, step/4, count, past) {
+func copyRows(dst, src unsafe.Pointer, n, ds, ss, count int, past bool) {
+	if (n|ds|ss)%4 == 0 && simd.CopyRows((*uint32)(dst), (*uint32)(src), n/4, ds/4, ss/4, count, past) {
 		return
 	}
-	to := unsafe.Slice((*byte)(dst), n*count)
 	for i := range count {
-		copy(to[i*n:][:n], unsafe.Slice((*byte)(unsafe.Add(src, i*step)), n))
+		copy(unsafe.Slice((*byte)(unsafe.Add(dst, i*ds)), n), unsafe.Slice((*byte)(unsafe.Add(src, i*ss)), n))
 	}
 }
 

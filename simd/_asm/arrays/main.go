@@ -40,8 +40,8 @@ func main() {
 		g.weave(w)
 		g.unweave(w)
 	}
-	g.runs(false)
-	g.runs(true)
+	g.rows(false)
+	g.rows(true)
 	g.transpose(false)
 	g.transpose(true)
 	g.words()

@@ -135,15 +135,16 @@ func (g *gen) param(name string) reg.GPVirtual {
 	return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual)
 }
 
-// runs writes the kernel that copies runs to consecutive positions. The last two vectors of a run overlap. With non-temporal
-// stores, a run consists of whole vectors.
-func (g *gen) runs(past bool) {
+// rows writes the kernel that copies rows. The last two vectors of a row overlap. With non-temporal stores, a row consists of
+// whole vectors.
+func (g *gen) rows(past bool) {
+	const signature = "func(dst, x *uint32, n, ds, ss, count int)"
 	if past {
-		g.function("copyRunsStreamAVX2", "func(dst, x *uint32, n, step, count int)",
-			"copyRunsStreamAVX2 is copyRunsAVX2 with non-temporal stores. n is a multiple of 8, and dst is aligned to 32 bytes.")
+		g.function("copyRowsStreamAVX2", signature,
+			"copyRowsStreamAVX2 is copyRowsAVX2 with non-temporal stores. n and ds are multiples of 8, and dst is aligned to 32 bytes.")
 	} else {
-		g.function("copyRunsAVX2", "func(dst, x *uint32, n, step, count int)",
-			"copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.")
+		g.function("copyRowsAVX2", signature,
+			"copyRowsAVX2 copies count rows of n elements, which are ss elements apart in x, to rows ds elements apart in dst. n is at least 8.")
 	}
 	store := func(v reg.VecVirtual, m Mem) {
 		if past {
@@ -152,10 +153,11 @@ func (g *gen) runs(past bool) {
 			g.VMOVDQU(v, m)
 		}
 	}
-	dst, x, n, step, count := g.param("dst"), g.param("x"), g.param("n"), g.param("step"), g.param("count")
+	dst, x, n, ds, ss, count := g.param("dst"), g.param("x"), g.param("n"), g.param("ds"), g.param("ss"), g.param("count")
 	i := g.GP64()
-	g.SHLQ(U8(2), step)
-	g.Label("run")
+	g.SHLQ(U8(2), ds)
+	g.SHLQ(U8(2), ss)
+	g.Label("row")
 	g.MOVQ(U32(4*lanes), i)
 	g.CMPQ(i, n)
 	g.JGT(LabelRef("vectors"))
@@ -186,9 +188,9 @@ func (g *gen) runs(past bool) {
 		g.VMOVDQU(Mem{Base: x, Index: n, Scale: 4, Disp: -4 * lanes}, v[0])
 		g.VMOVDQU(v[0], Mem{Base: dst, Index: n, Scale: 4, Disp: -4 * lanes})
 	}
-	g.ADDQ(step, x)
-	g.LEAQ(Mem{Base: dst, Index: n, Scale: 4}, dst)
+	g.ADDQ(ss, x)
+	g.ADDQ(ds, dst)
 	g.DECQ(count)
-	g.JNE(LabelRef("run"))
+	g.JNE(LabelRef("row"))
 	g.ret()
 }
