@@ -100,9 +100,7 @@ func (t *concatTask) block(first, last int) {
 	for k, n := range t.rows {
 		switch {
 		case n == 0: // at may be the end of the result, which is no address
-		case (k >= len(t.from) || t.from[k] == nil) && n*t.size <= copyPiece:
-			bytes := n * t.size
-			copyRows(unsafe.Add(t.out, at*t.size), unsafe.Add(t.in[k], first*bytes), bytes, t.pitch*t.size, bytes, last-first, false)
+		case n*t.size <= copyPiece && t.copyRows(k, n, at, first, last):
 		default:
 			for r := first; r < last; r++ {
 				t.piece(k, at+(r-first)*t.pitch, r*n, n)
@@ -110,6 +108,27 @@ func (t *concatTask) block(first, last int) {
 		}
 		at += n
 	}
+}
+
+// copyRows copies rows [first, last) of operand k, of n elements each, to the rows of the result that begin at element at. It
+// does nothing and returns false unless the elements of each row are adjacent in memory.
+func (t *concatTask) copyRows(k, n, at, first, last int) bool {
+	off, ss := 0, n
+	if k < len(t.from) && t.from[k] != nil {
+		l := t.from[k]
+		f := l.Factors()
+		switch {
+		case len(f) == 0 || l.Windowed() || f[len(f)-1].Stride != 1:
+			return false
+		case len(f) == 2 && f[1].N == n:
+			ss = f[0].Stride
+		case len(f) > 1:
+			return false
+		}
+		off = l.Off
+	}
+	copyRows(unsafe.Add(t.out, at*t.size), unsafe.Add(t.in[k], (off+first*ss)*t.size), n*t.size, t.pitch*t.size, ss*t.size, last-first, false)
+	return true
 }
 
 // piece copies n elements of operand k, from element pos on, to element at of the result.
