@@ -280,10 +280,10 @@ const reach = 1 << 29
 // planAnyAttention plans attention by [anyAttentions].
 func planAnyAttention(q *request, s op.AttentionSizes) (*Plan, error) {
 	if s.Tq > reach || s.Tk > reach {
-		return nil, unsupported("attention of %d queries over %d keys with a mask, a window or the like", s.Tq, s.Tk)
+		return nil, unsupported("attention has %d queries and %d keys; with a mask, a window, a soft cap or pages, at most %d of each are supported", s.Tq, s.Tk, reach)
 	}
 	if q.Variant != "" {
-		return nil, unsupported("no variant %s for attention with masks and the like", q.Variant)
+		return nil, unsupported("variant %q does not support attention with a mask, a window, a soft cap or pages", q.Variant)
 	}
 	t := attentionTile{4, 32, 16, 32, 0}
 	if s.Tq*s.Heads/s.KVHeads > 4 && q.Target.Lanes >= 128 {

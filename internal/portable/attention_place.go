@@ -28,7 +28,7 @@ func AttentionPlaces(s *op.AttentionSizes, layouts [4]*op.Layout) (places [4]Att
 		if l != nil {
 			var ok bool
 			if off, strides, ok = l.Strides(axes); !ok || !inRows(axes, strides) {
-				return places, unsupported("attention of %v in the layout %v", axes, l)
+				return places, unsupported("attention cannot read or write an array of shape %v in the layout %v", axes, l)
 			}
 			if axes[row] == 1 {
 				strides[row] = axes[3]

@@ -75,7 +75,7 @@ func check(r *Request) (*request, error) {
 		return fail(unsupported("the request has neither an operation nor an epilogue: set Op or Post"))
 	}
 	if q.family = familyOf(r.Op); q.family == nil {
-		return fail(unsupported("no portable kernel"))
+		return fail(unsupported("the operation has no portable kernel"))
 	}
 	if r.Op != nil {
 		types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
@@ -104,7 +104,7 @@ func check(r *Request) (*request, error) {
 			if n, err := a.Shape.Size(); err != nil {
 				return fail(err)
 			} else if n > maxElements {
-				return fail(unsupported("%d elements in one array; the most is %d", n, maxElements))
+				return fail(unsupported("an array has %d elements; kernels support at most %d", n, maxElements))
 			}
 			if a.Layout != nil {
 				if err := checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape)); err != nil {
@@ -137,12 +137,12 @@ func (q *request) checkLayouts() error {
 	}
 	for i, a := range q.In {
 		if a.Layout != nil && !Reads(q.Op, i, a.Shape, a.Layout) {
-			return unsupported("operand %d in the layout %v", i, a.Layout)
+			return unsupported("kernels cannot read operand %d in the layout %v", i, a.Layout)
 		}
 	}
 	for i, a := range q.Out {
 		if a.Layout != nil && (q.Post != nil || !Writes(q.Op, a.Shape, a.Layout)) {
-			return unsupported("result %d in the layout %v", i, a.Layout)
+			return unsupported("kernels cannot write result %d in the layout %v", i, a.Layout)
 		}
 	}
 	return nil

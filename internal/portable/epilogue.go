@@ -118,15 +118,15 @@ func (f *epilogue) setKey() {
 // checkExpr returns an ErrUnsupported if e is not an expression over args.
 func checkExpr(e *ir.Node, args []*ir.Node) error {
 	if e == nil {
-		return unsupported("a nil expression")
+		return unsupported("an expression is nil")
 	}
 	list, _ := ir.Flatten(e)
 	for _, n := range list {
 		switch {
 		case n.Code == ir.Param:
-			return unsupported("an expression with a parameter")
+			return unsupported("an expression has a parameter; epilogues have none")
 		case n.Code == ir.Arg && (n.Index >= len(args) || n.Type != args[n.Index].Type):
-			return unsupported("an expression of operand %d, of %d", n.Index, len(args))
+			return unsupported("an expression refers to operand %d; there are %d operands", n.Index, len(args))
 		}
 	}
 	return nil

@@ -291,7 +291,7 @@ func planFold(q *request) (*Plan, error) {
 	}
 	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))
 	if f == nil {
-		return nil, unsupported("elements of type %v", q.In[0].Type)
+		return nil, unsupported("the operation cannot fold elements of type %v", q.In[0].Type)
 	}
 	if m.Cols == 0 {
 		return planFill(q, float32(f.Empty()))

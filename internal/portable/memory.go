@@ -20,7 +20,7 @@ func (t *Target) storable(d op.DType) error {
 			return nil
 		}
 	}
-	return unsupported("elements of type %v in kernels", d)
+	return unsupported("kernels cannot read or write elements of type %v", d)
 }
 
 // nan returns the NaN that operations give as a result.
