@@ -155,15 +155,15 @@ func TestSourceErrors(t *testing.T) {
 	}{
 		{"", "the text has no @compute function"},
 		{head + "fn main() {}", "the text has no @compute function"},
-		{head + main + "@compute @workgroup_size(1) fn other() {}", "which of main, other is the entry point?"},
+		{head + main + "@compute @workgroup_size(1) fn other() {}", "the text has several @compute functions, main, other: name the entry point"},
 		{head + "@compute fn main() {}", "2:13: main has no @workgroup_size"},
 		{head + "@compute @workgroup_size(0) fn main() {}", "2:26: the workgroup has no lanes"},
 		{head + "@compute @workgroup_size(1, 2, 3, 4) fn main() {}", "2:35: @workgroup_size has more than three arguments"},
 		{head + "@compute @workgroup_size(n) fn main() {}", "2:26: rayo cannot compute a size from n"},
 		{head + "override n: u32;\n@compute @workgroup_size(n) fn main() {}", "2:10: n has no value: give it one in Source.Constants"},
-		{head + "const n = n;\n@compute @workgroup_size(n) fn main() {}", "2:7: n is defined by itself"},
-		{head + "const n = 1 << 40;\n@compute @workgroup_size(n) fn main() {}", "2:13: 1 << 40 has no value here"},
-		{head + "fn f() { f(); }\n" + main[:39] + "f(); }", "2:10: f is defined by itself"},
+		{head + "const n = n;\n@compute @workgroup_size(n) fn main() {}", "2:7: n is defined in terms of itself"},
+		{head + "const n = 1 << 40;\n@compute @workgroup_size(n) fn main() {}", "2:13: 1 << 40 is undefined or too large"},
+		{head + "fn f() { f(); }\n" + main[:39] + "f(); }", "2:10: f is defined in terms of itself"},
 		{head + main[:39] + "x[0] = z; }", "2:47: no definition in scope for z"},
 		{"/* no end", "1:1: the comment does not end"},
 		{"fn main( {", "1:8: \"(\" is not closed"},
@@ -174,11 +174,11 @@ func TestSourceErrors(t *testing.T) {
 		{"const a = 1;\nconst a = 2;", "2:7: a is declared twice"},
 		{"struct S { s: S }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S contains itself"},
 		{"@group(0) @binding(0) var<storage> x: array<wat>;\n" + main, "1:45: unknown type wat"},
-		{"@group(0) @binding(0) var<storage> x: array<f32, 0>;\n" + main, "1:50: an array has at least one element"},
-		{"struct S { a: array<f32>, b: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S: a has no size and is not the last member"},
+		{"@group(0) @binding(0) var<storage> x: array<f32, 0>;\n" + main, "1:50: an array must have at least one element"},
+		{"struct S { a: array<f32>, b: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S: a has no fixed size and is not the last member"},
 		{"struct S { @align(6) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@align(6) of a must be a power of two"},
-		{"struct S { @size(2) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@size(2) of a: its type has 4 bytes"},
-		{"@group(0) @binding(0) var<storage, write> x: array<f32>;\n" + main, "1:36: buffers are read or read_write"},
+		{"struct S { @size(2) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@size(2) of a is too small: its type has 4 bytes"},
+		{"@group(0) @binding(0) var<storage, write> x: array<f32>;\n" + main, "1:36: the access of a buffer must be read or read_write"},
 		{"@group(0) var<storage> x: array<f32>;\n" + main, "1:24: x has no @binding"},
 		{"@group(0) @binding(0) var x: texture_2d<f32>;\n" + main, "textures and samplers"},
 		{"var<push_constant> x: f32;\n" + main, "address space push_constant"},
@@ -186,7 +186,7 @@ func TestSourceErrors(t *testing.T) {
 			"x and y are both binding 0 of group 0"},
 		{"@group(0) @binding(0) var<uniform> x: f32; @group(0) @binding(0) var<uniform> y: f32;" + main[:39] + "_ = x + y; }", "x and y are both binding 0 of group 0"},
 		{"@group(0) @binding(0) var<uniform> x: array<vec4f, 4000>; @group(0) @binding(1) var<uniform> y: array<vec4f, 99>;" + main[:39] + "_ = x[0] + y[0]; }", "65584 bytes of parameters"},
-		{head + uniforms(13) + main[:39] + "x[0] = " + "u0 + u1 + u2 + u3 + u4 + u5 + u6 + u7 + u8 + u9 + u10 + u11 + u12; }", "13 uniforms, of 12"},
+		{head + uniforms(13) + main[:39] + "x[0] = " + "u0 + u1 + u2 + u3 + u4 + u5 + u6 + u7 + u8 + u9 + u10 + u11 + u12; }", "13 uniform variables; at most 12"},
 	} {
 		err := Source{Text: c.text}.Kernel().Err()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -197,8 +197,8 @@ func TestSourceErrors(t *testing.T) {
 		constants map[string]float64
 		want      string
 	}{
-		{map[string]float64{"STEPS": 1.5}, "1.5 is no value of an override STEPS of type u32"},
-		{map[string]float64{"DAMPING": math.NaN()}, "NaN is no value of an override DAMPING of type f32"},
+		{map[string]float64{"STEPS": 1.5}, "1.5 is not a valid value for override STEPS of type u32"},
+		{map[string]float64{"DAMPING": math.NaN()}, "NaN is not a valid value for override DAMPING of type f32"},
 		{map[string]float64{"LANES": 3}, "no override of that name"},
 	} {
 		err := Source{Text: waves, Entry: "step", Constants: c.constants}.Kernel().Err()
@@ -286,7 +286,7 @@ func TestBounds(t *testing.T) {
 		text, want string // want is "" for a text that is accepted
 	}{
 		{head + main("var a: array<f32, 16384>; x[1] = a[2];"), ""},
-		{head + main("var a: array<f32, 16385>; x[1] = a[2];"), "2:58: main has 65540 bytes of variables for each lane, of at most 65536"},
+		{head + main("var a: array<f32, 16385>; x[1] = a[2];"), "2:58: main has 65540 bytes of variables for each lane; at most 65536 are allowed"},
 		{head + main("var a: array<f32, 8192>; var b: array<f32, 8192>;"), ""},
 		{head + main("var a: array<f32, 8192>; var b = array<f32, 8193>();"), "2:84: main has 65540 bytes"},
 		{head + main("let a = array<vec4f, 5000>();"), "main has 80000 bytes"},
@@ -300,15 +300,15 @@ func TestBounds(t *testing.T) {
 		{calls(13), ""},
 		{calls(15), "main is too long"},
 		{calls(100), "main is too long"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = y[1]; x[1] = p.a[3];"), "4:59: a value of 4000000 bytes, of at most 65536"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("y[0] = y[1];"), "a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = y[1]; x[1] = p.a[3];"), "4:59: the value has 4000000 bytes, and a lane has room for at most 65536"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("y[0] = y[1];"), "the value has 4000000 bytes"},
 		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("x[0] = (y[1]).a[2];"), ""},
 		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = &(*p).a; x[0] = (*q)[2] + q[1] + p.a[4];"), ""},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = p; let v = *q; x[0] = v.a[1];"), "4:85: a value of 4000000 bytes"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\nfn f(p: ptr<storage, array<f32, 1000000>, read_write>) -> f32 { let all = *p; return all[1]; }\n" + main("x[0] = f(&y[1].a);"), "4:75: a value of 4000000 bytes"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("{ let y = 1; _ = y; } var p = y[1].a; x[0] = p[2];"), "a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = p; let v = *q; x[0] = v.a[1];"), "4:85: the value has 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\nfn f(p: ptr<storage, array<f32, 1000000>, read_write>) -> f32 { let all = *p; return all[1]; }\n" + main("x[0] = f(&y[1].a);"), "4:75: the value has 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("{ let y = 1; _ = y; } var p = y[1].a; x[0] = p[2];"), "the value has 4000000 bytes"},
 		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let n = arrayLength(&y); { let y = x[n]; x[0] = y; }"), ""},
-		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16385>>;\n" + main("for (var i = 0; i < 3; i++) { _ = y[i]; }"), "a value of 65540 bytes"},
+		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16385>>;\n" + main("for (var i = 0; i < 3; i++) { _ = y[i]; }"), "the value has 65540 bytes"},
 		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16384>>;\n" + main("let p = y[2]; x[0] = p[3];"), ""},
 	} {
 		err := Source{Text: c.text}.Kernel().Err()
