@@ -51,11 +51,11 @@ const (
 
 // Limits are the limits of an adapter. A limit of 0 means the value in [DefaultLimits].
 type Limits struct {
-	Invocations    uint32 // lanes of a workgroup
+	Invocations    uint32    // lanes of a workgroup
 	Size           [3]uint32 // lanes of a workgroup along each axis
-	WorkgroupBytes uint32 // bytes of workgroup memory
-	Bindings       int // storage buffers of a kernel
-	Grid           uint32 // workgroups along each axis of a grid
+	WorkgroupBytes uint32    // bytes of workgroup memory
+	Bindings       int       // storage buffers of a kernel
+	Grid           uint32    // workgroups along each axis of a grid
 }
 
 // DefaultLimits are the limits that every adapter guarantees.
