@@ -2,7 +2,7 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Buffer is a storage buffer: an array of T that is bound at launch.
+// Buffer is a storage buffer: an array of T that a launch binds.
 type Buffer[T Element] struct {
 	b    *Builder
 	slot uint32
@@ -16,8 +16,8 @@ func Input[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.ReadOnly)
 }
 
-// Output declares a buffer that the kernel only writes. Elements that it does not write keep their
-// value.
+// Output declares a buffer that the kernel only writes. Elements that the kernel does not write
+// keep their values.
 //
 //go:noinline
 func Output[T Element](b *Builder, name string) Buffer[T] {
@@ -47,7 +47,7 @@ func (x Buffer[T]) At(i U32) T { return T(x.b.owner().load(x.slot, x.kind, handl
 //go:noinline
 func (x Buffer[T]) Set(i U32, v T) { x.b.owner().store(x.slot, x.kind, handle(i), handle(v)) }
 
-// Len returns the number of elements that are bound.
+// Len returns the number of elements of the bound array.
 //
 //go:noinline
 func (x Buffer[T]) Len() U32 { return U32(x.b.owner().length(x.slot)) }
@@ -64,8 +64,8 @@ func (b *Builder) bind(name string, k kind, access ir.Access) uint32 {
 	return uint32(len(b.bindings) - 1)
 }
 
-// checkName reports whether name can name a buffer or an array: a printer has
-// to write it, and a message to tell it from others.
+// checkName reports whether name is valid for a buffer or an array: printers use the name, and
+// messages distinguish buffers by it.
 func (b *Builder) checkName(name string) bool {
 	if !identifier(name) {
 		b.fail("%q is not a name: use letters, digits and underscores", name)
@@ -126,8 +126,8 @@ func (b *Builder) store(slot uint32, k kind, i, v handle) {
 	b.push(head(ir.Store, 0, 0), p, b.use(v, k), 0, slot)
 }
 
-// stray tells the builder of an operand that memory is used which is not its
-// own: such memory knows no builder that goes on.
+// stray reports an error to the builder of an operand: the memory belongs to another builder, or to
+// none, which cannot report it.
 func (b *Builder) stray(i, v handle) {
 	switch at := firstBuilder(i, v, handle{}); {
 	case at == nil || at == b:

@@ -20,8 +20,8 @@ const (
 	Div
 	Neg
 	Abs
-	Min // the lesser operand; NaN if either is NaN
-	Max // the greater operand; NaN if either is NaN
+	Min      // the lesser operand; NaN if either is NaN
+	Max      // the greater operand; NaN if either is NaN
 	Fma      // a*b+c, rounded once: see Loose
 	Sqrt     // correctly rounded
 	Floor    // towards -Inf
@@ -49,7 +49,7 @@ const (
 	Bitcast // to Type by bits, between F32, I32 and U32
 	Ldexp   // a * 2**b for an integral F32 b in [-300, 300], rounded once, with gradual underflow
 
-	RoundF16 // the nearest IEEE 754 binary16 number, to even; Inf from 65520 on
+	RoundF16  // the nearest IEEE 754 binary16 number, to even; Inf from 65520 on
 	RoundBF16 // likewise for bfloat16; Inf from 2^128-2^119 on
 
 	Exp     // e**a
@@ -76,7 +76,7 @@ const (
 
 	Exp2Approx  // 2**a within 1.4 units, for a < 0 within 2.1; 0 where that is below 2^-126
 	RecipApprox // 1/a within 1 unit, 0 where that is below 2^-126
-	FmaUnit // a·b + c limited to [0, 1]; 0 if the sum is NaN
+	FmaUnit     // a·b + c limited to [0, 1]; 0 if the sum is NaN
 	SqrtInRange // the square root, correctly rounded, for a in [2^-96, 2^126]
 
 	// Unfused is never part of an expression. A back end that lists it as native computes an Fma

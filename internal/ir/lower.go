@@ -258,7 +258,7 @@ func ExpansionConstants() Constants { return Constants{magic, ln2Parts, log2ePar
 
 func expPoly() []float64 { return append([]float64{1, 1}, expm1Poly...) }
 
-// e**x is 0 below expLow, and infinite above the other limit.
+// e**x is 0 below expLow, and infinite above expHigh.
 const (
 	expLow  = -104
 	expHigh = 89

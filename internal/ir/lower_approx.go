@@ -72,7 +72,8 @@ func (l *lowering) guards() bool { return l.native(Exp2Approx) && !l.native(Copy
 const tanhSmall = 0.6
 
 // tanhNear: a series for small x, and otherwise 1 - 1/(h + 1/2) with h = e**2|x|/2, in which
-// nothing cancels.
+// nothing cancels. h is half of the power, because the smaller exponent has a smaller rounding
+// error.
 func (l *lowering) tanhNear(x *Node) *Node {
 	a := abs(x)
 	h := node(Exp2Approx, fma(a, c(twoLog2eParts[0]), c(-1)))
@@ -93,7 +94,7 @@ func tanhSeries(x *Node) *Node {
 const (
 	unscaled = 87   // e**x is a normal number for |x| up to it
 	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 has little effect
-	moderate = 20 // for |x| <= moderate, the error of ln 2 in one part has little effect
+	moderate = 20   // for |x| <= moderate, the error of ln 2 in one part has little effect
 )
 
 // Narrow is a range of operands for which the expansion of a function is shorter.

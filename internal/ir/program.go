@@ -44,7 +44,7 @@ type Value uint32
 // Instr is an instruction. Code determines which fields are used.
 type Instr struct {
 	Code  Code
-	Type  Type // type of the value, Invalid if there is none
+	Type  Type  // type of the value, Invalid if there is none
 	Width uint8 // components of the value: 1, 2 or 4
 	Flag  uint8
 	Args  [3]Value
@@ -66,7 +66,7 @@ type Access uint8
 // The ways to use a buffer.
 const (
 	ReadOnly  Access = iota + 1
-	WriteOnly // never read by the kernel; elements that it does not write keep their values
+	WriteOnly        // never read by the kernel; elements that it does not write keep their values
 	ReadWrite
 	Atomic // only used by AtomicOp; Type is U32 or I32
 )
@@ -180,7 +180,7 @@ const (
 	Loop
 	// End closes a block. Imm is the index of the If, For or Loop.
 	End
-	Break // leaves the innermost loop; Imm is its index
+	Break    // leaves the innermost loop; Imm is its index
 	Continue // continues with the next iteration of the innermost loop; Imm is its index
 	Return   // ends the lane
 
@@ -233,5 +233,5 @@ const (
 	ReduceMin
 	ReduceMax
 	ReduceAnd // integers and Bool
-	ReduceOr // integers and Bool
+	ReduceOr  // integers and Bool
 )
