@@ -12,9 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// waves is a text that has something of everything: buffers out of order and of
-// several groups, structures, nested comments, overrides, memory of workgroups,
-// two entry points.
+// waves is a text with a variety of features: buffers out of order and in several groups,
+// structures, nested comments, overrides, workgroup memory, and two entry points.
 const waves = `/* waves /* on */ a string */
 enable subgroups; // with sums
 const LANES = 8u * (3 + 5);
@@ -75,7 +74,7 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// TestTexts has both compilers read texts as they are printed.
+// TestTexts compiles texts with both compilers as they are printed.
 func TestTexts(t *testing.T) {
 	sources := map[string]Source{
 		"waves":     {Text: waves, Entry: "step"},
@@ -121,8 +120,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestPrintText checks the description of a text that a host gets, and the errors of
-// targets that lack a feature.
+// TestPrintText checks the description of a text for a host, and the errors for targets that lack a
+// feature.
 func TestPrintText(t *testing.T) {
 	p, _, err := Source{Text: waves, Entry: "step"}.program()
 	if err != nil {
@@ -220,7 +219,7 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-// uniforms declares so many of them.
+// uniforms declares n uniform variables.
 func uniforms(n int) (s string) {
 	for i := range n {
 		s += fmt.Sprintf("@group(1) @binding(%d) var<uniform> u%d: f32;\n", i, i)
@@ -228,7 +227,7 @@ func uniforms(n int) (s string) {
 	return s
 }
 
-// TestUniforms carries a struct of structs to several uniforms.
+// TestUniforms encodes a struct of structs to several uniforms.
 func TestUniforms(t *testing.T) {
 	text := `
 		struct View { scale: f32, shift: vec3f }
@@ -270,8 +269,8 @@ func TestUniforms(t *testing.T) {
 	}
 }
 
-// TestBounds checks that texts which drivers would compile for minutes are refused, and
-// that texts just within the limits are accepted.
+// TestBounds checks that texts that drivers would compile for minutes are rejected, and that texts
+// just within the limits are accepted.
 func TestBounds(t *testing.T) {
 	head := "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
 	main := func(body string) string { return "@compute @workgroup_size(1) fn main() { x[0] = 1; " + body + " }\n" }
@@ -326,7 +325,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestParams carries a struct to where WGSL has its members.
+// TestParams encodes a struct in the layout of WGSL.
 func TestParams(t *testing.T) {
 	_, l, err := Source{Text: waves, Entry: "step"}.program()
 	if err != nil {
@@ -427,7 +426,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// FuzzSource parses arbitrary texts: nothing panics, and accepted texts have valid sizes.
+// FuzzSource parses arbitrary texts. Nothing may panic, and accepted texts must have valid sizes.
 func FuzzSource(f *testing.F) {
 	f.Add(waves, "step")
 	f.Add("struct S { @align(16) @size(32) a: vec3<f32>, b: array<mat4x4f, (1 << 3) + 0x1u> }\n@group(0) @binding(0) var<uniform> s: S;"+
