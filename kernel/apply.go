@@ -41,7 +41,7 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 	}
 	low, high := o.Arity()
 	if len(args) < low || len(args) > high {
-		return b.fail("Apply of %v with %d operands", o, len(args))
+		return b.fail("Apply of %v has %d operands, which is the wrong number", o, len(args))
 	}
 	root, err := irhook.Expression(o, a, types)
 	if err != nil {
@@ -68,7 +68,7 @@ func Dyn[T Value](x T) Dynamic { return Dynamic{handle(x), kindFor[T]()} }
 // the value has another type.
 func As[T Value](b *Builder, d Dynamic) T {
 	if k := kindFor[T](); d.k != k {
-		return T(b.owner().fail("a value of type %v used as %v", d.k, k))
+		return T(b.owner().fail("a value of type %v is used as %v", d.k, k))
 	}
 	return T(d.h)
 }
@@ -133,7 +133,7 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic, 
 			}
 			if n.Index < 0 || n.Index >= len(from) || from[n.Index].k.with(ir.Invalid) != kindOf(ir.Invalid, width) &&
 				n.Code == ir.Arg || from[n.Index].k.typ() != n.Type {
-				b.fail("%s %d of an expression is not there, or of another type than %v", what, n.Index, n.Type)
+				b.fail("%s %d of an expression is missing, or its type is not %v", what, n.Index, n.Type)
 				return out
 			}
 			if values[n] = from[n.Index].h; n.Code == ir.Param && width > 1 {

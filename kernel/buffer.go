@@ -57,7 +57,7 @@ func (b *Builder) bind(name string, k kind, access ir.Access) uint32 {
 		return 0
 	}
 	if len(b.bindings) == MaxBuffers {
-		b.failure(ErrLimit, "more than %d buffers", MaxBuffers)
+		b.failure(ErrLimit, "the kernel has more than %d buffers", MaxBuffers)
 		return 0
 	}
 	b.bindings = append(b.bindings, ir.Binding{Name: name, Type: k.typ(), Width: k.width(), Access: access})
@@ -68,7 +68,7 @@ func (b *Builder) bind(name string, k kind, access ir.Access) uint32 {
 // messages distinguish buffers by it.
 func (b *Builder) checkName(name string) bool {
 	if !identifier(name) {
-		b.fail("%q is not a name: use letters, digits and underscores", name)
+		b.fail("%q is not a valid name: use letters, digits and underscores", name)
 		return false
 	}
 	for i := range b.bindings {
@@ -104,7 +104,7 @@ func (b *Builder) load(slot uint32, k kind, i handle) handle {
 	}
 	bind := &b.bindings[slot]
 	if bind.Access == ir.WriteOnly {
-		return b.fail("read of buffer %s, an Output: declare it InOut", bind.Name)
+		return b.fail("buffer %s is an Output and cannot be read: declare it InOut", bind.Name)
 	}
 	h, p := head(ir.Load, k, 0), b.use(i, kU32)
 	if b.err == nil && bind.Access == ir.ReadOnly {
@@ -119,7 +119,7 @@ func (b *Builder) store(slot uint32, k kind, i, v handle) {
 		return
 	}
 	if bind := &b.bindings[slot]; bind.Access == ir.ReadOnly {
-		b.fail("write to buffer %s, an Input: declare it Output or InOut", bind.Name)
+		b.fail("buffer %s is an Input and cannot be written: declare it Output or InOut", bind.Name)
 		return
 	}
 	p := b.use(i, kU32)
@@ -134,7 +134,7 @@ func (b *Builder) stray(i, v handle) {
 	case b.name == "":
 		at.fail("use of %s", b.err.Msg)
 	default:
-		at.fail("memory of kernel %s used in another kernel", b.name)
+		at.fail("memory of kernel %s is used in another kernel", b.name)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Limits of all kernels. A device may have lower limits.
 const (
-	MaxLanes        = 1024 // lanes of a workgroup
+	MaxLanes        = 1024      // lanes of a workgroup
 	MaxSharedBytes  = 227 << 10 // bytes of workgroup arrays
 	MaxBuffers      = 30
 	MaxInstructions = 1 << 16
@@ -200,7 +200,7 @@ func (b *Builder) room() bool {
 		return false
 	}
 	if len(b.code) >= MaxInstructions {
-		b.failure(ErrLimit, "more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
+		b.failure(ErrLimit, "the kernel has more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
 		return false
 	}
 	if b.pos != nil {
@@ -269,9 +269,9 @@ func (b *Builder) misuse(x handle) ir.Value {
 	case x.b.name == "":
 		b.fail("use of %s", x.b.err.Msg)
 	case x.b != b:
-		b.fail("value of kernel %s used in another kernel", x.b.name)
+		b.fail("a value of kernel %s is used in another kernel", x.b.name)
 	default:
-		b.fail("use of a value outside the block that computes it; a Var carries values out of blocks")
+		b.fail("a value is used outside the block that computes it: use a Var to carry values out of blocks")
 	}
 	return 0
 }

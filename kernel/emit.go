@@ -154,7 +154,7 @@ func choose(k kind, c handle, ck kind, x, y handle) handle {
 func shift(c ir.Code, k kind, x, n handle) handle {
 	if n.b == nil && n.bits > 31 {
 		if x.b != nil {
-			return x.b.fail("shift by %d: counts go from 0 to 31", n.bits)
+			return x.b.fail("shift by %d is out of range: the count must be from 0 to 31", n.bits)
 		}
 		return handle{b: shifted}
 	}
@@ -178,7 +178,7 @@ func extract(k kind, i int, x handle) handle {
 		return x
 	}
 	if i < 0 || i >= int(k.width()) {
-		return x.b.fail("component %d of a %v", i, k)
+		return x.b.fail("component %d is out of range for a %v", i, k)
 	}
 	v := x.b.use(x, k)
 	if int(v) < len(x.b.code) {

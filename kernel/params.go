@@ -56,7 +56,7 @@ func (b *Builder) param(field unsafe.Pointer, k kind) handle {
 	}
 	off := uintptr(field) - uintptr(b.params)
 	if field == nil || off >= b.paramLen {
-		return b.fail("not the address of a field of the kernel's parameters")
+		return b.fail("the pointer is not the address of a field of the kernel's parameters")
 	}
 	// Fields have four bytes each.
 	return handle{b: b, id: b.pure(head(ir.Param32, k, 0), 0, 0, 0, uint32(off/4))}

@@ -44,11 +44,11 @@ func (b *Builder) declare(name string, k kind, v handle) (slot uint32, init ir.V
 		return 0, 0
 	}
 	if name != "" && !identifier(name) {
-		b.fail("%q is not a name: use letters, digits and underscores", name)
+		b.fail("%q is not a valid name: use letters, digits and underscores", name)
 		return 0, 0
 	}
 	if len(b.vars) == maxVars {
-		b.failure(ErrLimit, "more than %d variables", maxVars)
+		b.failure(ErrLimit, "the kernel has more than %d variables", maxVars)
 		return 0, 0
 	}
 	slot = uint32(len(b.vars))
@@ -72,6 +72,6 @@ func (b *Builder) storeVar(slot uint32, init ir.Value, k kind, v handle) {
 
 func (b *Builder) visible(init ir.Value) {
 	if b.err == nil && b.code[init].state&live == 0 {
-		b.fail("use of a variable outside the block that declares it")
+		b.fail("a variable is used outside the block that declares it")
 	}
 }
