@@ -147,7 +147,7 @@ func conversions(p func(string, ...any), t valueType) {
 		doc := "converted by value"
 		switch {
 		case t.class == boolean:
-			doc = "as 1 where it holds, else 0"
+			doc = "as 1 if it is true, and otherwise 0"
 		case t.class&real != 0 && s.class&integer != 0:
 			doc = "without its fraction, saturated; NaN gives 0"
 		case t.class&integer != 0 && s.class&integer != 0:
