@@ -14,7 +14,7 @@ import (
 //
 // # Errors
 //   - [ErrUnsupported] if t is not a quantised type.
-//   - [ErrShape] if rows are not whole blocks, or raw has not the length that follows from the shape.
+//   - [ErrShape] if rows are not whole blocks, or if raw does not have the length that follows from the shape.
 //   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
 func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape ...int) (*Buffer, error) {
 	if d == nil {

@@ -38,23 +38,23 @@ func TypeOf[T Element]() op.DType {
 	return op.BF16
 }
 
-// Holds reports whether arrays of type d are read and written as slices of T.
+// Holds reports whether slices of T can hold arrays of type d.
 func Holds[T Element](d op.DType) bool {
 	t := TypeOf[T]()
 	return d == t || d == op.Bool && t == op.U32
 }
 
-// Buffer is an array that lives on a device until it is closed: weights, a cache, state between
-// batches. Batches read it with Use and write it with Store. It is safe for concurrent use;
-// submissions that share it take effect one after the other if one of them writes. Methods that
-// take the zero Buffer return [ErrForeign].
+// Buffer is an array that stays on a device until it is closed, for example weights, a cache, or
+// state between batches. Batches read it with Use and write it with Store. It is safe for
+// concurrent use: if one of several submissions that share it writes it, they run one after the
+// other. Methods return [ErrForeign] for the zero Buffer.
 type Buffer struct {
 	dev *Device
 	buf *engine.Buffer
 }
 
-// NewBuffer returns an array of zeros on the device; the blocks of a quantised
-// type are all bytes 0.
+// NewBuffer returns an array of zeros on the device. For a quantised type, all bytes of the blocks
+// are 0.
 //
 // # Errors
 //   - [ErrShape] for a negative extent or a size that overflows.
@@ -78,8 +78,8 @@ var (
 	copying = op.Unary("copy", func(x op.Expr) op.Expr { return x })
 )
 
-// Upload copies a slice to the device. Without a shape the buffer has one
-// extent, the length.
+// Upload copies a slice to the device. Without a shape, the buffer has one extent, the length of
+// the slice.
 func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (*Buffer, error) {
 	if d == nil {
 		return nil, errNilDevice
@@ -90,7 +90,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (
 	}
 	if n, err := s.Size(); err != nil || n != len(data) {
 		if err == nil {
-			err = fmt.Errorf("%d elements for %v: %w", len(data), s, ErrShape)
+			err = fmt.Errorf("the slice has %d elements, and the shape is %v: %w", len(data), s, ErrShape)
 		}
 		return nil, d.wrap(err, copying, s)
 	}
@@ -106,8 +106,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (
 	return buf, nil
 }
 
-// Write replaces the contents of b by data, which must have its element type
-// and length.
+// Write replaces the contents of b by data, which must have the element type and the length of b.
 func Write[T Element](ctx context.Context, b *Buffer, data []T) error {
 	if err := matches[T](b, len(data)); err != nil {
 		return err
@@ -115,8 +114,7 @@ func Write[T Element](ctx context.Context, b *Buffer, data []T) error {
 	return b.write(ctx, engine.Bytes(data))
 }
 
-// Read copies the contents of b to dst, which must have its element type and
-// length.
+// Read copies the contents of b to dst, which must have the element type and the length of b.
 func Read[T Element](ctx context.Context, dst []T, b *Buffer) error {
 	if err := matches[T](b, len(dst)); err != nil {
 		return err
@@ -129,15 +127,15 @@ func matches[T Element](b *Buffer, n int) error {
 		return err
 	}
 	if !Holds[T](b.Type()) {
-		return b.dev.wrap(fmt.Errorf("slice of %v for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
+		return b.dev.wrap(fmt.Errorf("the slice has elements of type %v, and the buffer has type %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
 	}
 	if size, _ := b.Shape().Size(); size != n {
-		return b.dev.wrap(fmt.Errorf("slice of %d elements: expected as many as the buffer has: %w", n, ErrShape), copying, b.Shape())
+		return b.dev.wrap(fmt.Errorf("the slice has %d elements; it must have as many as the buffer: %w", n, ErrShape), copying, b.Shape())
 	}
 	return nil
 }
 
-// made returns an error unless the buffer is one of NewBuffer or Upload.
+// made returns an error unless NewBuffer or Upload made the buffer.
 func (b *Buffer) made() error {
 	if b == nil || b.buf == nil {
 		return fmt.Errorf("the buffer was not made by NewBuffer or Upload: %w", ErrForeign)
@@ -147,7 +145,7 @@ func (b *Buffer) made() error {
 
 var errNilDevice = fmt.Errorf("nil device: %w", ErrNoDevice)
 
-// Type returns the element type, op.InvalidType of the zero Buffer.
+// Type returns the element type. For the zero Buffer it is op.InvalidType.
 func (b *Buffer) Type() op.DType {
 	if b.made() != nil {
 		return op.InvalidType
@@ -155,7 +153,7 @@ func (b *Buffer) Type() op.DType {
 	return b.buf.Type()
 }
 
-// Shape returns the extents, nil of the zero Buffer; it is not to be changed.
+// Shape returns the extents, which must not be changed. For the zero Buffer it is nil.
 func (b *Buffer) Shape() op.Shape {
 	if b.made() != nil {
 		return nil
@@ -172,7 +170,7 @@ func (b *Buffer) String() string {
 	return fmt.Sprintf("%v %v on %v", b.Type(), b.Shape(), b.dev)
 }
 
-// Device returns the device on which the array lives, nil of the zero Buffer.
+// Device returns the device of the array, or nil for the zero Buffer.
 func (b *Buffer) Device() *Device {
 	if b.made() != nil {
 		return nil
@@ -189,8 +187,8 @@ func (b *Buffer) Close() error {
 	return b.buf.Close()
 }
 
-// A transfer is a graph like any other work: an input stored, a resident that
-// is an output, a constant stored.
+// Transfers are graphs like other work: a graph stores an input in the buffer, returns the buffer
+// as an output, or stores a constant.
 
 func (b *Buffer) node(k graph.Kind) graph.Node {
 	if b.Type().Quantized() {
@@ -232,11 +230,10 @@ func (b *Buffer) run(ctx context.Context, g *graph.Graph, refs []engine.Ref, out
 	return b.dev.wrap(err, copying, b.Shape())
 }
 
-// Alloc returns n zeros in memory that is aligned to 64 bytes and, where it is
-// large, sits on huge pages if the system has them: large arrays in it are
-// read and written up to half again as fast as in memory from make. It is
-// ordinary memory of the garbage collector. Alloc returns nil if n is negative
-// or more than the address space holds.
+// Alloc returns a slice of n zeros in memory that is aligned to 64 bytes. Large slices use huge
+// pages if the system has them, and are then read and written up to 1.5 times as fast as memory
+// from make. The garbage collector manages the memory as usual. Alloc returns nil if n is negative
+// or exceeds the address space.
 func Alloc(n int) []float32 {
 	x, err := memory.Floats(n)
 	if err != nil {

@@ -20,14 +20,14 @@ func (d *Device) pick(o *op.Operation, a *op.Attrs, in, out []engine.Host) *engi
 	return d.route.Pick(o, engine.WorkOf(o, a, in, out))
 }
 
-// flat is the work of an elementwise operation or reduction of n elements that has so
-// many arrays of them.
+// flat is the amount of work of an elementwise operation or reduction with the given number of
+// arrays of n elements.
 func flat(n, arrays int) engine.Work {
 	return engine.Work{Bytes: 4 * int64(n) * int64(arrays), Flops: float64(n)}
 }
 
-// routed runs a synchronous call where it is fastest, and measures it as long
-// as that is not known.
+// routed runs a synchronous call on the faster device. It measures calls until it knows which
+// device is faster.
 func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine) error) error {
 	if d.route == nil {
 		return call(d.engine())
@@ -44,8 +44,7 @@ func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine
 	return err
 }
 
-// share reports whether two slices have memory in common, and whether they
-// are the same slice.
+// share reports whether two slices have memory in common, and whether they are the same slice.
 func share(a, b []float32) (some, all bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return false, false
@@ -57,8 +56,8 @@ func share(a, b []float32) (some, all bool) {
 	return a0 < b0+uintptr(len(b))*4 && b0 < a0+uintptr(len(a))*4, false
 }
 
-// inPlace returns ErrOverlap if dst shares memory with operand i of o, x, without
-// being x.
+// inPlace returns ErrOverlap if dst shares memory with x, operand i of o, and is not the same slice
+// as x.
 func inPlace(o *op.Operation, i int, dst, x []float32) error {
 	if some, all := share(dst, x); some && !all {
 		return fmt.Errorf("dst overlaps %s partially: dst must be %[1]s itself or share no memory with it: %w", o.Inputs()[i], ErrOverlap)
@@ -80,7 +79,7 @@ func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) erro
 	_, arity := o.Arity()
 	n := len(dst)
 	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
-		return fmt.Errorf("result of %d elements: all slices must have the same length: %w", n, ErrShape)
+		return fmt.Errorf("the result has %d elements; all slices must have the same length: %w", n, ErrShape)
 	}
 	if err := inPlace(o, 0, dst, x); err != nil {
 		return err
@@ -96,8 +95,8 @@ func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) erro
 	return nil
 }
 
-// fail is the slow end of elementwise calls and of reductions: lens are the
-// lengths of three or two operands, whether the operation takes them or not.
+// fail completes the error of an elementwise call or a reduction. lens are the lengths of three or
+// two operands, including operands that the operation does not take.
 func (d *Device) fail(err error, o *op.Operation, lens ...int) error {
 	if o != nil {
 		_, n := o.Arity()
@@ -149,14 +148,13 @@ func i32(x []int32, s op.Shape) engine.Host {
 	return engine.HostOf(engine.Bytes(x), op.I32, s)
 }
 
-// Map runs an elementwise operation, built in or of the user's own, over
-// slices of one length: as many operands as the operation takes. Parameters
-// have their defaults.
+// Map runs an elementwise operation, built in or the user's own, on slices of equal length. in has
+// as many operands as the operation takes. Parameters have their default values.
 //
 // # Errors
 //   - [ErrShape] if the lengths or the number of operands differ from what the operation takes.
-//   - [ErrUnsupported] if the operation is not elementwise, is broken, is not over float32 alone, or has a
-//     parameter without a default, as the factor of scale: that has a method.
+//   - [ErrUnsupported] if the operation is not elementwise, is invalid, does not compute on float32 only, or has a
+//     parameter without a default value; for example, scale has a method of its own for its factor.
 //   - [ErrOverlap] if dst partly overlaps an operand.
 func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) error {
 	var v [3][]float32
@@ -167,7 +165,7 @@ func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...
 	return d.elementwise(ctx, o, o.Defaults(), dst, v[0], v[1], v[2])
 }
 
-// MapAsync is Map without waiting.
+// MapAsync starts [Device.Map] and returns a pending result.
 func (d *Device) MapAsync(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) *Pending {
 	var v [3][]float32
 	if err := checkMap(o, in); err != nil {
@@ -187,7 +185,7 @@ func lengths(in [][]float32) []int {
 
 func checkMap(o *op.Operation, in [][]float32) error {
 	if o == nil || o.Class() != op.Elementwise {
-		return fmt.Errorf("not an elementwise operation: %w", ErrUnsupported)
+		return fmt.Errorf("the operation is not elementwise: %w", ErrUnsupported)
 	}
 	if err := o.Err(); err != nil {
 		return err
@@ -196,7 +194,7 @@ func checkMap(o *op.Operation, in [][]float32) error {
 		return err
 	}
 	if fewest, most := o.Arity(); len(in) < fewest || len(in) > most {
-		return fmt.Errorf("%d operands: expected %d: %w", len(in), most, ErrShape)
+		return fmt.Errorf("there are %d operands; the operation takes %d: %w", len(in), most, ErrShape)
 	}
 	types := [op.MaxInputs]op.DType{op.F32, op.F32, op.F32}
 	a := o.Defaults()
@@ -220,12 +218,12 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 	}
 	// Some reductions of empty arrays are defined, and some are not.
 	_, arity := o.Arity()
-	own := *a // the caller's stays on its stack
+	own := *a // the caller's value can stay on its stack
 	_, err := o.Shapes(&own, []op.Shape{{0}, {0}}[:arity])
 	return err
 }
 
-// reduceBits returns the 32 bits of the result of a reduction, 0 with an error.
+// reduceBits returns the 32 bits of the result of a reduction, and 0 if there is an error.
 func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (bits uint32, err error) {
 	reductions.use()
 	if err = checkReduce(o, a, x, y); err == nil {
@@ -282,14 +280,13 @@ func matrix(x []float32, rows, cols int) error {
 	if n, err := (op.Shape{rows, cols}).Size(); err != nil {
 		return err
 	} else if n != len(x) {
-		return fmt.Errorf("%d elements for %d rows of %d: %w", len(x), rows, cols, ErrShape)
+		return fmt.Errorf("a slice has %d elements; expected %d rows of %d: %w", len(x), rows, cols, ErrShape)
 	}
 	return nil
 }
 
-// request is a call of an operation that is not elementwise, before it is run
-// or started: operands are added first, then results. do and begin end its
-// life: requests are used again.
+// request is a call of an operation that is not elementwise. The caller adds the operands first and
+// then the results. do runs the request and begin starts it; both free the request for reuse.
 type request struct {
 	o    *op.Operation
 	a    op.Attrs
@@ -299,7 +296,7 @@ type request struct {
 	nout int
 	err  error // the result of the checks
 
-	overlap error // of results and operands, if the checks found no other error
+	overlap error // an overlap of a result and an operand; reported if the checks find no other error
 
 	seen shapeCache // of o
 }
@@ -350,8 +347,8 @@ func (r *request) optional(x []float32) {
 	r.floats(x, len(x))
 }
 
-// result adds a result, whose shape may follow from the rules, and checks that it shares no memory
-// with an operand. dst == x is allowed for some operations.
+// result adds a result, whose shape may follow from the rules of the operation. It checks that the
+// result shares no memory with an operand; some operations allow dst == x.
 func (r *request) result(data []byte, t op.DType, s ...int) {
 	r.out[r.nout].Set(data, t, s)
 	r.nout++
@@ -372,14 +369,14 @@ func (r *request) mistake() error {
 	return r.overlap
 }
 
-// rules applies the operation's own rules and compares the results.
+// rules applies the operation's rules, and compares the results with what they give.
 func (r *request) rules() {
 	if r.err == nil && !r.seen.lookup(r) {
 		r.err = r.validate()
 	}
 }
 
-// validate applies the rules to a request that is not known.
+// validate applies the rules to a request that is not in the cache.
 func (r *request) validate() error {
 	shapes, types := make([]op.Shape, r.nin), make([]op.DType, r.nin)
 	for i := range shapes {
@@ -391,20 +388,20 @@ func (r *request) validate() error {
 		shapes[i] = h.Shape()
 		if n, err := h.Shape().Size(); err != nil || n*h.Type.Size() != len(h.Data) {
 			if err == nil {
-				err = fmt.Errorf("%d elements for %s of shape %v: %w", len(h.Data)/h.Type.Size(), r.o.Inputs()[i], h.Shape(), ErrShape)
+				err = fmt.Errorf("the slice for %[2]s has %[1]d elements, and its shape is %[3]v: %[4]w", len(h.Data)/h.Type.Size(), r.o.Inputs()[i], h.Shape(), ErrShape)
 			}
 			return err
 		}
 	}
-	// The types are what the methods' signatures say, but the activation is the
-	// caller's, and so is the type of what Reduce gives.
+	// The signatures of the methods determine the types, except those of an activation and of the
+	// results of Reduce.
 	results, err := r.o.Types(&r.a, types)
 	if err != nil {
 		return err
 	}
 	for i := range r.out[:r.nout] {
 		if t := r.out[i].Type; t != results[i] {
-			return fmt.Errorf("result of %v: expected a slice for %v: %w", t, results[i], ErrUnsupported)
+			return fmt.Errorf("the result slice has type %v; the operation gives %v: %w", t, results[i], ErrUnsupported)
 		}
 	}
 	out, err := r.o.Shapes(&r.a, shapes)
@@ -415,7 +412,7 @@ func (r *request) validate() error {
 		h := &r.out[i]
 		n, err := s.Size()
 		if err == nil && n*h.Type.Size() != len(h.Data) {
-			err = fmt.Errorf("%d elements for a result of shape %v: %w", len(h.Data)/h.Type.Size(), s, ErrShape)
+			err = fmt.Errorf("the result slice has %d elements; the result has shape %v: %w", len(h.Data)/h.Type.Size(), s, ErrShape)
 		}
 		if err != nil {
 			return err
@@ -454,7 +451,7 @@ func (d *Device) do(ctx context.Context, r *request) error {
 	return err
 }
 
-// begin runs a request without waiting.
+// begin starts a request and returns a pending result.
 func (d *Device) begin(ctx context.Context, r *request) *Pending {
 	defer r.free()
 	if err := r.mistake(); err != nil {
@@ -462,14 +459,14 @@ func (d *Device) begin(ctx context.Context, r *request) *Pending {
 	}
 	o := r.o
 	p := d.pick(o, &r.a, r.in[:r.nin], r.out[:r.nout]).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
-	in := append([]engine.Host(nil), r.in[:r.nin]...) // without their contents
+	in := append([]engine.Host(nil), r.in[:r.nin]...) // a copy of the operands without their data
 	for i := range in {
 		in[i].Data = nil
 	}
 	return &Pending{p: p, explain: func(err error) error { return d.explain(err, o, in) }}
 }
 
-// rows is the request of a reduction along rows.
+// rows returns the request of a reduction along rows.
 func rows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, x, y []float32, rows, cols int) *request {
 	r := newRequest(o, &a, nil)
 	r.floats(x, rows, cols)
@@ -483,21 +480,21 @@ func rows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, x, y []float32, r
 		}
 	}
 	if r.err == nil && len(dst)/4 != rows {
-		r.err = fmt.Errorf("%d results for %d rows: %w", len(dst)/4, rows, ErrShape)
+		r.err = fmt.Errorf("the result slice has %d elements; there are %d rows: %w", len(dst)/4, rows, ErrShape)
 	}
 	r.result(dst, t, len(dst)/4)
 	r.rules()
 	return r
 }
 
-// Reduce computes reduction o of each row of its operands, which have rows·cols elements, row
-// after row: dst has rows elements, of int32 for [op.ArgMax], [op.ArgMin] and
-// [op.CountNonzero], else of float32. a is the zero Attrs or those of the options:
+// Reduce computes reduction o of each row of its operands. An operand has rows·cols elements, row
+// after row. dst has rows elements, of int32 for [op.ArgMax], [op.ArgMin] and [op.CountNonzero],
+// and otherwise of float32. a is the zero Attrs, or the Attrs of the options:
 //
 //	err := device.Reduce(ctx, dev, dst, op.Var, op.VarOpts{DDOF: 1}.Attrs(), 2, 3, x)
 //
-// dst must not overlap an operand. It returns [ErrUnsupported] if o is no reduction or has
-// results of another type than dst.
+// dst must not overlap an operand. Reduce returns [ErrUnsupported] if o is not a reduction, or if
+// the type of its results is not that of dst.
 func Reduce[T float32 | int32](ctx context.Context, d *Device, dst []T, o *op.Operation, a op.Attrs, rows, cols int, in ...[]float32) error {
 	r, err := reduceRows(o, a, engine.Bytes(dst), TypeOf[T](), rows, cols, in)
 	if err != nil {
@@ -515,20 +512,20 @@ func ReduceAsync[T float32 | int32](ctx context.Context, d *Device, dst []T, o *
 	return d.begin(ctx, r)
 }
 
-// reduceRows is the request of a reduction along rows.
+// reduceRows returns the request of a reduction along rows.
 func reduceRows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, nrows, cols int, in [][]float32) (*request, error) {
 	if o == nil || o.Class() != op.Reduction {
-		return nil, fmt.Errorf("not a reduction: %w", ErrUnsupported)
+		return nil, fmt.Errorf("the operation is not a reduction: %w", ErrUnsupported)
 	}
 	_, arity := o.Arity()
 	if len(in) != arity {
-		return nil, fmt.Errorf("%d operands: expected %d: %w", len(in), arity, ErrShape)
+		return nil, fmt.Errorf("there are %d operands; the operation takes %d: %w", len(in), arity, ErrShape)
 	}
 	reductions.use()
 	return rows(o, a.Rows(), dst, t, in[0], in[arity-1], nrows, cols), nil
 }
 
-// rowwise is the request of a row operation; gamma and beta may be nil.
+// rowwise returns the request of a row operation. gamma and beta may be nil.
 func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) *request {
 	rowwises.use()
 	r := newRequest(o, &a, nil)
@@ -541,7 +538,7 @@ func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, c
 	}
 	for _, w := range [...][]float32{gamma, beta} {
 		if w != nil && r.err == nil && len(w) != cols {
-			r.err = fmt.Errorf("%d weights for rows of %d: expected as many: %w", len(w), cols, ErrShape)
+			r.err = fmt.Errorf("there are %d weights; rows have %d elements, and each needs one weight: %w", len(w), cols, ErrShape)
 		}
 	}
 	if gamma != nil || beta != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// Copy copies the contents of src to dst, which has its element type and its number of elements,
-// and returns when the copy is complete. The buffers may be on different devices. Two GPUs with
-// peer access copy directly; otherwise the contents pass through host memory, and Copy allocates a
-// host buffer of their size.
+// Copy copies the contents of src to dst, which must have the same element type and number of
+// elements, and returns when the copy is complete. The buffers may be on different devices. Two
+// GPUs with peer access copy directly; otherwise Copy allocates a host buffer of the same size and
+// copies through it.
 //
 // # Errors
 //   - [ErrShape] for different numbers of elements, [ErrUnsupported] for
@@ -27,11 +27,11 @@ func Copy(ctx context.Context, dst, src *Buffer) error {
 		}
 	}
 	if dst.Type() != src.Type() {
-		return dst.dev.wrap(fmt.Errorf("%v to %v: %w", src.Type(), dst.Type(), ErrUnsupported), copying, src.Shape(), dst.Shape())
+		return dst.dev.wrap(fmt.Errorf("the source has type %v, and the destination %v: %w", src.Type(), dst.Type(), ErrUnsupported), copying, src.Shape(), dst.Shape())
 	}
 	from, _ := src.Shape().Size()
 	if to, _ := dst.Shape().Size(); from != to {
-		return dst.dev.wrap(fmt.Errorf("%d elements to %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
+		return dst.dev.wrap(fmt.Errorf("the source has %d elements, and the destination %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
 	}
 	if dst.dev.engine() == src.dev.engine() {
 		g := &graph.Graph{}

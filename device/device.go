@@ -7,12 +7,12 @@
 //	defer dev.Close()
 //	err = dev.Relu(ctx, dst, x)
 //
-// The destination is the first argument after the context, as in copy. Reductions of a whole
-// slice return their number instead: s, err := dev.Sum(ctx, x).
+// The destination is the first argument after the context, as in the Go function copy. Reductions
+// of a whole slice return a number instead: s, err := dev.Sum(ctx, x).
 //
 // A synchronous call does not access its slices after it has returned, even if it was
 // cancelled. An asynchronous call (…Async) owns its slices until its [Pending] is done.
-// Cancelling a context ends the waiting; work that a GPU has begun still finishes.
+// Cancelling a context ends the waiting, but work that a GPU has begun still finishes.
 //
 // For elementwise and row operations dst may be the same slice as an operand. Every other
 // overlap of dst with an operand is [ErrOverlap].
@@ -41,25 +41,25 @@ import (
 // of the zero Device return [ErrNoDevice].
 type Device struct {
 	eng *engine.Engine
-	// pinned devices run everything themselves. Others may send a one-shot
-	// call to the CPU where that has been measured to be faster.
+	// A pinned device runs all calls itself. Other devices may send a one-shot call to the CPU if
+	// measurements have shown that this is faster.
 	pinned  bool
-	route   *engine.Router // nil if the device is pinned or there is no choice
+	route   *engine.Router // nil if the device is pinned or there is no other device
 	refused []Refusal
 }
 
-// Refusal says why a device was not taken.
+// Refusal says why Open did not use a device.
 type Refusal struct {
 	Kind Kind
 	Err  error
 }
 
-// Open returns the best device of the machine: CUDA, else WebGPU, else the
-// CPU. RAYO_DEVICE=kind:index, or kind:name with a part of a name, and [Require]
-// and [WithName] choose another and pin it.
+// Open returns the best device of the machine: CUDA, otherwise WebGPU, otherwise the CPU.
+// RAYO_DEVICE=kind:index, or kind:name with a part of a name, selects another device and pins it,
+// and so do [Require] and [WithName].
 //
 // # Errors
-//   - [ErrNoDevice] if the required device is not there; the error says why.
+//   - [ErrNoDevice] if the required device is not available; the error has the reason.
 //   - the error of ctx.
 func Open(ctx context.Context, opts ...Option) (*Device, error) {
 	var c config
@@ -124,8 +124,8 @@ func open(ctx context.Context, k Kind, c *config) (*engine.Engine, error) {
 	return engine.New(drv), nil
 }
 
-// opener opens a device of one kind. The drivers that a build has enter
-// themselves into openers, in files with build constraints.
+// opener opens a device of one kind. Files with build constraints enter the drivers of a build into
+// openers.
 type opener func(ctx context.Context, c *config) (driver.Device, error)
 
 var openers = map[Kind]opener{CPU: openCPU}
@@ -140,8 +140,8 @@ func (d *Device) addRoute(ctx context.Context, c *config) {
 	d.route = engine.NewRouter(d.eng, cpu)
 }
 
-// List returns the devices that can be opened, best first. Software that plays a
-// GPU is not among them: see [WithName].
+// List returns the devices that can be opened, the best first. It omits software that emulates a
+// GPU: see [WithName].
 func List(ctx context.Context) ([]Info, error) {
 	if err := driver.Alive(ctx); err != nil {
 		return nil, err
@@ -163,8 +163,8 @@ func List(ctx context.Context) ([]Info, error) {
 	return infos, nil
 }
 
-// Available returns nil if a device of that kind can be opened, else
-// ErrNoDevice with the reason.
+// Available returns nil if a device of kind k can be opened, and otherwise ErrNoDevice with the
+// reason.
 func Available(ctx context.Context, k Kind) error {
 	d, err := Open(ctx, Require(k))
 	if err != nil {
@@ -173,47 +173,47 @@ func Available(ctx context.Context, k Kind) error {
 	return d.Close()
 }
 
-// String returns the device as RAYO_DEVICE takes it: cpu:0, cuda:1.
+// String returns the device in the form that RAYO_DEVICE accepts: cpu:0, cuda:1.
 func (d *Device) String() string { return d.engine().Name() }
 
 // Info describes the device.
 func (d *Device) Info() Info { return Info(d.engine().Info()) }
 
-// Limits returns the sizes beyond which the device cannot go.
+// Limits returns the limits of the device.
 func (d *Device) Limits() Limits {
 	l := d.engine().Limits()
 	return Limits{MaxBuffer: l.MaxBuffer, MaxBinding: l.MaxBinding, MaxBindings: l.MaxBindings, MaxRank: l.MaxRank}
 }
 
-// Pinned reports whether the device runs everything itself.
+// Pinned reports whether the device runs all calls itself.
 func (d *Device) Pinned() bool { return d.pinned }
 
-// Refused returns the better devices that Open tried before this one, with
-// the reason why each was not taken.
+// Refused returns the better devices that Open tried before this one, with the reason why it did
+// not use each of them.
 func (d *Device) Refused() []Refusal { return append([]Refusal(nil), d.refused...) }
 
-// Stats are counts since the device was opened.
+// Stats are counters since the device was opened.
 type Stats struct {
-	Submissions int64 // round trips: one-shot calls, batches, plans
-	Submits     int64 // command buffers that this took, where the device counts them; 0 elsewhere
-	Steps       int64 // kernels run in them
-	Compiled    int64 // plans made
-	CacheHits   int64 // batches that found their plan ready
+	Submissions int64 // submissions: one-shot calls, batches, plans
+	Submits     int64 // command buffers of these submissions, if the device counts them; otherwise 0
+	Steps       int64 // kernels that ran in these submissions
+	Compiled    int64 // compiled plans
+	CacheHits   int64 // batches that found their plan in the cache
 	Buffers     int64 // open buffers
 	BufferBytes int64 // bytes in open buffers
-	PeakBytes   int64 // the most that BufferBytes has been
-	// Elsewhere are the counts of the CPU to which a device that is not
-	// pinned sends one-shot calls; nil if there is none.
+	PeakBytes   int64 // maximum of BufferBytes
+	// Elsewhere has the counters of the CPU to which a device that is not pinned sends one-shot
+	// calls, or nil if there is none.
 	Elsewhere *Stats
 }
 
-// statsOf returns the counts of one engine.
+// statsOf returns the counters of one engine.
 func statsOf(e *engine.Engine) Stats {
 	s := e.Stats()
 	return Stats{s.Submissions, s.Submits, s.Steps, s.Compiled, s.CacheHits, s.Buffers, s.BufferBytes, s.PeakBytes, nil}
 }
 
-// Stats returns the counts; publish them with expvar.Func if you like.
+// Stats returns the counters, for example to publish them with expvar.Func.
 func (d *Device) Stats() Stats {
 	s := statsOf(d.engine())
 	if d.route != nil {
@@ -223,16 +223,14 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// Lost returns a channel that is closed when the device stops working: it was
-// unplugged, its driver was reset. Calls under way and later ones return
-// [ErrDeviceLost], and all that the device held is freed as by Close. A new Open
-// may find it again, or another.
+// Lost returns a channel that is closed when the device stops working, for example because it was
+// unplugged or its driver was reset. Running and later calls return [ErrDeviceLost], and all memory
+// of the device is freed as by Close. A new Open may find the device again, or another one.
 func (d *Device) Lost() <-chan struct{} { return d.engine().Lost() }
 
-// Close waits for running work, then frees the device and all its buffers. Later calls of
-// any method return ErrClosed; later calls of Close return the result of the first. Close
-// of a nil Device does nothing, so that it may be deferred before the error of Open is
-// checked.
+// Close waits for running work, then frees the device and all its buffers. Later calls of any
+// method return ErrClosed; later calls of Close return the result of the first. Close of a nil
+// Device does nothing, so that it may be deferred before the error of Open is checked.
 func (d *Device) Close() error {
 	if d == nil || d.eng == nil {
 		return nil
@@ -247,7 +245,7 @@ func (d *Device) Close() error {
 	return err
 }
 
-// engine returns what runs the calls; the zero Device has one that returns ErrNoDevice.
+// engine returns the engine that runs the calls. For the zero Device, its calls return ErrNoDevice.
 func (d *Device) engine() *engine.Engine {
 	if d.eng == nil {
 		return none

@@ -10,33 +10,33 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The errors of this package and of package batch. They come wrapped, most
-// often in an [OpError]; test for them with errors.Is.
+// The errors of this package and of package batch. They are wrapped, mostly in an [OpError]: test
+// for them with errors.Is.
 var (
-	ErrNoDevice    = driver.ErrNoDevice    // no device of the kind that was required
+	ErrNoDevice    = driver.ErrNoDevice    // no device of the required kind
 	ErrUnsupported = driver.ErrUnsupported // not defined for the element type, or not available on the device
 	ErrOutOfMemory = driver.ErrOutOfMemory // the device or the system has no memory left
 	ErrDeviceLost  = driver.ErrDeviceLost  // the device stopped working: open it again
 	ErrClosed      = driver.ErrClosed      // used after Close
-	ErrShape       = driver.ErrShape       // lengths, shapes or parameters that do not fit
+	ErrShape       = driver.ErrShape       // lengths, shapes or parameters do not match
 	ErrOverlap     = driver.ErrOverlap     // the result shares memory with an operand in a way that the operation forbids
-	ErrForeign     = driver.ErrForeign     // a buffer of another device, a value of another batch
+	ErrForeign     = driver.ErrForeign     // a buffer belongs to another device, or a value to another batch
 	ErrLimit       = driver.ErrLimit       // larger than the device can handle
-	ErrNotExecuted = driver.ErrNotExecuted // a result was asked for before Execute
+	ErrNotExecuted = driver.ErrNotExecuted // a result was requested before Execute
 	ErrFault       = driver.ErrFault       // a kernel made an invalid access: see Kernel.Run
 	ErrContext     = driver.ErrContext     // a nil context
-	ErrExecuted    = driver.ErrExecuted    // a batch was used for more after Execute, without Reset
+	ErrExecuted    = driver.ErrExecuted    // a batch was used after Execute, without Reset
 )
 
 // OpError is the error of an operation: the operation, the shapes of its operands, the device, and the cause.
 type OpError struct {
 	Op     string     // the operation, as in docs/OPS.md
-	Shapes []op.Shape // of the operands; nil if unknown
+	Shapes []op.Shape // shapes of the operands; nil if unknown
 	Device string     // kind:index
 	Err    error
 }
 
-// Error returns operation, shapes, device and reason on one line.
+// Error returns the operation, the shapes, the device and the reason in one line.
 func (e *OpError) Error() string {
 	var s []string
 	for _, sh := range e.Shapes {
@@ -56,7 +56,7 @@ func (e *OpError) Error() string {
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// wrap returns err as an OpError, unless it is one or is the end of a context.
+// wrap returns err as an OpError, unless it already is one, or is the error of a context.
 func (d *Device) wrap(err error, o *op.Operation, shapes ...op.Shape) error {
 	var oe *OpError
 	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) {

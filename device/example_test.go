@@ -282,5 +282,5 @@ func ExampleOpError() {
 	fmt.Println(err)
 	// Output:
 	// true true
-	// relu [4] on cpu:0: result of 3 elements: all slices must have the same length: shape mismatch
+	// relu [4] on cpu:0: the result has 3 elements; all slices must have the same length: shape mismatch
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/portable"
 )
 
-// A group is operations whose kernels a page links only if it calls a method of one of them: the
-// methods of the group are the only references to its variable, and the variable the only one to
+// A group is a set of operations. A page links their kernels only if it calls a method of one of
+// them, because only these methods refer to the group's variable, and only the variable refers to
 // the kernels.
 type group struct {
 	link   func()
@@ -35,6 +35,6 @@ var (
 	everything = group{link: func() { portable.UseAll(); cpu.UseAll() }}
 )
 
-// openTests are the tests of a device before it is offered. Sums and products are tested before their
-// first use, as other operations are: a page may not have their kernels.
+// openTests are the tests of a device before Open returns it. Sums and products are tested before
+// their first use, like other operations, because a page may not have their kernels.
 var openTests = []func(context.Context, *engine.Engine) error{knownElements}

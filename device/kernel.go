@@ -19,12 +19,12 @@ import (
 // maxBuffers is how many buffers a kernel may bind on every device.
 const maxBuffers = 8
 
-// Kernel is a kernel made ready for a device. It is safe for concurrent use.
+// Kernel is a kernel that is prepared for a device. It is safe for concurrent use.
 type Kernel struct {
 	dev     *Device
 	kernel  *kernel.Kernel
 	program *ir.Program
-	// Methods of kernel. Programs that prepare no kernel do not link what is reached by a variable.
+	// Methods of kernel, as variables, so that programs that prepare no kernel do not link them.
 	checkGrid func(kernel.Size) error
 	params    func(dst []byte, params any) ([]byte, error)
 	positions func() (*ir.Program, error)
@@ -34,14 +34,14 @@ type Kernel struct {
 // text for one kind of device, such as a wgsl.Source.
 //
 // # Errors
-//   - *[kernel.Error] for a mistake in a kernel, with the author's file and line; *wgsl.CompileError
-//     for one in a text.
-//   - [ErrUnsupported] if the kernel writes nothing, or uses what the device lacks, or is a text for
+//   - *[kernel.Error] for an error in a kernel, with the author's file and line; *wgsl.CompileError for an error
+//     in a text.
+//   - [ErrUnsupported] if the kernel writes no buffer or uses a feature that the device lacks, or if the text is for
 //     another kind of device.
-//   - [ErrLimit] for a workgroup, workgroup arrays or a number of buffers beyond what the device has, and for a
-//     text whose constants, structures or calls double so often that a compiler would not end, or whose lanes have
-//     more than 64 KiB of variables of their own.
-//   - the error of ctx. What a driver compiles it compiles to the end, with nobody waiting.
+//   - [ErrLimit] if a workgroup, the workgroup arrays or the number of buffers exceed the limits of the device; if
+//     the constants, structures or calls of a text double so often that a compiler would not end; or if the variables
+//     of a lane of a text need more than 64 KiB.
+//   - the error of ctx. A compilation that a driver has begun continues in the background.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	cpu.UseKernels()
 	if k == nil {
@@ -59,11 +59,11 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	var err error
 	switch {
 	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
-		err = fmt.Errorf("it is %v, which only devices of kind %v run: open one by Require or RAYO_DEVICE: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
+		err = fmt.Errorf("the kernel is a text in %v, which only devices of kind %v run: open one by Require or RAYO_DEVICE: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
 	case len(graph.Written(p)) == 0:
 		err = fmt.Errorf("the kernel writes no buffer: %w", ErrUnsupported)
 	case len(p.Bindings) > maxBuffers:
-		err = fmt.Errorf("%d buffers: this device supports at most %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
+		err = fmt.Errorf("the kernel has %d buffers; devices support at most %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
 	default:
 		err = d.engine().CompileKernel(ctx, p)
 	}
@@ -73,8 +73,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	return r, nil
 }
 
-// valid returns an error if k is nil or a Kernel that [Device.Kernel] did not
-// make.
+// valid returns an error unless [Device.Kernel] made k.
 func (k *Kernel) valid() error {
 	if k == nil || k.dev == nil {
 		return fmt.Errorf("the kernel was not made by Device.Kernel: %w", ErrForeign)
@@ -90,8 +89,8 @@ func (k *Kernel) Name() string {
 	return k.program.Name
 }
 
-// GridFor returns the grid for n lanes of the kernel, one for each element of the work: n over
-// the lanes of a workgroup, rounded up.
+// GridFor returns the grid for n lanes of the kernel, one for each element of the work: n divided
+// by the number of lanes of a workgroup, rounded up.
 func (k *Kernel) GridFor(n int) kernel.Size {
 	if k.valid() != nil {
 		return kernel.Size{}
@@ -108,15 +107,15 @@ func (k *Kernel) String() string {
 	return fmt.Sprintf("%s on %v", k.program.Signature(), k.dev)
 }
 
-// Device returns the device that the kernel is ready for.
+// Device returns the device for which the kernel was prepared.
 func (k *Kernel) Device() *Device { return k.dev }
 
-// launched returns what a node of a graph runs.
+// launched returns the kernel of a graph node for the given grid.
 func (k *Kernel) launched(grid kernel.Size) *graph.Kernel {
 	return &graph.Kernel{Program: k.program, Grid: grid.Groups(), Positions: k.positions}
 }
 
-// kindOf returns the kind of devices that read a language.
+// kindOf returns the kind of devices that run texts in language l.
 func kindOf(l ir.Language) Kind {
 	if l == ir.PTX {
 		return CUDA
@@ -133,15 +132,15 @@ func (k *Kernel) wrap(err error, shapes ...op.Shape) error {
 	return &OpError{Op: "kernel " + k.Name(), Shapes: shapes, Device: k.dev.String(), Err: err}
 }
 
-// Arg is an array that a kernel gets for one of its buffers, in the order in
-// which the kernel declares them. [In], [Out], [InOut] and [Bind] make one.
+// Arg is an array for a buffer of a kernel. Args have the order in which the kernel declares its
+// buffers. [In], [Out], [InOut] and [Bind] make them.
 type Arg struct {
 	data []byte
 	typ  op.DType
 	n    int
 	use  argUse
 	buf  *Buffer
-	elem reflect.Type // of structures
+	elem reflect.Type // element type of an array of structures
 }
 
 type argUse uint8
@@ -154,14 +153,14 @@ const (
 	argBuffer
 )
 
-// In is an array that the kernel reads.
+// In passes an array that the kernel reads.
 func In[T Element](x []T) Arg { return argOf(argIn, x) }
 
-// Out is an array that the kernel fills. The kernel gets it filled with zeros, so that
-// elements that it does not write are 0 afterwards.
+// Out passes an array that the kernel fills. Elements that the kernel does not write are 0
+// afterwards.
 func Out[T Element](x []T) Arg { return argOf(argOut, x) }
 
-// InOut is an array that the kernel updates.
+// InOut passes an array that the kernel updates.
 func InOut[T Element](x []T) Arg { return argOf(argInOut, x) }
 
 // Bind passes an array on the device. The kernel reads, fills or updates it in place, as its
@@ -173,11 +172,10 @@ func Bind(b *Buffer) Arg { return Arg{use: argBuffer, buf: b} }
 // named _ are padding.
 func InStructs[T any](x []T) Arg { return structsOf(argIn, x) }
 
-// OutStructs is an array of structures that the kernel fills: see [InStructs] and
-// [Out].
+// OutStructs passes an array of structures that the kernel fills: see [InStructs] and [Out].
 func OutStructs[T any](x []T) Arg { return structsOf(argOut, x) }
 
-// InOutStructs is an array of structures that the kernel updates: see [InStructs].
+// InOutStructs passes an array of structures that the kernel updates: see [InStructs].
 func InOutStructs[T any](x []T) Arg { return structsOf(argInOut, x) }
 
 // structsOf refers to the memory of x. Its layout is unchecked until the kernel has compared T with
@@ -195,17 +193,17 @@ func argOf[T Element](use argUse, x []T) Arg {
 // kernel or a pointer to it, or nil for a kernel without parameters; args are its buffers in order.
 //
 // # Errors
-//   - [ErrShape] for the wrong number of arguments, an array whose length is no multiple of the
-//     kernel's vectors, and a grid without or with too many workgroups (also kernel.ErrGrid).
-//   - [ErrUnsupported] for element types or parameters of another type than the kernel's
-//     (the latter also kernel.ErrParams), and an In for a buffer that the kernel writes.
+//   - [ErrShape] for a wrong number of arguments, an array whose length is not a multiple of the kernel's vectors,
+//     and a grid with no or too many workgroups (also kernel.ErrGrid).
+//   - [ErrUnsupported] if element types or the type of the parameters differ from those of the kernel (the latter
+//     also kernel.ErrParams), and for an In for a buffer that the kernel writes.
 //   - [ErrOverlap] if two arrays share memory and the kernel writes one of them.
-//   - [ErrFault] if the kernel did what it must not, with the author's file and line: an index out of
-//     bounds, a loop beyond its budget, a barrier that not all lanes reach. What it writes is undefined
-//     then. A GPU does not find everything that the CPU finds.
-//   - [ErrForeign] and [ErrClosed] for buffers, as everywhere; the error of ctx.
+//   - [ErrFault] if the kernel makes an error at run time, with the author's file and line: an index out of bounds, a
+//     loop beyond its budget, or a barrier that not all lanes reach. Its results are then undefined. A GPU does not
+//     find all errors that the CPU finds.
+//   - [ErrForeign] and [ErrClosed] for buffers of other devices and closed buffers; the error of ctx.
 func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...Arg) error {
-	args = slices.Clone(args) // launch completes them
+	args = slices.Clone(args) // launch modifies them
 	l, err := k.launch(grid, params, args)
 	if err != nil {
 		return k.wrap(err, shapesOf(args)...)
@@ -217,8 +215,8 @@ func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...
 	return k.wrap(err, shapesOf(args)...)
 }
 
-// RunAsync is Run without waiting. The slices of args belong to it until the
-// Pending is done.
+// RunAsync starts [Kernel.Run] and returns a pending result. The slices of args must not be used
+// until the Pending is done.
 func (k *Kernel) RunAsync(ctx context.Context, grid kernel.Size, params any, args ...Arg) *Pending {
 	args = slices.Clone(args)
 	l, err := k.launch(grid, params, args)
@@ -248,7 +246,7 @@ func shapesOf(args []Arg) []op.Shape {
 	return s
 }
 
-// launch is the graph of one launch and the arguments that its references mean.
+// launch is the graph of one launch, and the arguments to which its references refer.
 type launch struct {
 	g    graph.Graph
 	refs []engine.Ref
@@ -260,7 +258,7 @@ func (l *launch) ref(r engine.Ref) int32 {
 	return int32(len(l.refs) - 1)
 }
 
-// launch checks the arguments, completes them, and makes the graph of a launch.
+// launch checks and completes the arguments, and makes the graph of a launch.
 func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, error) {
 	if err := k.valid(); err != nil {
 		return nil, err
@@ -271,12 +269,12 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		return nil, err
 	}
 	if len(args) != len(p.Bindings) {
-		return nil, fmt.Errorf("%d arrays given: expected one for each of the %d buffers: %w", len(args), len(p.Bindings), ErrShape)
+		return nil, fmt.Errorf("there are %d arrays; expected one for each of the %d buffers: %w", len(args), len(p.Bindings), ErrShape)
 	}
 	l := &launch{}
 	launched := k.launched(grid)
 	var in []graph.ID
-	var stores []graph.Node // of the results that live on the device, by result
+	var stores []graph.Node // stores of the results in buffers of the device
 	for i := range args {
 		a := &args[i]
 		b := &p.Bindings[i]
@@ -350,8 +348,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 	return l, nil
 }
 
-// words returns the type and the number of the numbers that an array of structures
-// consists of.
+// words returns the number of words of an array of structures, and the element type for them.
 func (k *Kernel) words(i int, a *Arg) (op.DType, int, error) {
 	if k.kernel.Text == nil {
 		return 0, 0, fmt.Errorf("only WGSL texts have structures: %w", ErrUnsupported)
@@ -371,7 +368,7 @@ func (k *Kernel) words(i int, a *Arg) (op.DType, int, error) {
 	return t, len(a.data) / t.Size(), nil
 }
 
-// buffer returns the reference of a buffer, which may be bound twice.
+// buffer returns the index of the reference for a buffer. A buffer may be bound twice.
 func (l *launch) buffer(b *Buffer) int32 {
 	for i := range l.refs {
 		if l.refs[i].Buf == b.buf {
@@ -381,7 +378,7 @@ func (l *launch) buffer(b *Buffer) int32 {
 	return l.ref(engine.Ref{Buf: b.buf})
 }
 
-// parameters checks a grid and returns the block of parameters.
+// parameters checks the grid and returns the block of parameters.
 func (k *Kernel) parameters(grid kernel.Size, params any) ([]byte, error) {
 	if err := k.valid(); err != nil {
 		return nil, err
@@ -399,7 +396,7 @@ func (k *Kernel) parameters(grid kernel.Size, params any) ([]byte, error) {
 func (a *Arg) check(p *ir.Program, i int) error {
 	b := &p.Bindings[i]
 	if a.use == argNone {
-		return fmt.Errorf("the zero Arg: %w", ErrShape)
+		return fmt.Errorf("the argument is the zero Arg: use In, Out, InOut or Bind: %w", ErrShape)
 	}
 	if a.use == argIn && b.Access != ir.ReadOnly {
 		return fmt.Errorf("the kernel writes it: use Out or InOut: %w", ErrUnsupported)
@@ -415,7 +412,7 @@ func fits(p *ir.Program, i int, t op.DType, n int) error {
 	b := &p.Bindings[i]
 	if p.Text != nil && p.Text.Layouts[i].Mixed {
 		if t != op.F32 && t != op.I32 && t != op.U32 {
-			return fmt.Errorf("%v array for structures that mix types: give elements of four bytes: %w", t, ErrUnsupported)
+			return fmt.Errorf("the array has type %v, and the buffer has structures that mix types: pass elements of four bytes: %w", t, ErrUnsupported)
 		}
 		return sized(&p.Text.Layouts[i], t, n)
 	}
@@ -431,37 +428,37 @@ func fits(p *ir.Program, i int, t op.DType, n int) error {
 		ok = t == op.F16
 	}
 	if !ok {
-		return fmt.Errorf("array of %v: expected elements of %v: %w", t, b.Type, ErrUnsupported)
+		return fmt.Errorf("the array has type %v; the buffer needs %v: %w", t, b.Type, ErrUnsupported)
 	}
 	if p.Text != nil {
 		return sized(&p.Text.Layouts[i], t, n)
 	}
 	if n%int(b.Width) != 0 {
-		return fmt.Errorf("%d elements for vectors of %d: %w", n, b.Width, ErrShape)
+		return fmt.Errorf("the array has %d elements, which is not a multiple of the vector width %d: %w", n, b.Width, ErrShape)
 	}
 	return nil
 }
 
-// sized checks that n elements of type t are as large as a text declares.
+// sized checks that an array of n elements of type t has a size that the text allows.
 func sized(l *ir.Layout, t op.DType, n int) error {
 	size := t.Size()
 	bytes, head, stride := int64(n)*int64(size), int64(l.Head), int64(l.Stride)
 	switch {
 	case n == 0:
-		return fmt.Errorf("the array has no elements: a WGSL text needs at least one: %w", ErrShape)
+		return fmt.Errorf("the array has no elements; a WGSL text needs at least one: %w", ErrShape)
 	case stride == 0 && bytes < head:
-		return fmt.Errorf("%d elements of %d bytes, for %d bytes: %w", n, size, head, ErrShape)
+		return fmt.Errorf("the array has %d elements of %d bytes; the buffer needs %d bytes: %w", n, size, head, ErrShape)
 	case stride != 0 && bytes < head+stride:
-		return fmt.Errorf("%d elements of %d bytes, for at least one of %d bytes behind %d: %w", n, size, stride, head, ErrShape)
+		return fmt.Errorf("the array has %d elements of %d bytes; the buffer needs at least one element of %d bytes after the first %d bytes: %w", n, size, stride, head, ErrShape)
 	case stride != 0 && (bytes-head)%stride != 0:
-		return fmt.Errorf("%d elements of %d bytes, for whole ones of %d bytes behind %d: %w", n, size, stride, head, ErrShape)
+		return fmt.Errorf("the array has %d elements of %d bytes; the buffer needs whole elements of %d bytes after the first %d bytes: %w", n, size, stride, head, ErrShape)
 	case bytes%4 != 0:
-		return fmt.Errorf("%d elements of %d bytes: a text sees buffers in multiples of 4 bytes: %w", n, size, ErrShape)
+		return fmt.Errorf("the array has %d elements of %d bytes; the size of a buffer must be a multiple of 4 bytes: %w", n, size, ErrShape)
 	}
 	return nil
 }
 
-// overlaps returns ErrOverlap if a and b share memory and one is written.
+// overlaps returns ErrOverlap if a and b share memory and the kernel writes one of them.
 func overlaps(a, b *Arg, written bool) error {
 	if !written {
 		return nil

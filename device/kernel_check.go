@@ -13,21 +13,21 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Finding is a mistake of a kernel found by [Kernel.Check] or by a run on the CPU: its
-// kind, the line of the author's file, the buffer or array, and the lanes. It is an error.
-// errors.As finds it in the [ErrFault] of a run, errors.Is its kind.
+// Finding is an error of a kernel that [Kernel.Check] or a run on the CPU has found: its kind, the
+// line in the author's file, the buffer or array, and the lanes. It is an error: errors.As finds it
+// in the [ErrFault] of a run, and errors.Is finds its kind.
 type Finding struct {
 	Kind   FindingKind
 	Kernel string
-	Name   string    // the buffer, array or variable, if there is one
-	Index  int64     // the element, below 0 too where that is out of bounds; -1 if there is none
-	Lanes  [2]int32  // lanes in the workgroup: who did it and who else was part of it; -1 if none
+	Name   string    // the buffer, array or variable, or ""
+	Index  int64     // the element, which may be negative if it is out of bounds; -1 if there is none
+	Lanes  [2]int32  // numbers in the workgroup of the lane and of the other lane involved; -1 if there is none
 	Group  [3]uint32 // the workgroup of the first lane
-	Note   string    // more in words
-	// File and Line are where the author's program made the instruction.
+	Note   string    // more details
+	// File and Line are the position of the instruction in the author's program.
 	File string
 	Line int
-	text string // of the interpreter
+	text string // text of the interpreter
 }
 
 // Error describes the finding in one line.
@@ -36,26 +36,26 @@ func (f *Finding) Error() string { return f.text }
 // Unwrap returns the kind.
 func (f *Finding) Unwrap() error { return f.Kind }
 
-// FindingKind says what is wrong. It is an error, so that errors.Is finds it in a [Finding].
+// FindingKind is the kind of a finding. It is an error, so that errors.Is finds it in a [Finding].
 type FindingKind = interp.Kind
 
 // The kinds of findings.
 const (
 	OutOfBounds       = interp.OutOfBounds       // an index beyond the end of a buffer or array
-	Race              = interp.Race              // two lanes use a place, one of them writes, and nothing orders them
+	Race              = interp.Race              // two lanes access the same memory, one of them writes, and nothing orders the accesses
 	Uninitialised     = interp.Uninitialised     // a read of an element before any write
 	DivergentBarrier  = interp.DivergentBarrier  // a barrier that not all lanes of the workgroup reach
 	DivergentSubgroup = interp.DivergentSubgroup // a subgroup operation that not all lanes of the workgroup reach
-	NotUniform        = interp.NotUniform        // lanes disagree about a value that has to be uniform
-	IndexOverflow     = interp.IndexOverflow     // an index whose computation wrapped around
-	Budget            = interp.Budget            // a loop turned more often than the budget allows
-	CounterOverflow   = interp.CounterOverflow   // the counter of a For passed the end of its type
+	NotUniform        = interp.NotUniform        // lanes have different values where a uniform value is required
+	IndexOverflow     = interp.IndexOverflow     // an index whose computation overflowed
+	Budget            = interp.Budget            // a loop with more iterations than the budget allows
+	CounterOverflow   = interp.CounterOverflow   // the counter of a For exceeded the range of its type
 	Aliased           = interp.Aliased           // two bindings share memory and one of them is written
-	ShuffleRange      = interp.ShuffleRange      // a shuffle from a lane that the subgroup does not have
-	OrderDependent    = interp.OrderDependent    // results differ between orders in which lanes run
+	ShuffleRange      = interp.ShuffleRange      // a shuffle from a lane beyond the subgroup
+	OrderDependent    = interp.OrderDependent    // results that depend on the order in which lanes run
 )
 
-// findingOf returns a finding of the interpreter.
+// findingOf converts a finding of the interpreter.
 func findingOf(f *interp.Finding) *Finding {
 	return &Finding{f.Kind, f.Kernel, f.Name, f.Index, f.Lanes, f.Group, f.Note, f.File, f.Line, f.Error()}
 }
@@ -70,19 +70,18 @@ func init() {
 	}
 }
 
-// Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders
-// of lanes and with several sizes of subgroups, and returns the mistakes that it
-// finds, including those without effect on this machine: races in workgroup memory
-// and in buffers, indices out of bounds, reads of unwritten memory,
-// barriers that not all lanes reach, indices that wrap, loops beyond their
-// budget. It is for tests, and hundreds of times slower than Run.
+// Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders of lanes and with
+// several subgroup sizes. It returns the errors that it finds, including those without effect on
+// this machine: races in workgroup memory and in buffers, indices out of bounds, reads of unwritten
+// memory, barriers that not all lanes reach, indices that overflow, and loops beyond their budget.
+// It is for tests, and hundreds of times slower than Run.
 //
-// Arrays of [Out] are uninitialised, so that a read before a write is a finding. Check
-// stores the results of one of the runs as Run does.
+// Arrays of [Out] count as uninitialised, so that a read before a write is a finding. Check stores
+// the results of one of the runs, as Run does.
 //
 // # Errors
 //
-// The errors are those of Run except [ErrFault]: faults are findings, which are results and not errors.
+// The errors are those of Run except [ErrFault]: Check returns faults as findings.
 func (k *Kernel) Check(ctx context.Context, grid kernel.Size, params any, args ...Arg) ([]*Finding, error) {
 	args = slices.Clone(args)
 	found, err := k.check(ctx, grid, params, args)
@@ -146,7 +145,7 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 	return findings, nil
 }
 
-// copied returns a copy of the array of a, zeros for Out.
+// copied returns a copy of the array of a. For Out it returns zeros.
 func (a *Arg) copied(ctx context.Context) ([]byte, error) {
 	bytes := a.n * a.typ.Size()
 	f, err := memory.Floats((bytes + 3) / 4)
@@ -164,7 +163,7 @@ func (a *Arg) copied(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
-// checkError gives an error of the interpreter the meaning that it has here.
+// checkError wraps an error of the interpreter in the corresponding error of this package.
 func checkError(err error) error {
 	switch {
 	case errors.Is(err, interp.ErrLimit):

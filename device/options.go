@@ -17,34 +17,34 @@ type Kind = driver.Kind
 
 // The kinds of devices.
 const (
-	CPU    = driver.CPU    // this processor, by its vector instructions
+	CPU    = driver.CPU    // the CPU, with its vector instructions
 	WebGPU = driver.WebGPU // any GPU, through WebGPU
 	CUDA   = driver.CUDA   // NVIDIA GPUs, through their driver
-	Wasm   = driver.Wasm   // the CPU by the kernels of pages, in builds with the tag wazero
+	Wasm   = driver.Wasm   // the CPU with the kernels of pages, in builds with the tag wazero
 )
 
 // Info describes a device.
 type Info struct {
 	Kind   Kind
-	Index  int    // among the devices of its kind
-	Name   string // as the vendor names it
+	Index  int    // index among the devices of its kind
+	Name   string // name given by the vendor
 	Detail string // instruction set, driver version, API
-	// Identity changes when anything changes that measurements depend on:
-	// model, driver, threads, rayo's kernels. Measurements are stored under it.
+	// Identity changes whenever something changes that affects measurements: the model, the driver,
+	// the threads, or rayo's kernels. Measurements are stored under it.
 	Identity string
-	Memory   int64 // bytes that it can hold, 0 if not known
-	Threads  int   // CPU threads that it uses; 0 for a GPU
+	Memory   int64 // bytes that the device can hold, 0 if unknown
+	Threads  int   // number of CPU threads; 0 for a GPU
 }
 
-// String returns the text that RAYO_DEVICE takes: kind:index.
+// String returns the text that RAYO_DEVICE accepts: kind:index.
 func (i Info) String() string { return driver.Info(i).String() }
 
-// Limits are the sizes beyond which a device cannot go.
+// Limits are the limits of a device.
 type Limits struct {
-	MaxBuffer   int64 // bytes of one buffer, and of all temporaries of a batch
-	MaxBinding  int64 // bytes of one array that a kernel binds; 0 for no other bound than MaxBuffer
-	MaxBindings int   // arrays that one kernel binds, results included; 0 for no bound
-	MaxRank     int   // extents of a shape
+	MaxBuffer   int64 // maximum bytes of one buffer, and of all temporaries of a batch
+	MaxBinding  int64 // maximum bytes of one array of a kernel; 0 if only MaxBuffer limits it
+	MaxBindings int   // maximum number of arrays of one kernel, including results; 0 for no limit
+	MaxRank     int   // maximum number of extents of a shape
 }
 
 // An Option selects the device that [Open] returns, or changes how it works.
@@ -62,12 +62,13 @@ type config struct {
 	threads int
 	log     logFunc
 	pinned  bool
-	// cpu opens the CPU with so many threads, with its own kernels if it is nil
+	// cpu opens the CPU with the given number of threads. If it is nil, the CPU driver of this
+	// package is used.
 	cpu func(threads int) (driver.Device, error)
 }
 
-// Require makes [Open] return a device of that kind or ErrNoDevice with the
-// reason, and pins it: it never runs work elsewhere.
+// Require makes [Open] return a device of kind k, or ErrNoDevice with the reason. The device is
+// pinned: it never sends work to another device.
 func Require(k Kind) Option {
 	return func(c *config) error {
 		switch k {
@@ -75,25 +76,25 @@ func Require(k Kind) Option {
 			c.kind, c.pinned = k, true
 			return nil
 		}
-		return fmt.Errorf("kind %d: expected CPU, WebGPU, CUDA or Wasm: %w", k, ErrNoDevice)
+		return fmt.Errorf("kind %d is invalid: use CPU, WebGPU, CUDA or Wasm: %w", k, ErrNoDevice)
 	}
 }
 
-// WithIndex chooses among the devices of a kind; the default is 0.
+// WithIndex selects a device of a kind by its index. The default is 0.
 func WithIndex(i int) Option {
 	return func(c *config) error {
 		if i < 0 {
-			return fmt.Errorf("device index %d: expected 0 or more: %w", i, ErrNoDevice)
+			return fmt.Errorf("device index %d is negative: %w", i, ErrNoDevice)
 		}
 		c.index, c.indexed = i, true
 		return nil
 	}
 }
 
-// WithName chooses a device by a part of its name or of its driver's, ignoring case, and pins it;
-// WithIndex then counts only the devices whose name matches. It can also choose a software WebGPU
-// device, such as Mesa's llvmpipe; without WithName only its index selects one. The name "software"
-// matches every software device.
+// WithName selects a device by a part of its name or of the name of its driver, ignoring case, and
+// pins it. WithIndex then counts only devices with matching names. WithName can also select a
+// software WebGPU device, such as Mesa's llvmpipe, which otherwise only its index selects. The name
+// "software" matches every software device.
 func WithName(part string) Option {
 	return func(c *config) error {
 		c.name, c.pinned = part, c.pinned || part != ""
@@ -101,8 +102,8 @@ func WithName(part string) Option {
 	}
 }
 
-// WithThreads bounds the threads that the CPU computes with, the caller's
-// included. The default, for n <= 0, is GOMAXPROCS.
+// WithThreads limits the threads with which the CPU computes, including the thread of the caller.
+// For n <= 0 the limit is GOMAXPROCS, which is the default.
 func WithThreads(n int) Option {
 	return func(c *config) error {
 		c.threads = max(n, 0)
@@ -120,10 +121,9 @@ func WithPortableKernels() Option {
 	}
 }
 
-// environment applies RAYO_DEVICE (a kind, kind:index as [Device.String] prints
-// it, or kind:name with a part of a name as [WithName] takes it) and RAYO_THREADS,
-// where no option says otherwise: with [Require] the variable chooses among the
-// devices of that kind.
+// environment applies RAYO_DEVICE and RAYO_THREADS, if no option has priority. RAYO_DEVICE is a
+// kind, kind:index as [Device.String] prints it, or kind:name with a part of a name as [WithName]
+// accepts it. With [Require], the variable selects among the devices of that kind.
 func (c *config) environment() error {
 	if v := os.Getenv("RAYO_THREADS"); v != "" && c.threads == 0 {
 		n, err := strconv.Atoi(v)
@@ -144,7 +144,7 @@ func (c *config) environment() error {
 	k, i, err := ParseName(v)
 	switch {
 	case c.kind != 0 && (err != nil || k != c.kind):
-		return nil // an option says otherwise
+		return nil // an option has priority
 	case err != nil:
 		return fmt.Errorf("RAYO_DEVICE=%q: %w", v, err)
 	}
@@ -178,15 +178,15 @@ func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, 
 	}
 }
 
-// ParseName reads the text that [Device.String] prints and RAYO_DEVICE takes:
-// a kind (cpu, webgpu, cuda, wasm), or kind:index.
+// ParseName parses the text that [Device.String] returns and RAYO_DEVICE accepts: a kind (cpu,
+// webgpu, cuda, wasm) or kind:index.
 func ParseName(s string) (Kind, int, error) {
 	name, num, found := strings.Cut(s, ":")
 	i := 0
 	if found {
 		var err error
 		if i, err = strconv.Atoi(num); err != nil || i < 0 {
-			return 0, 0, fmt.Errorf("device index %q: expected a number from 0: %w", num, ErrNoDevice)
+			return 0, 0, fmt.Errorf("device index %q is invalid: it must be a number from 0 on: %w", num, ErrNoDevice)
 		}
 	}
 	for _, k := range driver.Kinds() {
@@ -194,5 +194,5 @@ func ParseName(s string) (Kind, int, error) {
 			return k, i, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("device kind %q: expected cuda, webgpu or cpu: %w", name, ErrNoDevice)
+	return 0, 0, fmt.Errorf("device kind %q is unknown: use cuda, webgpu or cpu: %w", name, ErrNoDevice)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// ReadFloats reads n little-endian float32 from r into memory of [Alloc]: what
-// encoding/binary, NumPy's tofile and most file formats write.
+// ReadFloats reads n little-endian float32 numbers from r into memory of [Alloc]. encoding/binary,
+// NumPy's tofile and most file formats write this format.
 //
 //	x, err := device.ReadFloats(f, 1000*784)
 //
-// Fewer numbers give [io.ErrUnexpectedEOF], no numbers [io.EOF]; a number below 0 or beyond the
-// address space gives [ErrShape].
+// If r has fewer numbers, the error is [io.ErrUnexpectedEOF], and if it has none, [io.EOF]. If n is
+// negative or exceeds the address space, the error wraps [ErrShape].
 func ReadFloats(r io.Reader, n int) ([]float32, error) {
 	if n < 0 || n > math.MaxInt/16 {
-		return nil, fmt.Errorf("read of %d floats: %w", n, op.ErrShape)
+		return nil, fmt.Errorf("cannot read %d floats: %w", n, op.ErrShape)
 	}
-	const most = 16 << 10 // numbers at a time
+	const most = 16 << 10 // numbers in one read
 	buf := make([]byte, 4*min(n, most))
 	var x []float32
 	for at := 0; at < n; {
@@ -29,9 +29,9 @@ func ReadFloats(r io.Reader, n int) ([]float32, error) {
 			if err == io.EOF && at > 0 {
 				err = io.ErrUnexpectedEOF
 			}
-			return nil, fmt.Errorf("floats from %d on, of %d: %w", at, n, err)
+			return nil, fmt.Errorf("reading failed after %d of %d floats: %w", at, n, err)
 		}
-		if x == nil { // not before there is something: n may be a mistake
+		if x == nil { // allocated only when r has data, because n may be wrong
 			if x = Alloc(n); x == nil {
 				return nil, fmt.Errorf("no memory for %d floats: %w", n, op.ErrShape)
 			}

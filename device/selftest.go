@@ -11,10 +11,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// selfTest computes a few known answers before a device is offered: a driver
-// or compiler that is broken, and there are such, must not give wrong results
-// silently. It closes the engine if it fails. Other operations are tested before
-// their first use, by the engine.
+// selfTest checks a few known results before Open returns a device, because some drivers and
+// compilers are broken and must not give wrong results silently. It closes the engine if a test
+// fails. The engine tests other operations before their first use.
 func selfTest(ctx context.Context, e *engine.Engine) error {
 	if err := knownAnswers(ctx, e); err != nil {
 		e.Close()
@@ -23,8 +22,7 @@ func selfTest(ctx context.Context, e *engine.Engine) error {
 	return nil
 }
 
-// knownAnswers asks for all answers at once: most of the time a GPU's compiler
-// is at work.
+// knownAnswers runs all tests concurrently, because a GPU's compiler takes most of the time.
 func knownAnswers(ctx context.Context, e *engine.Engine) error {
 	errs := make([]error, len(openTests))
 	var work sync.WaitGroup
@@ -39,7 +37,7 @@ func knownAnswers(ctx context.Context, e *engine.Engine) error {
 	return errors.Join(errs...)
 }
 
-// knownLength is not a multiple of any vector.
+// knownLength is not a multiple of any vector width.
 const knownLength = 67
 
 // small returns small integers, so that every answer of sums and products is exact
@@ -83,8 +81,8 @@ var mixture = sync.OnceValue(func() *op.Operation {
 	})
 })
 
-// knownWithin is how far a result of mixture may be off: what its functions are
-// allowed, many times over, and far less than any term that is wrong.
+// knownWithin is the allowed error of a result of mixture. It is many times the error that its
+// functions may have, and much less than the effect of a wrong term.
 const knownWithin = 1e-3
 
 // knownElements tests the mixture.

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// openTests are the tests of a device before it is offered.
+// openTests are the tests of a device before Open returns it.
 var openTests = []func(context.Context, *engine.Engine) error{knownElements, knownSum, knownProduct}
 
 // knownSum tests a reduction.

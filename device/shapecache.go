@@ -6,26 +6,25 @@ import (
 )
 
 // A shapeEntry is a valid request: its parameters and shapes, and the shapes of its results.
-// Programs repeat requests, and comparing with an entry is faster than validating again
-// and allocates nothing.
+// Programs repeat requests. Comparing with an entry is faster than validating again, and allocates
+// nothing.
 type shapeEntry struct {
 	a       op.Attrs
-	nin     int // 0: empty
+	nin     int // 0 for an empty entry
 	in      [op.MaxInputs]engine.Host
 	out     [2]engine.Host
-	inSize  [op.MaxInputs]int // bytes
+	inSize  [op.MaxInputs]int // sizes in bytes
 	outSize [2]int
 }
 
 // shapeCache holds the last requests of one operation, enough for a program with layers of
 // several shapes.
 type shapeCache struct {
-	last int // where the last one was found
+	last int // index of the last entry found
 	each [4]shapeEntry
 }
 
-// lookup reports whether r is one of vs, and if so sets the shapes of its
-// results.
+// lookup reports whether the cache has r, and sets the shapes of its results if so.
 func (vs *shapeCache) lookup(r *request) bool {
 	for i := range vs.each {
 		k := (vs.last + i) % len(vs.each)
@@ -58,8 +57,7 @@ func (v *shapeEntry) covers(r *request) bool {
 	return true
 }
 
-// note enters r, which the rules have passed, in the place of the shapeEntry that
-// is next in turn.
+// note stores r, which is valid, in place of the oldest entry.
 func (vs *shapeCache) note(r *request) {
 	vs.last = (vs.last + 1) % len(vs.each)
 	v := &vs.each[vs.last]

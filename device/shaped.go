@@ -81,8 +81,7 @@ func transpose(dst, x []float32, rows, cols int) *request {
 	return r
 }
 
-// Transpose copies x[rows,cols] to dst[cols,rows]. dst must not share memory
-// with x.
+// Transpose copies x[rows,cols] to dst[cols,rows]. dst must not share memory with x.
 func (d *Device) Transpose(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.do(ctx, transpose(dst, x, rows, cols))
 }
@@ -107,10 +106,10 @@ func conv2d(dst, x, w, bias []float32, xs, ws [4]int, opts []op.Conv2DOpts) *req
 	return r
 }
 
-// Conv2D correlates images with windows, as neural networks convolve: x holds
-// [n, channels, height, width] as xs says, w [out, channels/groups, height,
-// width] as ws says, bias [out] or nil. dst holds [n, out, height', width']
-// with height' = (height + 2·pad - dilation·(window-1) - 1)/stride + 1.
+// Conv2D correlates images with filters, the convolution of neural networks. x holds [n, channels,
+// height, width] with the extents xs, w holds [out, channels/groups, height, width] with the
+// extents ws, and bias [out] or is nil. dst holds [n, out, height', width'] with height' = (height
+// + 2·pad - dilation·(ws[2]-1) - 1)/stride + 1.
 func (d *Device) Conv2D(ctx context.Context, dst, x, w, bias []float32, xs, ws [4]int, opts ...op.Conv2DOpts) error {
 	return d.do(ctx, conv2d(dst, x, w, bias, xs, ws, opts))
 }
@@ -130,9 +129,9 @@ func gather(dst, table []float32, ids []int32, rows, dim int) *request {
 	return r
 }
 
-// Gather copies the rows of table[rows,dim] at the indices ids to
-// dst[len(ids),dim]: an embedding. IDs from -rows to -1 count
-// from the end; any other outside [0, rows) gives a row of NaN.
+// Gather copies the rows of table[rows,dim] at the indices ids to dst[len(ids),dim], as an
+// embedding does. IDs from -rows to -1 count from the end. Any other ID outside [0, rows) gives a
+// row of NaN.
 func (d *Device) Gather(ctx context.Context, dst, table []float32, ids []int32, rows, dim int) error {
 	return d.do(ctx, gather(dst, table, ids, rows, dim))
 }
@@ -177,10 +176,10 @@ func sortRows(values []float32, indices []int32, x []float32, rows, cols int, op
 	return r
 }
 
-// Sort sorts each row of x[rows,cols], in ascending order unless the options say
-// Descending: values[rows,cols] and the columns where they were, indices[rows,cols].
-// NaN counts as the greatest and -0 as 0; of equal elements the one with the lower
-// column comes first in either order. Along is of package batch alone.
+// Sort sorts each row of x[rows,cols], in ascending order unless the options say Descending. It
+// returns the sorted elements in values[rows,cols] and their original columns in
+// indices[rows,cols]. NaN counts as the greatest element, and -0 as 0. Of equal elements the one
+// with the lower column comes first in both orders. Only package batch supports the option Along.
 func (d *Device) Sort(ctx context.Context, values []float32, indices []int32, x []float32, rows, cols int, opts ...op.SortOpts) error {
 	return d.do(ctx, sortRows(values, indices, x, rows, cols, opts))
 }
@@ -190,11 +189,11 @@ func (d *Device) SortAsync(ctx context.Context, values []float32, indices []int3
 	return d.begin(ctx, sortRows(values, indices, x, rows, cols, opts))
 }
 
-// AttentionSize is the extents of an attention.
+// AttentionSize has the extents of an attention.
 type AttentionSize struct {
-	Heads   int // of queries
-	KVHeads int // of keys and values; a divisor of Heads; 0 means Heads
-	Tq, Tk  int // queries, and keys, of each head
+	Heads   int // heads of queries
+	KVHeads int // heads of keys and values, a divisor of Heads; 0 means Heads
+	Tq, Tk  int // queries and keys of each head
 	Dim     int // elements of a query, key or value
 }
 
@@ -214,9 +213,9 @@ func attention(dst, q, k, v []float32, s AttentionSize, opts []op.AttentionOpts)
 	return r
 }
 
-// Attention computes softmax(q·kᵀ·scale)·v for each head: q and dst hold
-// [Heads, Tq, Dim], k and v [KVHeads, Tk, Dim]. With fewer heads of keys than
-// of queries, neighbouring heads of queries share one.
+// Attention computes softmax(q·kᵀ·scale)·v for each head. q and dst hold [Heads, Tq, Dim], k and v
+// hold [KVHeads, Tk, Dim]. If there are fewer heads of keys than of queries, neighbouring heads of
+// queries share a head of keys.
 func (d *Device) Attention(ctx context.Context, dst, q, k, v []float32, s AttentionSize, opts ...op.AttentionOpts) error {
 	return d.do(ctx, attention(dst, q, k, v, s, opts))
 }
@@ -237,8 +236,8 @@ func rope(dst, x []float32, t, heads, dim int, opts []op.RopeOpts) *request {
 	return r
 }
 
-// Rope turns the pairs of each head of x[t,heads,dim] by angles that grow with
-// the position, which is Start for the first row.
+// Rope rotates the pairs of each head of x[t,heads,dim] by angles that grow with the position.
+// Start is the position of the first row.
 func (d *Device) Rope(ctx context.Context, dst, x []float32, t, heads, dim int, opts ...op.RopeOpts) error {
 	return d.do(ctx, rope(dst, x, t, heads, dim, opts))
 }

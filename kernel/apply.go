@@ -8,12 +8,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Float holds the types on which [Apply] computes.
+// Float lists the types on which [Apply] computes.
 type Float interface{ F32 | Vec2F | Vec4F }
 
-// Apply returns an elementwise operation of package op, built in or a user's, of args, for example
-// an activation after a product. a holds its float parameters; nil stands for the defaults. Vectors
-// are treated by component.
+// Apply applies an elementwise operation of package op to args, for example an activation after a
+// product. The operation may be built in or a user's own. a holds its float parameters; nil means
+// the defaults. Vectors are processed by component.
 func Apply[T Float](b *Builder, o *op.Operation, a *op.Attrs, args ...T) T {
 	ds := make([]Dynamic, len(args))
 	for i, x := range args {
@@ -41,7 +41,7 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 	}
 	low, high := o.Arity()
 	if len(args) < low || len(args) > high {
-		return b.fail("Apply of %v with %d operands", o, len(args))
+		return b.fail("Apply of %v has %d operands, which is the wrong number", o, len(args))
 	}
 	root, err := irhook.Expression(o, a, types)
 	if err != nil {
@@ -55,20 +55,20 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 }
 
 // Dynamic is a value whose type is known only while the kernel is built. Expressions of any type
-// compute with it.
+// compute with such values.
 type Dynamic struct {
 	h handle
 	k kind
 }
 
-// Dyn returns x with its type hidden.
+// Dyn returns x as a Dynamic.
 func Dyn[T Value](x T) Dynamic { return Dynamic{handle(x), kindFor[T]()} }
 
-// As returns the value that [Dyn] hid, or that [Inline] computed. Another type
-// is a mistake.
+// As returns the value that [Dyn] has converted, or that [Inline] has computed. It is an error if
+// the value has another type.
 func As[T Value](b *Builder, d Dynamic) T {
 	if k := kindFor[T](); d.k != k {
-		return T(b.owner().fail("a value of type %v used as %v", d.k, k))
+		return T(b.owner().fail("a value of type %v is used as %v", d.k, k))
 	}
 	return T(d.h)
 }
@@ -133,7 +133,7 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic, 
 			}
 			if n.Index < 0 || n.Index >= len(from) || from[n.Index].k.with(ir.Invalid) != kindOf(ir.Invalid, width) &&
 				n.Code == ir.Arg || from[n.Index].k.typ() != n.Type {
-				b.fail("%s %d of an expression is not there, or of another type than %v", what, n.Index, n.Type)
+				b.fail("%s %d of an expression is missing, or its type is not %v", what, n.Index, n.Type)
 				return out
 			}
 			if values[n] = from[n.Index].h; n.Code == ir.Param && width > 1 {
@@ -154,7 +154,7 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic, 
 	return out
 }
 
-// node computes one node, with a flag, from the values of its operands.
+// node computes one node, with the given flag, from the values of its operands.
 func (b *Builder) node(n *ir.Node, flag uint8, k kind, values map[*ir.Node]handle) handle {
 	x, y, z := values[n.Args[0]], values[n.Args[1]], values[n.Args[2]]
 	from := k.with(n.Args[0].Type)

@@ -2,8 +2,8 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Atomics is memory for atomic operations, a buffer or an array of a workgroup. The operations are
-// relaxed: they do not order other memory accesses.
+// Atomics is memory for atomic operations: a buffer or a workgroup array. The operations are
+// relaxed, which means that they do not order other memory accesses.
 type Atomics[T Integer] struct {
 	b    *Builder
 	slot uint32
@@ -36,32 +36,32 @@ func (x Atomics[T]) Load(i U32) T { return x.op(ir.AtomicLoad, i, handle{}, hand
 // Store writes element i.
 func (x Atomics[T]) Store(i U32, v T) { x.op(ir.AtomicStore, i, handle(v), handle{}) }
 
-// Add adds v to element i and returns the value before, as the operations
-// below do.
+// Add adds v to element i and returns the old value. The operations below also return the old
+// value.
 func (x Atomics[T]) Add(i U32, v T) T { return x.op(ir.AtomicAdd, i, handle(v), handle{}) }
 
-// Sub subtracts v.
+// Sub subtracts v from element i.
 func (x Atomics[T]) Sub(i U32, v T) T { return x.op(ir.AtomicSub, i, handle(v), handle{}) }
 
-// Min keeps the lesser of the element and v.
+// Min sets element i to the lesser of the element and v.
 func (x Atomics[T]) Min(i U32, v T) T { return x.op(ir.AtomicMin, i, handle(v), handle{}) }
 
-// Max keeps the greater of the element and v.
+// Max sets element i to the greater of the element and v.
 func (x Atomics[T]) Max(i U32, v T) T { return x.op(ir.AtomicMax, i, handle(v), handle{}) }
 
-// And keeps the bits that are also in v.
+// And clears the bits of element i that are not set in v.
 func (x Atomics[T]) And(i U32, v T) T { return x.op(ir.AtomicAnd, i, handle(v), handle{}) }
 
-// Or sets the bits of v.
+// Or sets the bits of element i that are set in v.
 func (x Atomics[T]) Or(i U32, v T) T { return x.op(ir.AtomicOr, i, handle(v), handle{}) }
 
-// Xor flips the bits of v.
+// Xor flips the bits of element i that are set in v.
 func (x Atomics[T]) Xor(i U32, v T) T { return x.op(ir.AtomicXor, i, handle(v), handle{}) }
 
-// Exchange writes v.
+// Exchange sets element i to v.
 func (x Atomics[T]) Exchange(i U32, v T) T { return x.op(ir.AtomicExchange, i, handle(v), handle{}) }
 
-// CompareExchange writes v if the element equals old.
+// CompareExchange sets element i to v if the element equals old.
 func (x Atomics[T]) CompareExchange(i U32, old, v T) T {
 	return x.op(ir.AtomicCompareExchange, i, handle(old), handle(v))
 }

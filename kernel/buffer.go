@@ -2,7 +2,7 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Buffer is a storage buffer: an array of T that is bound at launch.
+// Buffer is a storage buffer: an array of T that a launch binds.
 type Buffer[T Element] struct {
 	b    *Builder
 	slot uint32
@@ -16,8 +16,8 @@ func Input[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.ReadOnly)
 }
 
-// Output declares a buffer that the kernel only writes. Elements that it does not write keep their
-// value.
+// Output declares a buffer that the kernel only writes. Elements that the kernel does not write
+// keep their values.
 //
 //go:noinline
 func Output[T Element](b *Builder, name string) Buffer[T] {
@@ -47,7 +47,7 @@ func (x Buffer[T]) At(i U32) T { return T(x.b.owner().load(x.slot, x.kind, handl
 //go:noinline
 func (x Buffer[T]) Set(i U32, v T) { x.b.owner().store(x.slot, x.kind, handle(i), handle(v)) }
 
-// Len returns the number of elements that are bound.
+// Len returns the number of elements of the bound array.
 //
 //go:noinline
 func (x Buffer[T]) Len() U32 { return U32(x.b.owner().length(x.slot)) }
@@ -57,18 +57,18 @@ func (b *Builder) bind(name string, k kind, access ir.Access) uint32 {
 		return 0
 	}
 	if len(b.bindings) == MaxBuffers {
-		b.failure(ErrLimit, "more than %d buffers", MaxBuffers)
+		b.failure(ErrLimit, "the kernel has more than %d buffers", MaxBuffers)
 		return 0
 	}
 	b.bindings = append(b.bindings, ir.Binding{Name: name, Type: k.typ(), Width: k.width(), Access: access})
 	return uint32(len(b.bindings) - 1)
 }
 
-// checkName reports whether name can name a buffer or an array: a printer has
-// to write it, and a message to tell it from others.
+// checkName reports whether name is valid for a buffer or an array: printers use the name, and
+// messages distinguish buffers by it.
 func (b *Builder) checkName(name string) bool {
 	if !identifier(name) {
-		b.fail("%q is not a name: use letters, digits and underscores", name)
+		b.fail("%q is not a valid name: use letters, digits and underscores", name)
 		return false
 	}
 	for i := range b.bindings {
@@ -104,7 +104,7 @@ func (b *Builder) load(slot uint32, k kind, i handle) handle {
 	}
 	bind := &b.bindings[slot]
 	if bind.Access == ir.WriteOnly {
-		return b.fail("read of buffer %s, an Output: declare it InOut", bind.Name)
+		return b.fail("buffer %s is an Output and cannot be read: declare it InOut", bind.Name)
 	}
 	h, p := head(ir.Load, k, 0), b.use(i, kU32)
 	if b.err == nil && bind.Access == ir.ReadOnly {
@@ -119,22 +119,22 @@ func (b *Builder) store(slot uint32, k kind, i, v handle) {
 		return
 	}
 	if bind := &b.bindings[slot]; bind.Access == ir.ReadOnly {
-		b.fail("write to buffer %s, an Input: declare it Output or InOut", bind.Name)
+		b.fail("buffer %s is an Input and cannot be written: declare it Output or InOut", bind.Name)
 		return
 	}
 	p := b.use(i, kU32)
 	b.push(head(ir.Store, 0, 0), p, b.use(v, k), 0, slot)
 }
 
-// stray tells the builder of an operand that memory is used which is not its
-// own: such memory knows no builder that goes on.
+// stray reports an error to the builder of an operand: the memory belongs to another builder, or to
+// none, which cannot report it.
 func (b *Builder) stray(i, v handle) {
 	switch at := firstBuilder(i, v, handle{}); {
 	case at == nil || at == b:
 	case b.name == "":
 		at.fail("use of %s", b.err.Msg)
 	default:
-		at.fail("memory of kernel %s used in another kernel", b.name)
+		at.fail("memory of kernel %s is used in another kernel", b.name)
 	}
 }
 

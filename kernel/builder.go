@@ -8,43 +8,44 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Limits that no kernel may exceed; a device may have lower ones.
+// Limits of all kernels. A device may have lower limits.
 const (
-	MaxLanes        = 1024      // of a workgroup
-	MaxSharedBytes  = 227 << 10 // of workgroup arrays
+	MaxLanes        = 1024      // lanes of a workgroup
+	MaxSharedBytes  = 227 << 10 // bytes of workgroup arrays
 	MaxBuffers      = 30
 	MaxInstructions = 1 << 16
-	maxShared       = 256 // workgroup arrays
+	maxShared       = 256 // number of workgroup arrays
 	maxVars         = 1 << 12
-	maxDepth        = 100 // of blocks
+	maxDepth        = 100 // nesting depth of blocks
 )
 
-// DefaultBudget is how often a loop that is not known to end turns before it is
-// ended, unless [Builder.Budget] says otherwise.
+// DefaultBudget is the maximum number of iterations of a loop that is not known to end, unless
+// [Builder.Budget] sets another number. The device then ends the loop.
 const DefaultBudget = 1 << 20
 
-// Builder makes one program. It is valid while the build function of its kernel
-// runs, on that goroutine.
+// Builder builds one program. It is valid while the build function of its kernel runs, and only in
+// the goroutine of that call.
 type Builder struct {
 	*arena
 	name            string
 	local           [3]uint32
 	preferRegisters bool
 	sized           bool
-	// verifier: that lanes come to barriers together is not plain, see together.
+	// verifier says that a complete analysis must check whether lanes reach barriers together: see
+	// together.
 	verifier bool
 	budget   uint32
 	uniforms []ir.Uniform
-	params   unsafe.Pointer // the struct whose fields are the uniforms
+	params   unsafe.Pointer // the struct whose fields are the parameters
 	paramLen uintptr
 
 	positions bool
 	err       *Error
 	building  bool
-	ignored   int // calls after the first mistake
+	ignored   int // number of calls after the first error
 }
 
-// arena is the memory of a builder, which the next one uses again.
+// arena is the memory of a builder. Later builders reuse it.
 type arena struct {
 	code     []instr
 	pos      []uintptr
@@ -52,7 +53,7 @@ type arena struct {
 	bindings []ir.Binding
 	shared   []ir.Array
 	vars     []ir.Var
-	bytes    uint64 // of shared
+	bytes    uint64 // bytes of workgroup arrays
 	// same is a table for common subexpression elimination: it holds the last instruction for each
 	// hash. An entry is used only if its instruction is equal and visible, so stale entries of
 	// earlier programs do no harm.
@@ -63,7 +64,7 @@ const sameBits = 11
 
 // instr is an instruction while a program is built.
 type instr struct {
-	head  uint32 // code, type, width and flag: see head
+	head  uint32 // code, type, width and flag: see function head
 	args  [3]ir.Value
 	imm   uint32
 	state uint32 // live, unsure
@@ -72,17 +73,17 @@ type instr struct {
 const (
 	// live: the block of the instruction is still open.
 	live = 1 << iota
-	// unsure: lanes may have different values. See jump and together.
+	// unsure: the value may differ between lanes. See jump and together.
 	unsure
 )
 
 func (in *instr) code() ir.Code { return ir.Code(in.head) }
 
-// program returns the instructions as a program has them.
+// program returns the instructions in the form that a program has.
 func (a *arena) program() []ir.Instr {
 	code := make([]ir.Instr, len(a.code))
 	for i := range a.code {
-		in, out := &a.code[i], &code[i] // field by field, as in add
+		in, out := &a.code[i], &code[i] // the fields are copied one by one, as in add
 		out.Code, out.Type, out.Width, out.Flag = ir.Code(in.head), ir.Type(in.head>>8), uint8(in.head>>16), uint8(in.head>>24)
 		out.Args[0], out.Args[1], out.Args[2] = in.args[0], in.args[1], in.args[2]
 		out.Imm = in.imm
@@ -94,12 +95,12 @@ var arenas = sync.Pool{New: func() any {
 	return &arena{code: make([]instr, 0, 1024)}
 }}
 
-// spent is the memory of a builder that builds no more, or made a mistake: with
-// no room, so that every call takes the slow path and is ignored.
+// spent is the memory of a builder that has finished or has reported an error. It has no room, so
+// that every call takes the slow path and is ignored.
 var spent = &arena{}
 
 // nowhere is the builder of values that no constructor made. The other variables are invalid
-// values, which are returned when there is no builder to report an error at once.
+// values, which are returned if there is no builder that could report an error.
 var (
 	nowhere = notMade("something that no constructor made")
 	unequal = notMade("a constant vector with unequal components: make one with Builder.Vec4F and its like")
@@ -120,7 +121,7 @@ func newBuilder(name string, positions bool) *Builder {
 	return &Builder{arena: a, name: name, budget: DefaultBudget, positions: positions, building: true}
 }
 
-// release ends the use of the builder: handles that are left over find it spent.
+// release ends the use of the builder. Remaining handles then use the arena spent.
 func (b *Builder) release() {
 	a := b.arena
 	b.arena, b.building = spent, false
@@ -132,7 +133,7 @@ func (b *Builder) release() {
 	}
 }
 
-// abandoned is what ends a build function that goes on and on.
+// abandoned is the panic value that ends a build function that does not end after an error.
 type abandoned struct{}
 
 // fail records the first error; later ones are ignored.
@@ -153,14 +154,14 @@ func (b *Builder) record(e *Error) {
 	}
 }
 
-// ready reports whether calls mean something: there was no mistake. A build
-// function that does not end after one is left.
+// ready reports whether calls have an effect, because there was no error. If a build function does
+// not end after an error, ready ends it by a panic.
 func (b *Builder) ready() bool {
 	if b == nil {
 		return false
 	}
 	if b.err == nil {
-		return b.arena != nil // not so in the zero Builder
+		return b.arena != nil // the arena of the zero Builder is nil
 	}
 	if b.building {
 		if b.ignored++; b.ignored > MaxInstructions {
@@ -183,8 +184,8 @@ func (b *Builder) add(head uint32, a0, a1, a2 ir.Value, imm, state uint32) ir.Va
 			return 0
 		}
 	}
-	// Field by field: a literal is put together elsewhere and copied, which has
-	// to wait for the parts.
+	// The fields are set one by one: a composite literal would be built elsewhere and copied, which
+	// has to wait for its parts.
 	a.code = a.code[:id+1]
 	in := &a.code[id]
 	in.head, in.imm, in.state = head, imm, state
@@ -192,14 +193,14 @@ func (b *Builder) add(head uint32, a0, a1, a2 ir.Value, imm, state uint32) ir.Va
 	return ir.Value(id)
 }
 
-// room makes room for one more instruction, notes the position of it, and
-// reports whether there is to be one.
+// room makes room for one more instruction, records its position, and reports whether the
+// instruction is to be added.
 func (b *Builder) room() bool {
 	if !b.ready() {
 		return false
 	}
 	if len(b.code) >= MaxInstructions {
-		b.failure(ErrLimit, "more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
+		b.failure(ErrLimit, "the kernel has more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
 		return false
 	}
 	if b.pos != nil {
@@ -211,7 +212,7 @@ func (b *Builder) room() bool {
 	return true
 }
 
-// head packs what an instruction is: see push.
+// head packs the code, the kind and the flag of an instruction: see push.
 func head(c ir.Code, k kind, flag uint8) uint32 {
 	return uint32(c) | uint32(k)<<8 | uint32(flag)<<24
 }
@@ -268,14 +269,14 @@ func (b *Builder) misuse(x handle) ir.Value {
 	case x.b.name == "":
 		b.fail("use of %s", x.b.err.Msg)
 	case x.b != b:
-		b.fail("value of kernel %s used in another kernel", x.b.name)
+		b.fail("a value of kernel %s is used in another kernel", x.b.name)
 	default:
-		b.fail("use of a value outside the block that computes it; a Var carries values out of blocks")
+		b.fail("a value is used outside the block that computes it: use a Var to carry values out of blocks")
 	}
 	return 0
 }
 
-// owner returns the builder, or the one that ignores everything.
+// owner returns b, or, for a builder that cannot build, a builder that ignores all calls.
 //
 //go:noinline
 func (b *Builder) owner() *Builder {

@@ -1,7 +1,6 @@
-// Package kernel is a small structured language for kernels, embedded in Go. A
-// kernel is a Go function that is called once to build a program. The program
-// is printed as WGSL or PTX, or runs on the CPU, where a checking mode finds
-// races, accesses out of bounds and reads of unwritten memory.
+// Package kernel is a small structured language for kernels, embedded in Go. A kernel is a Go
+// function that is called once to build a program. Devices run the program as WGSL or PTX, or on
+// the CPU, where a checking mode finds races, accesses out of bounds and reads of unwritten memory.
 //
 //	type params struct {
 //		N     uint32
@@ -23,7 +22,7 @@
 //	k, err := dev.Kernel(ctx, saxpy)
 //	err = k.Run(ctx, k.GridFor(len(x)), params{uint32(len(x)), 2}, device.In(x), device.InOut(y))
 //
-// Its method Check runs the kernel in the checking mode.
+// Its method Check runs the kernel in this checking mode.
 //
 // # Values
 //
@@ -35,20 +34,18 @@
 //
 // # Control flow
 //
-// Go code runs while the kernel is built: a Go loop unrolls, a Go if chooses
-// code, a Go variable names a value. [Builder.If], [Builder.For],
-// [Builder.While] and [Builder.Loop] run on the device. A value that is computed
-// in the function of such a block must not be used outside the block. Use a [Var] to
-// carry values out of blocks and around loops. Private arrays are Go slices of Var:
-// see [NewVars].
+// Go code runs while the kernel is built: a Go loop unrolls, a Go if chooses code, and a Go
+// variable names a value. [Builder.If], [Builder.For], [Builder.While] and [Builder.Loop] run on
+// the device. A value that is computed in the function of such a block must not be used outside the
+// block. Use a [Var] to carry values out of blocks and from one iteration to the next. Private
+// arrays are Go slices of Var: see [NewVars].
 //
 // # Memory
 //
-// Buffers are bound in the order of [Input], [Output], [InOut] and [Atomic];
-// [Shared] and [SharedAtomic] are arrays of a workgroup. Parameters are the
-// fields of a Go struct, named by pointer. An index counts elements and must be
-// within bounds. The result of an access out of bounds is undefined, but it never
-// touches another buffer.
+// [Input], [Output], [InOut] and [Atomic] declare buffers, in the order in which a launch binds
+// them. [Shared] and [SharedAtomic] declare arrays of a workgroup. Parameters are the fields of a
+// Go struct, named by pointer. An index counts elements and must be within bounds. The result of an
+// access out of bounds is undefined, but the access never touches another buffer.
 //
 // # Specialisation
 //
@@ -57,8 +54,8 @@
 //
 // # Mistakes
 //
-// A mistake never panics. The builder keeps the first one, with the author's file
-// and line; [Kernel.Err] and every use of the kernel report it as an [*Error].
+// Errors in a kernel never panic. The builder keeps the first error, with the author's file and
+// line. [Kernel.Err] and every use of the kernel return it as an [*Error].
 package kernel
 
 //go:generate go run ./internal/gen

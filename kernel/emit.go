@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The functions of this file make the instructions of the methods in
-// values_gen.go. Operands that are all constant give a constant.
+// The functions of this file make the instructions for the methods in values_gen.go. If all
+// operands are constants, the result is a constant.
 
 // unary applies c to a value of kind from.
 func unary(c ir.Code, k, from kind, x handle) handle {
@@ -47,7 +47,7 @@ func flagged(c ir.Code, flag uint8, k, from kind, x, y handle) handle {
 	return handle{b: b, id: b.pure(head(c, k, flag), p, b.use(y, from), 0, 0)}
 }
 
-// commutes reports whether an identity of c holds for the first operand too.
+// commutes reports whether an identity of c is also valid for the first operand.
 func commutes(c ir.Code) bool {
 	switch c {
 	case ir.Add, ir.Mul, ir.And, ir.Or, ir.Xor:
@@ -56,8 +56,8 @@ func commutes(c ir.Code) bool {
 	return false
 }
 
-// identity returns what x combined with a constant is, if that needs no
-// instruction or a simpler one and is exact.
+// identity returns the result of c for x and a constant y, if the result is exact and needs no
+// instruction or a simpler one.
 func identity(c ir.Code, k kind, x handle, y uint32) (handle, bool) {
 	const one = 0x3f800000
 	switch t := k.typ(); {
@@ -134,7 +134,7 @@ func firstBuilder(x, y, z handle) *Builder {
 	return z.b
 }
 
-// choose returns x where c, of kind ck, holds, else y.
+// choose returns x if c, of kind ck, is true, and otherwise y.
 func choose(k kind, c handle, ck kind, x, y handle) handle {
 	if c.b == nil {
 		if c.bits != 0 {
@@ -150,11 +150,11 @@ func choose(k kind, c handle, ck kind, x, y handle) handle {
 	return handle{b: b, id: b.pure(head(ir.Select, k, 0), p, q, b.use(y, k), 0)}
 }
 
-// shift applies Shl or Shr with a count of U32, or a vector of it.
+// shift applies Shl or Shr. The count n is a U32 or a vector of U32.
 func shift(c ir.Code, k kind, x, n handle) handle {
 	if n.b == nil && n.bits > 31 {
 		if x.b != nil {
-			return x.b.fail("shift by %d: counts go from 0 to 31", n.bits)
+			return x.b.fail("shift by %d is out of range: the count must be from 0 to 31", n.bits)
 		}
 		return handle{b: shifted}
 	}
@@ -178,7 +178,7 @@ func extract(k kind, i int, x handle) handle {
 		return x
 	}
 	if i < 0 || i >= int(k.width()) {
-		return x.b.fail("component %d of a %v", i, k)
+		return x.b.fail("component %d is out of range for a %v", i, k)
 	}
 	v := x.b.use(x, k)
 	if int(v) < len(x.b.code) {
@@ -229,7 +229,7 @@ func dot(k kind, x, y handle) handle {
 	return handle{b: b, id: b.pure(head(ir.Dot, k.scalar(), 0), p, b.use(y, k), 0, 0)}
 }
 
-// dot4 applies Dot4I8 or Dot4U8. A constant x and y have no builder; acc may.
+// dot4 applies Dot4I8 or Dot4U8. x and y may be constants without a builder even if acc has one.
 func dot4(c ir.Code, k kind, x, y, acc handle) handle {
 	b := firstBuilder(x, y, acc)
 	if b == nil {
@@ -247,8 +247,8 @@ func dot4(c ir.Code, k kind, x, y, acc handle) handle {
 	return handle{b: b, id: b.pure(head(c, k, 0), p, q, b.use(acc, k), 0)}
 }
 
-// pack applies PackHalf and its like. A constant vector has equal components;
-// what unpacks to unequal ones has no constant.
+// pack applies PackHalf and similar codes. All components of a constant vector are equal, so pack
+// does not fold a constant that unpacks to unequal components.
 func pack(c ir.Code, k, from kind, x handle) handle {
 	if b := x.b; b != nil {
 		return handle{b: b, id: b.pure(head(c, k, 0), b.use(x, from), 0, 0, 0)}
@@ -256,7 +256,7 @@ func pack(c ir.Code, k, from kind, x handle) handle {
 	return packConstant(c, x.bits)
 }
 
-// packConstant folds what pack applies.
+// packConstant folds the codes that pack applies.
 func packConstant(c ir.Code, x uint32) handle {
 	low, same := x&0xff, x == x&0xff*0x01010101
 	switch c {

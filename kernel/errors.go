@@ -9,16 +9,15 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Error is a mistake in a kernel: what [Kernel.Err] and every use of the kernel
-// return.
+// Error is an error in a kernel. [Kernel.Err] and every use of the kernel return it.
 type Error struct {
-	Kernel string   // its name
-	Pos    Position // of the author's code, zero if unknown
+	Kernel string   // name of the kernel
+	Pos    Position // position in the author's code, zero if unknown
 	Msg    string
 	Err    error // a sentinel, the value with which the build function panicked, or nil
 }
 
-// Position is a place in Go source.
+// Position is a position in Go source.
 type Position struct {
 	File string // path as the compiler saw it, "" if unknown
 	Line int
@@ -33,7 +32,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), file, p.Line)
 }
 
-// Error returns the kernel, the position and the mistake.
+// Error returns the kernel, the position and the message.
 func (e *Error) Error() string {
 	s := "kernel: "
 	if e.Kernel != "" {
@@ -48,19 +47,19 @@ func (e *Error) Error() string {
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrLimit is wrapped by errors about something too large for any device: a
-// local size, a workgroup array, an unrolled loop, a grid.
+// ErrLimit is wrapped by errors about sizes that no device supports: of a workgroup, a workgroup
+// array, an unrolled loop, or a grid.
 var ErrLimit = errors.New("kernel: over a limit")
 
-// ErrGrid is wrapped by errors about a grid that cannot be launched.
+// ErrGrid is wrapped by errors about grids that cannot be launched.
 var ErrGrid = errors.New("kernel: invalid grid")
 
-// ErrParams is wrapped by errors about parameters of another type than the
-// kernel's.
+// ErrParams is wrapped by errors about parameters whose type is not that of the kernel's
+// parameters.
 var ErrParams = errors.New("kernel: parameters of another type")
 
-// authorCounter returns a program counter of the innermost frame that is the
-// author's, as runtime.CallersFrames wants it, or 0.
+// authorCounter returns the program counter of the innermost frame of the author, in the form that
+// runtime.CallersFrames expects, or 0.
 func authorCounter() uintptr {
 	var pcs [24]uintptr
 	for skip := 2; ; skip += len(pcs) {
@@ -72,7 +71,7 @@ func authorCounter() uintptr {
 		for {
 			f, more := frames.Next()
 			if ir.AuthorFrame(f) {
-				return f.PC + 1 // frames look at the call before a counter
+				return f.PC + 1 // CallersFrames looks up the call before a counter
 			}
 			if !more {
 				break

@@ -100,5 +100,5 @@ func ExampleGridFor() {
 	// Output:
 	// [4 1 1]
 	// [65105 6 1]
-	// kernel: invalid grid: 0 lanes in workgroups of 256
+	// kernel: invalid grid: 0 lanes in workgroups of 256 lanes: both numbers must be positive
 }

@@ -7,24 +7,25 @@ import (
 	"unsafe"
 )
 
-// Family makes one kernel for each value of S that is asked for: the literals
-// that it is specialised by, such as the sizes of tiles. It is safe for
-// concurrent use.
+// Family makes one kernel for each value of S that a caller requests. The value specialises the
+// kernel, for example by the sizes of tiles. A Family is safe for concurrent use.
 type Family[S comparable] struct{ family family }
 
-// family is a Family of any S: one body for all, which programs would otherwise have once for each S.
+// family is the part of a Family that does not depend on S, so that programs have its code only
+// once.
 type family struct {
 	name string
 	make func(s any) *Kernel
-	// made is replaced, never changed, so that looking up takes no lock.
+	// made is replaced and never changed, so that find needs no lock.
 	made atomic.Pointer[map[any]*Kernel]
 	mu   sync.Mutex
 }
 
-// maxFamily bounds the kernels that a family keeps; beyond it, it begins anew.
+// maxFamily limits the kernels that a family keeps. When the family exceeds it, it drops all of
+// them.
 const maxFamily = 512
 
-// NewFamily returns a family: build is as for [New], for one s.
+// NewFamily returns a family of kernels. build is as for [New], with the value s in addition.
 func NewFamily[P any, S comparable](name string, build func(b *Builder, p *P, s S)) *Family[S] {
 	f := &Family[S]{}
 	f.family.name = name
@@ -34,14 +35,14 @@ func NewFamily[P any, S comparable](name string, build func(b *Builder, p *P, s 
 		return f
 	}
 	f.family.make = func(s any) *Kernel {
-		v, _ := s.(S) // a nil interface is no S where S is an interface
+		v, _ := s.(S) // if S is an interface, a nil interface is not an S
 		return specialise(name, (*P)(nil), func(b *Builder, p unsafe.Pointer) { build(b, (*P)(p), v) })
 	}
 	return f
 }
 
-// Of returns the kernel for s. Asking again gives the same kernel. One for an s
-// that Go cannot compare, a slice in an interface say, is a mistake.
+// Of returns the kernel for s. Later calls with an equal s return the same kernel. An s that Go
+// cannot compare, for example a slice in an interface, gives a kernel with an error.
 func (f *Family[S]) Of(s S) *Kernel {
 	if f == nil {
 		return broken("", "a nil family")
@@ -52,7 +53,8 @@ func (f *Family[S]) Of(s S) *Kernel {
 	return f.family.add(s)
 }
 
-// find returns the kernel that was made for s, or nil. It does not keep s, which therefore takes no memory.
+// find returns the kernel that was made for s, or nil. It does not retain s, so that s needs no
+// allocation.
 func (f *family) find(s any) (k *Kernel) {
 	defer f.uncomparable(&k)
 	if m := f.made.Load(); m != nil {
@@ -61,7 +63,7 @@ func (f *family) find(s any) (k *Kernel) {
 	return k
 }
 
-// uncomparable, deferred, returns a kernel with a mistake in k for an s that Go cannot compare.
+// uncomparable must be deferred. If s cannot be compared, it sets *k to a kernel with an error.
 func (f *family) uncomparable(k **Kernel) {
 	if r := recover(); r != nil {
 		*k = broken(f.name, fmt.Sprintf("no kernel: %v", r))
@@ -86,7 +88,7 @@ func (f *family) add(s any) (k *Kernel) {
 			}
 		}
 	}
-	m[s] = nil // an s that cannot be compared ends here
+	m[s] = nil // panics if s cannot be compared
 	k = f.make(s)
 	m[s] = k
 	f.made.Store(&m)

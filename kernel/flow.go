@@ -5,20 +5,20 @@ import "github.com/rayo-go/rayo/internal/ir"
 // block is an open block.
 type block struct {
 	at     ir.Value // its If, Else, For or Loop
-	head   ir.Value // the If of an Else, else at
-	unsure bool     // lanes may differ in whether they are in it
+	head   ir.Value // for an Else its If, otherwise at
+	unsure bool     // lanes may differ in whether they execute the block
 	ended  ir.Value // the Break, Continue or Return that ends the block, or 0
 }
 
-// Branch is an If statement, to which Else may add a branch.
+// Branch is an If statement. Else can add a branch to it.
 type Branch struct {
 	b      *Builder
-	end    ir.Value // of the If, 0 if the condition was constant
-	unless bool     // the condition was constant and did not hold
+	end    ir.Value // End of the If, 0 if the condition was constant
+	unless bool     // the condition was constant and false
 }
 
-// If runs then on the lanes for which c holds. A condition that is constant
-// while the kernel is built chooses code, like a Go if.
+// If runs then in the lanes in which c is true. If c is known while the kernel is built, If chooses
+// code, like a Go if.
 func (b *Builder) If(c Bool, then func()) Branch {
 	if !b.ready() {
 		return Branch{}
@@ -38,8 +38,7 @@ func (b *Builder) If(c Bool, then func()) Branch {
 	return Branch{b: b, end: b.close()}
 }
 
-// Else runs f on the lanes for which the condition did not hold. It must follow
-// its If directly.
+// Else runs f in the lanes in which the condition was false. It must follow its If directly.
 func (x Branch) Else(f func()) {
 	b := x.b
 	switch {
@@ -48,9 +47,9 @@ func (x Branch) Else(f func()) {
 		b.fail("Else with a nil function")
 	case x.unless:
 		f()
-	case x.end == 0: // the condition is known to hold
+	case x.end == 0: // the condition is known to be true
 	case int(x.end) != len(b.code)-1 || b.code[x.end].code() != ir.End:
-		b.fail("Else does not follow its If directly")
+		b.fail("Else must follow its If directly")
 	default:
 		from := ir.Value(b.code[x.end].imm)
 		b.code[x.end] = instr{head: head(ir.Else, 0, 0)}
@@ -67,8 +66,8 @@ func (x Branch) Else(f func()) {
 // For runs body for i = from, from+1 ... while i < to.
 func (b *Builder) For(from, to U32, body func(i U32)) { b.ForStep(from, to, U(1), body) }
 
-// ForStep runs body for i = from, from+step ... while i < to; the three are
-// evaluated before. A sum beyond 32 bits ends the loop.
+// ForStep runs body for i = from, from+step ... while i < to. The three numbers are evaluated once,
+// before the loop. The loop ends if the sum exceeds 32 bits.
 func (b *Builder) ForStep(from, to, step U32, body func(i U32)) {
 	if !b.ready() {
 		return
@@ -86,7 +85,7 @@ func (b *Builder) ForStep(from, to, step U32, body func(i U32)) {
 	b.close()
 }
 
-// ForI32 is [Builder.ForStep] for signed numbers; the step is positive.
+// ForI32 is [Builder.ForStep] for signed numbers. The step must be positive.
 func (b *Builder) ForI32(from, to, step I32, body func(i I32)) {
 	if !b.ready() {
 		return
@@ -104,7 +103,7 @@ func (b *Builder) ForI32(from, to, step I32, body func(i I32)) {
 	b.close()
 }
 
-// beginFor opens a For. It ends if the step is known to lead upwards: a sum that
+// beginFor opens a For. The loop is bounded if the step is known to be positive, because a sum that
 // overflows ends it.
 func (b *Builder) beginFor(k kind, from, to, step handle) ir.Value {
 	flag := uint8(0)
@@ -120,8 +119,8 @@ func (b *Builder) beginFor(k kind, from, to, step handle) ir.Value {
 	return id
 }
 
-// While runs body as long as cond holds. cond is evaluated on the device before
-// each turn. A loop that turns more often than the budget is ended.
+// While runs body while cond is true. cond is evaluated on the device before each iteration. The
+// device ends a loop with more iterations than the budget.
 func (b *Builder) While(cond func() Bool, body func()) {
 	if !b.ready() {
 		return
@@ -136,8 +135,8 @@ func (b *Builder) While(cond func() Bool, body func()) {
 	b.close()
 }
 
-// Loop runs body again and again, until [Builder.Break] or [Builder.Return]. A
-// loop that turns more often than the budget is ended.
+// Loop runs body until [Builder.Break] or [Builder.Return]. The device ends a loop with more
+// iterations than the budget.
 func (b *Builder) Loop(body func()) {
 	if !b.ready() {
 		return
@@ -155,7 +154,7 @@ func (b *Builder) Loop(body func()) {
 // unreachable.
 func (b *Builder) Break() { b.leaveLoop(ir.Break, "Break") }
 
-// Continue goes on with the next turn of the innermost loop of the device.
+// Continue continues with the next iteration of the innermost loop on the device.
 func (b *Builder) Continue() { b.leaveLoop(ir.Continue, "Continue") }
 
 func (b *Builder) leaveLoop(c ir.Code, name string) {
@@ -169,7 +168,7 @@ func (b *Builder) leaveLoop(c ir.Code, name string) {
 			return
 		}
 	}
-	b.fail("%s outside of a loop of the device; a Go loop has Go's own", name)
+	b.fail("%s outside of a loop of the device: in a Go loop, use Go's break and continue", name)
 }
 
 // Return ends the lane.
@@ -187,7 +186,7 @@ func (b *Builder) terminate(id ir.Value) {
 	if last.ended == 0 {
 		last.ended = id
 	}
-	// The analysis would have to track from here on which lanes jump.
+	// From here on, the analysis would have to track which lanes have left the block.
 	b.verifier = b.verifier || last.unsure
 }
 
@@ -197,13 +196,13 @@ func (b *Builder) open(id ir.Value) {
 		return
 	}
 	if len(b.blocks) > maxDepth {
-		b.failure(ErrLimit, "blocks nested deeper than %d", maxDepth)
+		b.failure(ErrLimit, "blocks are nested deeper than %d levels", maxDepth)
 		return
 	}
 	b.blocks = append(b.blocks, block{at: id, head: id, unsure: b.unsure(id) || b.blocks[len(b.blocks)-1].unsure})
 }
 
-// close ends the innermost block and returns its End.
+// close closes the innermost block and returns its End.
 func (b *Builder) close() ir.Value {
 	if !b.ready() {
 		return 0
@@ -227,7 +226,7 @@ func (b *Builder) close() ir.Value {
 	return end
 }
 
-// unsure reports whether lanes may differ in how they take a block.
+// unsure reports whether lanes may differ in whether they execute the block of instruction id.
 func (b *Builder) unsure(id ir.Value) bool {
 	in := &b.code[id]
 	switch in.code() {

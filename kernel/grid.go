@@ -6,25 +6,24 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// MaxGroups is how many workgroups a grid may have along one axis on every
-// device.
+// MaxGroups is the maximum number of workgroups along one axis of a grid that every device
+// supports.
 const MaxGroups = 65535
 
-// Size is the size of a grid in workgroups. A size that cannot be launched
-// carries its error.
+// Size is the size of a grid in workgroups. An invalid size carries its error.
 type Size struct {
 	n      [3]uint32
 	folded bool
-	local  int // lanes of a workgroup, 0 where any number of them will do
+	local  int // lanes of a workgroup; 0 if the size suits any number of lanes
 	err    error
 }
 
-// Grid returns a grid of x workgroups, or x by y, or x by y by z. Numbers below
-// 1 and above [MaxGroups] and more than three give a Size with an error; see
-// [GridOf] and [GridFor] for one dimension of any size.
+// Grid returns a grid of x workgroups, or x by y, or x by y by z. More than three numbers, and
+// numbers below 1 or above [MaxGroups], give a Size with an error. For one dimension of any size,
+// see [GridOf] and [GridFor].
 func Grid(x int, yz ...int) Size {
 	if len(yz) > 2 {
-		return Size{err: fmt.Errorf("%w: %d dimensions", ErrGrid, len(yz)+1)}
+		return Size{err: fmt.Errorf("%w: the grid has %d dimensions; it must have 1 to 3", ErrGrid, len(yz)+1)}
 	}
 	s := Size{n: [3]uint32{1, 1, 1}}
 	for i := range len(yz) + 1 {
@@ -40,12 +39,12 @@ func Grid(x int, yz ...int) Size {
 	return s
 }
 
-// GridOf returns a grid of at least n workgroups in one dimension, folded into
-// two where they are more than [MaxGroups]. Kernels for it use [Builder.Group] or
-// [Builder.Index] and take no notice of groups from n on.
+// GridOf returns a grid of at least n workgroups in one dimension. It folds more than [MaxGroups]
+// workgroups into two dimensions. Kernels for such a grid must use [Builder.Group] or
+// [Builder.Index], and ignore groups from n on.
 func GridOf(n int) Size {
 	if n < 1 || int64(n) > MaxGroups*MaxGroups {
-		return Size{err: fmt.Errorf("%w: %d workgroups", ErrGrid, n)}
+		return Size{err: fmt.Errorf("%w: %d workgroups are not possible", ErrGrid, n)}
 	}
 	y := (n-1)/MaxGroups + 1
 	x := (n-1)/y + 1
@@ -58,18 +57,18 @@ func GridOf(n int) Size {
 // more than one element, use [GridOf].
 func GridFor(n, local int) Size {
 	if n < 1 || local < 1 {
-		return Size{err: fmt.Errorf("%w: %d lanes in workgroups of %d", ErrGrid, n, local)}
+		return Size{err: fmt.Errorf("%w: %d lanes in workgroups of %d lanes: both numbers must be positive", ErrGrid, n, local)}
 	}
 	s := GridOf((n-1)/local + 1)
 	if s.err == nil && uint64(s.n[0])*uint64(s.n[1])*uint64(local) > 1<<32 {
-		return Size{err: fmt.Errorf("%w: %d lanes: their numbers have 32 bits", ErrGrid, n)}
+		return Size{err: fmt.Errorf("%w: %d lanes are too many: the number of a lane has 32 bits", ErrGrid, n)}
 	}
 	s.local = local
 	return s
 }
 
-// GridFor returns the grid for n lanes of the kernel, one for each element of the work:
-// [GridFor] with the number of lanes that its workgroups have.
+// GridFor returns the grid for n lanes of the kernel: [GridFor] with the number of lanes of its
+// workgroups.
 func (k *Kernel) GridFor(n int) Size {
 	if err := k.Err(); err != nil {
 		return Size{err: err}
@@ -78,27 +77,26 @@ func (k *Kernel) GridFor(n int) Size {
 	return GridFor(n, lanes(p.Local))
 }
 
-// lanes returns how many lanes a workgroup of that size has.
+// lanes returns the number of lanes of a workgroup of the given size.
 func lanes(local [3]uint32) int { return int(local[0] * local[1] * local[2]) }
 
 // Groups returns the workgroups along x, y and z.
 func (s Size) Groups() [3]uint32 { return s.n }
 
-// Folded reports whether one dimension was folded into two: the kernel must
-// then use [Builder.Group] or [Builder.Index].
+// Folded reports whether one dimension was folded into two. The kernel must then use
+// [Builder.Group] or [Builder.Index].
 func (s Size) Folded() bool { return s.folded }
 
-// Err returns why the grid cannot be launched: an error that wraps [ErrGrid], or
-// nil.
+// Err returns an error that wraps [ErrGrid] if the grid cannot be launched, and otherwise nil.
 func (s Size) Err() error {
 	if s.err == nil && s.n[0] == 0 {
-		return fmt.Errorf("%w: no size", ErrGrid)
+		return fmt.Errorf("%w: the Size is zero: use Grid, GridOf or GridFor", ErrGrid)
 	}
 	return s.err
 }
 
-// errFor returns why the grid cannot be launched with workgroups of local lanes: the error
-// of [Size.Err], or that it was made by [GridFor] for another number of lanes.
+// errFor returns an error if the grid cannot be launched with workgroups of the size local: the
+// error of [Size.Err], or an error if [GridFor] made the grid for another number of lanes.
 func (s Size) errFor(local [3]uint32) error {
 	if err := s.Err(); err != nil || s.local == 0 || s.local == lanes(local) {
 		return err
@@ -106,9 +104,9 @@ func (s Size) errFor(local [3]uint32) error {
 	return fmt.Errorf("%w: the grid is for workgroups of %d lanes, and the kernel's have %d", ErrGrid, s.local, lanes(local))
 }
 
-// CheckGrid returns why the kernel cannot be launched over s, or nil: the size
-// has an error, is for workgroups of another size, or was folded and the kernel takes no notice of y, so that
-// workgroups would do the same work twice. The error wraps [ErrGrid].
+// CheckGrid returns an error that wraps [ErrGrid] if the kernel cannot be launched over s, and
+// otherwise nil. This is the case if s has an error or is for workgroups of another size, or if s
+// was folded and the kernel ignores y, so that workgroups would do the same work twice.
 func (k *Kernel) CheckGrid(s Size) error {
 	if err := k.Err(); err != nil {
 		return err

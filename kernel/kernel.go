@@ -13,28 +13,28 @@ import (
 // program hides the methods of ir.Kernel from godoc, because users cannot name their types.
 type program = ir.Kernel
 
-// Kernel is a kernel that [New] or a [Family] made. It is safe for concurrent
-// use and runs on every device.
+// Kernel is a kernel made by [New] or a [Family]. It is safe for concurrent use and runs on every
+// device.
 type Kernel struct {
 	program
 	name     string
 	uniforms []ir.Uniform
-	bytes    int // of the parameters
+	bytes    int // bytes of the parameters
 	params   reflect.Type
 	run      func(b *Builder) // calls the build function
 
 	made   atomic.Pointer[result]
-	active atomic.Int32 // builds that are going on
+	active atomic.Int32 // number of builds in progress
 }
 
-// result is what building gave: a program or an error.
+// result is the result of a build: a program or an error.
 type result struct {
 	program *ir.Program
 	err     error
 }
 
-// maxActive bounds the builds of one kernel that go on at once: a build function
-// that builds its own kernel would never end.
+// maxActive limits the concurrent builds of one kernel, because a build function that builds its
+// own kernel would never end.
 const maxActive = 1000
 
 // New returns the kernel that build builds. P is the struct of its parameters; its fields have the
@@ -53,12 +53,13 @@ func broken(name, msg string) *Kernel {
 	return &Kernel{name: name, program: program{Programs: ir.Fixed{Err: err}}}
 }
 
-// specialise returns a kernel whose parameters are of the type that the pointer nothing points to. It is
-// not generic, nor is what it calls: programs would have it once for each type.
+// specialise returns a kernel whose parameters have the type to which the pointer nothing points.
+// Neither it nor the functions that it calls are generic, so that programs have their code only
+// once.
 func specialise(name string, nothing any, build func(b *Builder, p unsafe.Pointer)) *Kernel {
 	t := reflect.TypeOf(nothing).Elem()
 	if !identifier(name) {
-		return broken(name, fmt.Sprintf("%q is no name: letters, digits and underscores", name))
+		return broken(name, fmt.Sprintf("%q is not a valid name: use letters, digits and underscores", name))
 	}
 	us, err := uniformsOf(t)
 	if err != nil {
@@ -81,8 +82,8 @@ func (k *Kernel) encode(dst []byte, params any) ([]byte, bool) {
 	if t := reflect.TypeOf(params); t != k.params && t != reflect.PointerTo(k.params) {
 		return dst, false
 	}
-	// Of both types the second word of the interface is the address: the fields are numbers, so that no struct is
-	// a pointer by itself.
+	// In an interface of either type, the second word is the address of the struct: a struct of
+	// numbers is never stored in the interface directly.
 	p := (*[2]unsafe.Pointer)(unsafe.Pointer(&params))[1]
 	if p == nil {
 		return dst, false
@@ -102,8 +103,7 @@ func (k *Kernel) Name() string {
 	return k.name
 }
 
-// Err returns the mistake in the kernel, an [*Error], or nil. It builds the
-// kernel if that has not been done.
+// Err returns the error in the kernel, an [*Error], or nil. It builds the kernel if necessary.
 func (k *Kernel) Err() error {
 	switch {
 	case k == nil:
@@ -115,9 +115,8 @@ func (k *Kernel) Err() error {
 	return err
 }
 
-// AppendParams appends the block of parameters to dst: params is the kernel's
-// struct or a pointer to it (nil if it has no fields). Another type is an error
-// that wraps [ErrParams].
+// AppendParams appends the block of parameters to dst. params is the kernel's parameter struct or a
+// pointer to it, or nil if the struct has no fields. For another type, the error wraps [ErrParams].
 func (k *Kernel) AppendParams(dst []byte, params any) ([]byte, error) {
 	if err := k.Err(); err != nil {
 		return dst, err
@@ -127,12 +126,12 @@ func (k *Kernel) AppendParams(dst []byte, params any) ([]byte, error) {
 	}
 	out, ok := k.encode(dst, params)
 	if !ok {
-		return dst, &Error{Kernel: k.name, Msg: fmt.Sprintf("parameters of type %T: expected %v", params, k.params), Err: ErrParams}
+		return dst, &Error{Kernel: k.name, Msg: fmt.Sprintf("the parameters have type %T; expected %v", params, k.params), Err: ErrParams}
 	}
 	return out, nil
 }
 
-// builds makes the programs of a kernel by its build function: it implements [ir.Programs].
+// builds builds the programs of a kernel by its build function. It implements [ir.Programs].
 type builds Kernel
 
 // Program builds the kernel once.
@@ -140,8 +139,8 @@ func (k *builds) Program() (*ir.Program, error) {
 	if r := k.made.Load(); r != nil {
 		return r.program, r.err
 	}
-	// Two goroutines may both build: the results are the same, and a lock
-	// would hang where a build function asks for its own kernel.
+	// Two goroutines may build at the same time, with equal results. A lock would hang if a build
+	// function requests its own kernel.
 	defer k.active.Add(-1)
 	if k.active.Add(1) > maxActive {
 		return nil, &Error{Kernel: k.name, Msg: "the build function uses its own kernel"}
@@ -156,7 +155,7 @@ func (k *builds) Program() (*ir.Program, error) {
 	return r.program, r.err
 }
 
-// Positions builds the kernel once more; another program is an error.
+// Positions builds the kernel again. It is an error if the program differs.
 func (k *builds) Positions() (*ir.Program, error) {
 	p, err := k.Program()
 	if err != nil {
@@ -189,7 +188,8 @@ func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
 func (k *Kernel) make(positions bool) (p *ir.Program, verifier bool, e *Error) {
 	b := newBuilder(k.name, positions)
 	b.uniforms = k.uniforms
-	// Goexit ends the function without a panic or a return.
+	// runtime.Goexit ends the build function without a panic or a return; e is the error in this
+	// case.
 	e = &Error{Kernel: k.name, Msg: "the build function ended the goroutine"}
 	defer b.release()
 	defer func() {
@@ -206,8 +206,8 @@ func (k *Kernel) make(positions bool) (p *ir.Program, verifier bool, e *Error) {
 	return p, b.verifier, b.err
 }
 
-// together checks that lanes come to barriers together. The lines for the
-// message come from another build.
+// together checks that lanes reach barriers together. Another build provides the lines for the
+// error.
 func (k *Kernel) together(p *ir.Program) *Error {
 	d := ir.Divergent(p)
 	if d.At == 0 {
@@ -226,14 +226,14 @@ func (k *Kernel) together(p *ir.Program) *Error {
 	e.Pos = at(d.At)
 	switch p.Code[d.Cause].Code {
 	case ir.Break, ir.Continue, ir.Return:
-		e.Msg += fmt.Sprintf(": some leave by the %v at %v", p.Code[d.Cause].Code, at(d.Cause))
+		e.Msg += fmt.Sprintf(": some lanes leave by the %v at %v", p.Code[d.Cause].Code, at(d.Cause))
 	default:
-		e.Msg += fmt.Sprintf(": they differ in the %v at %v", p.Code[d.Cause].Code, at(d.Cause))
+		e.Msg += fmt.Sprintf(": the lanes differ in the %v at %v", p.Code[d.Cause].Code, at(d.Cause))
 	}
 	return e
 }
 
-// String lists the program, or returns the mistake in it.
+// String returns a listing of the program, or its error.
 func (k *Kernel) String() string {
 	if err := k.Err(); err != nil {
 		return err.Error()

@@ -2,8 +2,8 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// LocalSize sets how many lanes a workgroup has along x, y and z. Every kernel
-// calls it once.
+// LocalSize sets the number of lanes of a workgroup along x, y and z. Every kernel must call it
+// once.
 func (b *Builder) LocalSize(x, y, z int) {
 	if !b.ready() {
 		return
@@ -32,7 +32,7 @@ func (b *Builder) PreferRegisters() {
 	}
 }
 
-// Lanes returns how many lanes a workgroup has: the product of the local size.
+// Lanes returns the number of lanes of a workgroup, the product of the local size.
 func (b *Builder) Lanes() int {
 	if !b.localKnown("Lanes") {
 		return 1
@@ -51,8 +51,8 @@ func (b *Builder) localKnown(name string) bool {
 	return true
 }
 
-// Budget sets how often a loop that is not known to end may turn each time it
-// is entered: [DefaultBudget] unless set.
+// Budget sets the maximum number of iterations of a loop that is not known to end, each time that
+// it is entered. The default is [DefaultBudget].
 func (b *Builder) Budget(iterations int) {
 	if !b.ready() {
 		return
@@ -73,7 +73,7 @@ func (b *Builder) builtIn(flag uint8) U32 {
 	return U32{b: b, id: b.intern(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0, state)}
 }
 
-// localID returns a place in the workgroup, 0 along an axis of one lane.
+// localID returns a position in the workgroup. It is 0 along an axis of one lane.
 func (b *Builder) localID(axis uint8) U32 {
 	if b.ready() && b.sized && b.local[axis] == 1 {
 		return U(0)
@@ -81,16 +81,16 @@ func (b *Builder) localID(axis uint8) U32 {
 	return b.builtIn(ir.BuiltInLocalX + axis)
 }
 
-// LocalX returns the place of the lane in its workgroup along x.
+// LocalX returns the position of the lane in its workgroup along x.
 func (b *Builder) LocalX() U32 { return b.localID(0) }
 
-// LocalY returns the place of the lane in its workgroup along y.
+// LocalY returns the position of the lane in its workgroup along y.
 func (b *Builder) LocalY() U32 { return b.localID(1) }
 
-// LocalZ returns the place of the lane in its workgroup along z.
+// LocalZ returns the position of the lane in its workgroup along z.
 func (b *Builder) LocalZ() U32 { return b.localID(2) }
 
-// Lane returns the number of the lane in its workgroup: x first, then y, then z.
+// Lane returns the number of the lane in its workgroup. x varies fastest, then y, then z.
 func (b *Builder) Lane() U32 {
 	if b.ready() && b.sized && b.local[1] == 1 && b.local[2] == 1 {
 		return b.LocalX()
@@ -98,32 +98,32 @@ func (b *Builder) Lane() U32 {
 	return b.builtIn(ir.BuiltInLane)
 }
 
-// GroupX returns the place of the workgroup in the grid along x.
+// GroupX returns the position of the workgroup in the grid along x.
 func (b *Builder) GroupX() U32 { return b.builtIn(ir.BuiltInGroupX) }
 
-// GroupY returns the place of the workgroup in the grid along y.
+// GroupY returns the position of the workgroup in the grid along y.
 func (b *Builder) GroupY() U32 { return b.builtIn(ir.BuiltInGroupY) }
 
-// GroupZ returns the place of the workgroup in the grid along z.
+// GroupZ returns the position of the workgroup in the grid along z.
 func (b *Builder) GroupZ() U32 { return b.builtIn(ir.BuiltInGroupZ) }
 
-// GroupsX returns the workgroups of the grid along x.
+// GroupsX returns the number of workgroups of the grid along x.
 func (b *Builder) GroupsX() U32 { return b.builtIn(ir.BuiltInGroupsX) }
 
-// GroupsY returns the workgroups of the grid along y.
+// GroupsY returns the number of workgroups of the grid along y.
 func (b *Builder) GroupsY() U32 { return b.builtIn(ir.BuiltInGroupsY) }
 
-// GroupsZ returns the workgroups of the grid along z.
+// GroupsZ returns the number of workgroups of the grid along z.
 func (b *Builder) GroupsZ() U32 { return b.builtIn(ir.BuiltInGroupsZ) }
 
-// GlobalX returns the place of the lane in the grid along x. Where one grid
-// runs over more than 65,535 workgroups, use [Builder.Index].
+// GlobalX returns the position of the lane in the grid along x. For more than 65,535 workgroups
+// along one dimension, use [Builder.Index].
 func (b *Builder) GlobalX() U32 { return b.global(0, b.GroupX()) }
 
-// GlobalY returns the place of the lane in the grid along y.
+// GlobalY returns the position of the lane in the grid along y.
 func (b *Builder) GlobalY() U32 { return b.global(1, b.GroupY()) }
 
-// GlobalZ returns the place of the lane in the grid along z.
+// GlobalZ returns the position of the lane in the grid along z.
 func (b *Builder) GlobalZ() U32 { return b.global(2, b.GroupZ()) }
 
 func (b *Builder) global(axis uint8, group U32) U32 {
@@ -133,13 +133,13 @@ func (b *Builder) global(axis uint8, group U32) U32 {
 	return group.Mul(U(b.local[axis])).Add(b.localID(axis))
 }
 
-// Group returns the number of the workgroup in a grid of one dimension that
-// [GridFor] or [GridOf] may have folded into two.
+// Group returns the number of the workgroup in a grid of one dimension, also if [GridFor] or
+// [GridOf] has folded the grid into two dimensions.
 func (b *Builder) Group() U32 { return b.GroupY().Mul(b.GroupsX()).Add(b.GroupX()) }
 
-// Index returns the number of the lane in a grid of one dimension that [GridFor]
-// or [GridOf] may have folded into two. Lanes beyond the end of the work are
-// usual: compare with its size.
+// Index returns the number of the lane in a grid of one dimension, also if [GridFor] or [GridOf]
+// has folded the grid into two dimensions. A grid usually has more lanes than elements, so compare
+// the index with the number of elements.
 func (b *Builder) Index() U32 {
 	if !b.localKnown("Index") {
 		return U32{b: b.owner()}
@@ -147,15 +147,15 @@ func (b *Builder) Index() U32 {
 	return b.Group().Mul(U(uint32(b.Lanes()))).Add(b.Lane())
 }
 
-// SubgroupSize returns how many lanes a subgroup has: a power of two up to 128,
-// 1 on a device without subgroups.
+// SubgroupSize returns the number of lanes of a subgroup: a power of two up to 128, and 1 on a
+// device without subgroups.
 func (b *Builder) SubgroupSize() U32 { return b.builtIn(ir.BuiltInSubgroupSize) }
 
 // SubgroupLane returns the number of the lane in its subgroup.
 func (b *Builder) SubgroupLane() U32 { return b.builtIn(ir.BuiltInSubgroupLane) }
 
-// Subgroup returns the number of the subgroup in its workgroup: lanes n·size to
-// (n+1)·size-1 are subgroup n.
+// Subgroup returns the number of the subgroup in its workgroup. Subgroup n has the lanes n·size to
+// (n+1)·size-1.
 func (b *Builder) Subgroup() U32 { return b.builtIn(ir.BuiltInSubgroup) }
 
 // Barrier waits for all lanes of the workgroup; their writes to workgroup memory and buffers are

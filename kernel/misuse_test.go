@@ -238,7 +238,7 @@ var misuses = []struct {
 		kernel.Input[kernel.F32](b, "x")
 		kernel.Shared[kernel.F32](b, "x", 1) // mistake: second name
 	}},
-	{"bad name", "is not a name", func(b b, _ none) {
+	{"bad name", "is not a valid name", func(b b, _ none) {
 		kernel.Input[kernel.F32](b, "x y") // mistake: bad name
 	}},
 	{"many buffers", "more than 30 buffers", func(b b, _ none) {

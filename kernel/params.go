@@ -11,7 +11,7 @@ import (
 // uniformsOf lists the fields of a parameter struct.
 func uniformsOf(t reflect.Type) ([]ir.Uniform, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("parameters are a struct of float32, int32 and uint32, not %v", t)
+		return nil, fmt.Errorf("the parameters have type %v; they must be a struct of float32, int32 and uint32 fields", t)
 	}
 	var us []ir.Uniform
 	for i := range t.NumField() {
@@ -25,20 +25,20 @@ func uniformsOf(t reflect.Type) ([]ir.Uniform, error) {
 		case reflect.Uint32:
 			u.Type = ir.U32
 		default:
-			return nil, fmt.Errorf("parameter %s is a %v: parameters are float32, int32 or uint32", f.Name, f.Type)
+			return nil, fmt.Errorf("parameter %s has type %v; it must be float32, int32 or uint32", f.Name, f.Type)
 		}
 		if !identifier(f.Name) {
-			return nil, fmt.Errorf("parameter %q is not a name: use letters, digits and underscores", f.Name)
+			return nil, fmt.Errorf("parameter %q has an invalid name: use letters, digits and underscores", f.Name)
 		}
 		us = append(us, u)
 	}
 	if len(us) > maxParams {
-		return nil, fmt.Errorf("%d parameters: at most %d are supported", len(us), maxParams)
+		return nil, fmt.Errorf("there are %d parameters; at most %d are supported", len(us), maxParams)
 	}
 	return us, nil
 }
 
-// maxParams keeps the block of parameters within what every device binds as one.
+// maxParams limits the block of parameters to a size that every device can bind as one buffer.
 const maxParams = 1024
 
 // F32 returns a parameter, named by the address of its field: b.F32(&p.Scale).
@@ -56,7 +56,7 @@ func (b *Builder) param(field unsafe.Pointer, k kind) handle {
 	}
 	off := uintptr(field) - uintptr(b.params)
 	if field == nil || off >= b.paramLen {
-		return b.fail("not the address of a field of the kernel's parameters")
+		return b.fail("the pointer is not the address of a field of the kernel's parameters")
 	}
 	// Fields have four bytes each.
 	return handle{b: b, id: b.pure(head(ir.Param32, k, 0), 0, 0, 0, uint32(off/4))}

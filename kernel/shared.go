@@ -2,9 +2,8 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Array is memory that the lanes of a workgroup share. It is undefined until
-// written, and written values are visible to the other lanes after a
-// [Builder.Barrier].
+// Array is memory that the lanes of a workgroup share. Its elements are undefined until they are
+// written. Other lanes can read a written value after a [Builder.Barrier].
 type Array[T Element] struct {
 	b    *Builder
 	slot uint32

@@ -1,9 +1,9 @@
 package kernel
 
-// Source is what Device.Kernel of package device makes ready: a *[Kernel], for every device, or a text for
-// one kind of device, as wgsl.Source.
+// Source is the argument of Device.Kernel of package device: a *[Kernel], for every device, or a
+// text for one kind of device, such as a wgsl.Source.
 type Source interface {
-	// Kernel returns the kernel. Its Err is the mistake in a text.
+	// Kernel returns the kernel. Its Err returns an error in the text.
 	Kernel() *Kernel
 }
 

@@ -2,12 +2,11 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Subgroups are the lanes of a workgroup that a device runs together: a power of
-// two of them, up to 128. A device that has no such operations has subgroups of
-// one lane: there reductions, shuffles and broadcasts return their operand. A
-// kernel must be right for each size; one that reduces a workgroup combines the
-// results of the subgroups in workgroup memory. Every lane of the workgroup
-// must come to an operation of subgroups.
+// Subgroups are the lanes of a workgroup that a device runs together: a power of two of them, up to
+// 128. A device without subgroup operations has subgroups of one lane, for which reductions,
+// shuffles and broadcasts return their operand. A kernel must be correct for each size. To reduce
+// over a workgroup, combine the results of the subgroups in workgroup memory. All lanes of the
+// workgroup must reach a subgroup operation.
 
 func subgroup[T Value](b *Builder, c ir.Code, flag uint8, x T, lane handle, imm uint32) T {
 	b = b.owner()
@@ -21,8 +20,8 @@ func subgroup[T Value](b *Builder, c ir.Code, flag uint8, x T, lane handle, imm 
 	return T(handle{b: b, id: b.push(head(c, k, flag), p, q, 0, imm)})
 }
 
-// SubgroupAdd returns the sum of x over the subgroup, the same in every lane of
-// it. The order of a floating-point sum is fixed for a device.
+// SubgroupAdd returns the sum of x over the subgroup, in each of its lanes. The order of a
+// floating-point sum is fixed for a device.
 func SubgroupAdd[T Scalar](b *Builder, x T) T {
 	return subgroup(b, ir.SubgroupOp, ir.ReduceAdd, x, handle{}, 0)
 }
@@ -37,26 +36,23 @@ func SubgroupMax[T Scalar](b *Builder, x T) T {
 	return subgroup(b, ir.SubgroupOp, ir.ReduceMax, x, handle{}, 0)
 }
 
-// SubgroupAnd returns the bits that every x of the subgroup has; of Bool,
-// whether all hold.
+// SubgroupAnd returns the bitwise AND of x over the subgroup; for Bool, whether all x are true.
 func SubgroupAnd[T I32 | U32 | Bool](b *Builder, x T) T {
 	return subgroup(b, ir.SubgroupOp, ir.ReduceAnd, x, handle{}, 0)
 }
 
-// SubgroupOr returns the bits that some x of the subgroup has; of Bool, whether
-// any holds.
+// SubgroupOr returns the bitwise OR of x over the subgroup; for Bool, whether any x is true.
 func SubgroupOr[T I32 | U32 | Bool](b *Builder, x T) T {
 	return subgroup(b, ir.SubgroupOp, ir.ReduceOr, x, handle{}, 0)
 }
 
-// SubgroupScanAdd returns the sum of x over the lanes of the subgroup before
-// this one, 0 in the first.
+// SubgroupScanAdd returns the sum of x over the earlier lanes of the subgroup, and 0 in the first
+// lane.
 func SubgroupScanAdd[T Scalar](b *Builder, x T) T {
 	return subgroup(b, ir.SubgroupScan, ir.ReduceAdd, x, handle{}, 0)
 }
 
-// SubgroupShuffle returns x of lane i of the subgroup; i must be less than its
-// size.
+// SubgroupShuffle returns x of lane i of the subgroup. i must be less than the subgroup size.
 func SubgroupShuffle[T Scalar](b *Builder, x T, i U32) T {
 	return subgroup(b, ir.SubgroupShuffle, 0, x, handle(i), 0)
 }

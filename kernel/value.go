@@ -12,7 +12,7 @@ import (
 type handle struct {
 	b    *Builder // nil for a constant
 	id   ir.Value
-	bits uint32 // of a constant, in every component; see ir.Const
+	bits uint32 // bits of a constant, the same in every component; see ir.Const
 }
 
 // kind is the type of a value: an ir.Type and, above it, the width.
@@ -35,19 +35,19 @@ func (k kind) String() string {
 	return k.typ().String()
 }
 
-// Scalar holds the scalar numbers of 32 bits.
+// Scalar lists the scalar numbers of 32 bits.
 type Scalar interface{ F32 | I32 | U32 }
 
-// Integer is an integer type of atomic operations.
+// Integer lists the types for atomic operations.
 type Integer interface{ I32 | U32 }
 
-// Element is a type of elements of memory.
+// Element lists the types of elements of memory.
 type Element interface {
 	F32 | I32 | U32 | F16 |
 		Vec2F | Vec4F | Vec2I | Vec4I | Vec2U | Vec4U | Vec2H | Vec4H
 }
 
-// Value holds every type of value.
+// Value lists all types of values.
 type Value interface {
 	F32 | I32 | U32 | F16 | Bool |
 		Vec2F | Vec4F | Vec2I | Vec4I | Vec2U | Vec4U | Vec2H | Vec4H | Vec2B | Vec4B
@@ -62,8 +62,8 @@ func I(v int32) I32 { return I32{bits: uint32(v)} }
 // U returns the constant v.
 func U(v uint32) U32 { return U32{bits: v} }
 
-// N returns the constant n, a number of elements or an index as Go counts them.
-// A negative n and one of more than 32 bits are mistakes where they are used.
+// N returns the constant n, for example a number of elements or an index in Go. If n is negative or
+// has more than 32 bits, its use is an error.
 func N(n int) U32 {
 	if n < 0 || uint64(n) > math.MaxUint32 {
 		return U32{b: tooBig}
@@ -94,7 +94,7 @@ func (x F32) Constant() (v float32, ok bool) { return math.Float32frombits(x.bit
 // Constant returns the value of x if it is known while the kernel is built.
 func (x Bool) Constant() (v, ok bool) { return x.bits != 0, x.b == nil }
 
-// Select returns a where c holds, else b. Both are computed.
+// Select returns a if c is true, and otherwise b. Both are computed.
 func Select[T Value](c Bool, a, b T) T {
 	return T(choose(kindFor[T](), handle(c), kBool, handle(a), handle(b)))
 }

@@ -109,7 +109,7 @@ func (x F32) Max(y F32) F32 { return F32(binary(ir.Max, kF32, kF32, handle(x), h
 //go:noinline
 func (x F32) Fma(y, z F32) F32 { return F32(ternary(ir.Fma, 0, kF32, handle(x), handle(y), handle(z))) }
 
-// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+// MulAdd returns x*y + z, rounded once, or twice on devices where Fma would be slow.
 //
 //go:noinline
 func (x F32) MulAdd(y, z F32) F32 {
@@ -329,7 +329,7 @@ func (x I32) Mul(y I32) I32 { return I32(binary(ir.Mul, kI32, kI32, handle(x), h
 //go:noinline
 func (x I32) Div(y I32) I32 { return I32(binary(ir.IDiv, kI32, kI32, handle(x), handle(y))) }
 
-// Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+// Mod returns x - y*(x/y), which has the sign of x. It is 0 if y is 0.
 //
 //go:noinline
 func (x I32) Mod(y I32) I32 { return I32(binary(ir.IMod, kI32, kI32, handle(x), handle(y))) }
@@ -487,7 +487,7 @@ func (x U32) Mul(y U32) U32 { return U32(binary(ir.Mul, kU32, kU32, handle(x), h
 //go:noinline
 func (x U32) Div(y U32) U32 { return U32(binary(ir.IDiv, kU32, kU32, handle(x), handle(y))) }
 
-// Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+// Mod returns x - y*(x/y), which has the sign of x. It is 0 if y is 0.
 //
 //go:noinline
 func (x U32) Mod(y U32) U32 { return U32(binary(ir.IMod, kU32, kU32, handle(x), handle(y))) }
@@ -665,7 +665,7 @@ func (x F16) Max(y F16) F16 { return F16(binary(ir.Max, kF16, kF16, handle(x), h
 //go:noinline
 func (x F16) Fma(y, z F16) F16 { return F16(ternary(ir.Fma, 0, kF16, handle(x), handle(y), handle(z))) }
 
-// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+// MulAdd returns x*y + z, rounded once, or twice on devices where Fma would be slow.
 //
 //go:noinline
 func (x F16) MulAdd(y, z F16) F16 {
@@ -785,22 +785,22 @@ func (x Bool) Xor(y Bool) Bool { return Bool(binary(ir.Xor, kBool, kBool, handle
 //go:noinline
 func (x Bool) Not() Bool { return Bool(unary(ir.Not, kBool, kBool, handle(x))) }
 
-// F32 returns x as 1 where it holds, else 0.
+// F32 returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Bool) F32() F32 { return F32(unary(ir.Convert, kF32, kBool, handle(x))) }
 
-// I32 returns x as 1 where it holds, else 0.
+// I32 returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Bool) I32() I32 { return I32(unary(ir.Convert, kI32, kBool, handle(x))) }
 
-// U32 returns x as 1 where it holds, else 0.
+// U32 returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Bool) U32() U32 { return U32(unary(ir.Convert, kU32, kBool, handle(x))) }
 
-// F16 returns x as 1 where it holds, else 0.
+// F16 returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Bool) F16() F16 { return F16(unary(ir.Convert, kF16, kBool, handle(x))) }
@@ -865,7 +865,7 @@ func (x Vec2F) Fma(y, z Vec2F) Vec2F {
 	return Vec2F(ternary(ir.Fma, 0, kVec2F, handle(x), handle(y), handle(z)))
 }
 
-// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+// MulAdd returns x*y + z, rounded once, or twice on devices where Fma would be slow.
 //
 //go:noinline
 func (x Vec2F) MulAdd(y, z Vec2F) Vec2F {
@@ -1114,7 +1114,7 @@ func (x Vec2I) Div(y Vec2I) Vec2I {
 	return Vec2I(binary(ir.IDiv, kVec2I, kVec2I, handle(x), handle(y)))
 }
 
-// Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+// Mod returns x - y*(x/y), which has the sign of x. It is 0 if y is 0.
 //
 //go:noinline
 func (x Vec2I) Mod(y Vec2I) Vec2I {
@@ -1296,7 +1296,7 @@ func (x Vec2U) Div(y Vec2U) Vec2U {
 	return Vec2U(binary(ir.IDiv, kVec2U, kVec2U, handle(x), handle(y)))
 }
 
-// Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+// Mod returns x - y*(x/y), which has the sign of x. It is 0 if y is 0.
 //
 //go:noinline
 func (x Vec2U) Mod(y Vec2U) Vec2U {
@@ -1500,7 +1500,7 @@ func (x Vec2H) Fma(y, z Vec2H) Vec2H {
 	return Vec2H(ternary(ir.Fma, 0, kVec2H, handle(x), handle(y), handle(z)))
 }
 
-// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+// MulAdd returns x*y + z, rounded once, or twice on devices where Fma would be slow.
 //
 //go:noinline
 func (x Vec2H) MulAdd(y, z Vec2H) Vec2H {
@@ -1645,22 +1645,22 @@ func (x Vec2B) Xor(y Vec2B) Vec2B { return Vec2B(binary(ir.Xor, kVec2B, kVec2B, 
 //go:noinline
 func (x Vec2B) Not() Vec2B { return Vec2B(unary(ir.Not, kVec2B, kVec2B, handle(x))) }
 
-// Vec2F returns x as 1 where it holds, else 0.
+// Vec2F returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec2B) Vec2F() Vec2F { return Vec2F(unary(ir.Convert, kVec2F, kVec2B, handle(x))) }
 
-// Vec2I returns x as 1 where it holds, else 0.
+// Vec2I returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec2B) Vec2I() Vec2I { return Vec2I(unary(ir.Convert, kVec2I, kVec2B, handle(x))) }
 
-// Vec2U returns x as 1 where it holds, else 0.
+// Vec2U returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec2B) Vec2U() Vec2U { return Vec2U(unary(ir.Convert, kVec2U, kVec2B, handle(x))) }
 
-// Vec2H returns x as 1 where it holds, else 0.
+// Vec2H returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec2B) Vec2H() Vec2H { return Vec2H(unary(ir.Convert, kVec2H, kVec2B, handle(x))) }
@@ -1733,7 +1733,7 @@ func (x Vec4F) Fma(y, z Vec4F) Vec4F {
 	return Vec4F(ternary(ir.Fma, 0, kVec4F, handle(x), handle(y), handle(z)))
 }
 
-// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+// MulAdd returns x*y + z, rounded once, or twice on devices where Fma would be slow.
 //
 //go:noinline
 func (x Vec4F) MulAdd(y, z Vec4F) Vec4F {
@@ -1994,7 +1994,7 @@ func (x Vec4I) Div(y Vec4I) Vec4I {
 	return Vec4I(binary(ir.IDiv, kVec4I, kVec4I, handle(x), handle(y)))
 }
 
-// Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+// Mod returns x - y*(x/y), which has the sign of x. It is 0 if y is 0.
 //
 //go:noinline
 func (x Vec4I) Mod(y Vec4I) Vec4I {
@@ -2188,7 +2188,7 @@ func (x Vec4U) Div(y Vec4U) Vec4U {
 	return Vec4U(binary(ir.IDiv, kVec4U, kVec4U, handle(x), handle(y)))
 }
 
-// Mod returns x - y*(x/y), which has the sign of x. It is 0 where y is 0.
+// Mod returns x - y*(x/y), which has the sign of x. It is 0 if y is 0.
 //
 //go:noinline
 func (x Vec4U) Mod(y Vec4U) Vec4U {
@@ -2404,7 +2404,7 @@ func (x Vec4H) Fma(y, z Vec4H) Vec4H {
 	return Vec4H(ternary(ir.Fma, 0, kVec4H, handle(x), handle(y), handle(z)))
 }
 
-// MulAdd returns x*y + z, rounded once, or twice where Fma would take a device long.
+// MulAdd returns x*y + z, rounded once, or twice on devices where Fma would be slow.
 //
 //go:noinline
 func (x Vec4H) MulAdd(y, z Vec4H) Vec4H {
@@ -2561,22 +2561,22 @@ func (x Vec4B) Xor(y Vec4B) Vec4B { return Vec4B(binary(ir.Xor, kVec4B, kVec4B, 
 //go:noinline
 func (x Vec4B) Not() Vec4B { return Vec4B(unary(ir.Not, kVec4B, kVec4B, handle(x))) }
 
-// Vec4F returns x as 1 where it holds, else 0.
+// Vec4F returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec4B) Vec4F() Vec4F { return Vec4F(unary(ir.Convert, kVec4F, kVec4B, handle(x))) }
 
-// Vec4I returns x as 1 where it holds, else 0.
+// Vec4I returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec4B) Vec4I() Vec4I { return Vec4I(unary(ir.Convert, kVec4I, kVec4B, handle(x))) }
 
-// Vec4U returns x as 1 where it holds, else 0.
+// Vec4U returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec4B) Vec4U() Vec4U { return Vec4U(unary(ir.Convert, kVec4U, kVec4B, handle(x))) }
 
-// Vec4H returns x as 1 where it holds, else 0.
+// Vec4H returns x as 1 if it is true, and otherwise 0.
 //
 //go:noinline
 func (x Vec4B) Vec4H() Vec4H { return Vec4H(unary(ir.Convert, kVec4H, kVec4B, handle(x))) }

@@ -2,8 +2,7 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Var is a variable of a lane. It may be used in the block that declares it and
-// those within.
+// Var is a variable of a lane. It can be used in the block that declares it and in nested blocks.
 type Var[T Value] struct {
 	b    *Builder
 	slot uint32
@@ -11,8 +10,8 @@ type Var[T Value] struct {
 	kind kind
 }
 
-// NewVar declares a variable with a first value. The name is for listings and
-// need not be unique.
+// NewVar declares a variable with an initial value. The name is for listings and need not be
+// unique.
 func NewVar[T Value](b *Builder, name string, v T) Var[T] {
 	k := kindFor[T]()
 	b = b.owner()
@@ -20,8 +19,8 @@ func NewVar[T Value](b *Builder, name string, v T) Var[T] {
 	return Var[T]{b, slot, init, k}
 }
 
-// NewVars declares n variables: a private array that is indexed while the
-// kernel is built. An index out of range is a mistake like any other.
+// NewVars declares n variables: a private array that is indexed while the kernel is built. An index
+// out of range is an error in the kernel.
 func NewVars[T Value](b *Builder, name string, n int, v T) []Var[T] {
 	if n < 0 || n > maxVars {
 		b.owner().failure(ErrLimit, "%d variables: at most %d are supported", n, maxVars)
@@ -34,10 +33,10 @@ func NewVars[T Value](b *Builder, name string, n int, v T) []Var[T] {
 	return vs
 }
 
-// Get returns the value of the variable now.
+// Get returns the current value of the variable.
 func (x Var[T]) Get() T { return T(x.b.owner().loadVar(x.slot, x.init, x.kind)) }
 
-// Set gives the variable a value.
+// Set sets the variable to v.
 func (x Var[T]) Set(v T) { x.b.owner().storeVar(x.slot, x.init, x.kind, handle(v)) }
 
 func (b *Builder) declare(name string, k kind, v handle) (slot uint32, init ir.Value) {
@@ -45,11 +44,11 @@ func (b *Builder) declare(name string, k kind, v handle) (slot uint32, init ir.V
 		return 0, 0
 	}
 	if name != "" && !identifier(name) {
-		b.fail("%q is not a name: use letters, digits and underscores", name)
+		b.fail("%q is not a valid name: use letters, digits and underscores", name)
 		return 0, 0
 	}
 	if len(b.vars) == maxVars {
-		b.failure(ErrLimit, "more than %d variables", maxVars)
+		b.failure(ErrLimit, "the kernel has more than %d variables", maxVars)
 		return 0, 0
 	}
 	slot = uint32(len(b.vars))
@@ -73,6 +72,6 @@ func (b *Builder) storeVar(slot uint32, init ir.Value, k kind, v handle) {
 
 func (b *Builder) visible(init ir.Value) {
 	if b.err == nil && b.code[init].state&live == 0 {
-		b.fail("use of a variable outside the block that declares it")
+		b.fail("a variable is used outside the block that declares it")
 	}
 }

@@ -26,12 +26,11 @@ func (p address) offset(n int) address {
 	return p
 }
 
-// tooFar fails for an offset that instructions cannot have, or for an address
-// that no kernel made.
+// tooFar fails for an offset beyond 32 bits, or for an address that no kernel made.
 func (p address) tooFar(n int) address {
 	k := p.live()
 	if k.ready() {
-		k.failure(ErrLimit, "an offset of %d elements", n)
+		k.failure(ErrLimit, "an offset of %d elements does not fit in 32 bits", n)
 	}
 	return p
 }
@@ -64,7 +63,7 @@ func (p address) at64(i handle) address {
 	k := p.live()
 	if p.how.in() != inGlobal {
 		if k.ready() {
-			k.failure(ErrLimit, "element %d of shared memory", i.bits())
+			k.failure(ErrLimit, "element %d is beyond the end of shared memory", i.bits())
 		}
 		return p
 	}
@@ -80,7 +79,7 @@ func (p address) hinted(h Hint) address {
 	k := p.live()
 	if h >= numHints || p.how.in() != inGlobal && h != Cached && (h != Volatile || p.how.in() == inCluster) {
 		if k.ready() {
-			k.fail("a hint that this memory has not")
+			k.fail("this memory does not support the hint")
 		}
 		return p
 	}
@@ -88,7 +87,7 @@ func (p address) hinted(h Hint) address {
 	return p
 }
 
-// memoryAux packs kind and number of elements of an access.
+// memoryAux packs the kind and the number of elements of an access.
 func memoryAux(kd kind, n int) uint16 { return uint16(kd) | uint16(n)<<8 }
 
 func (p *address) loadCode() code {
@@ -124,9 +123,9 @@ func (p *address) vector(k *Kernel, n int) bool {
 	case k.target == 0:
 		return k.ready()
 	case size > 16:
-		k.fail("an access of %d bytes: one has at most 16", size)
+		k.fail("an access has %d bytes; at most 16 are possible", size)
 	case int(p.off)%size != 0:
-		k.fail("an access of %d bytes at offset %d, which is not a multiple", size, p.off)
+		k.fail("the offset %[2]d of an access of %[1]d bytes is not a multiple of its size", size, p.off)
 	default:
 		return true
 	}
@@ -198,7 +197,7 @@ func (p address) beginStore(n int) *Kernel {
 		return nil
 	}
 	if p.readOnly() {
-		k.fail("a store with a hint that is for loads")
+		k.fail("the hint is only for loads; this is a store")
 		return nil
 	}
 	k.startList()
@@ -233,7 +232,7 @@ func (k *Kernel) list(x handle, kd kind) {
 
 func (k *Kernel) endList() val { return val(k.listed) }
 
-// atomic applies the instruction that the tables have for the address.
+// atomic appends the instruction that the tables give for the address.
 func (p address) atomic(global, shared *[numKinds]code, v handle) handle {
 	k := p.live()
 	o := global[p.how.kind()]

@@ -5,7 +5,7 @@ package ptx
 // The driver encodes it (cuTensorMapEncodeTiled). It needs sm_90.
 type TensorMap struct{ at U64 }
 
-// What parameters that are tensor maps take.
+// The size and the alignment of a parameter that is a tensor map.
 const (
 	tensorMapBytes = 128
 	tensorMapAlign = 64
@@ -25,7 +25,7 @@ func TensorMapParam(k *Kernel, name string) TensorMap {
 	return t
 }
 
-// Prefetch brings the map into the cache.
+// Prefetch loads the map into the cache.
 func (t TensorMap) Prefetch() {
 	k := t.at.k.owner()
 	k.tensor(opPrefetchTensorMap, nil, t, nil, nil, TensorHint{})
@@ -64,7 +64,7 @@ func TensorLoadHint[T Element](h TensorHint, dst Shared[T], t TensorMap, bar MBa
 	k.tensor(o, &a, t, &bar.at, at, h)
 }
 
-// TensorPrefetch starts to bring the tile at these coordinates to L2.
+// TensorPrefetch starts to load the tile at these coordinates into L2.
 func TensorPrefetch(t TensorMap, at ...S32) {
 	t.at.k.owner().tensor(opTensorPrefetch1, nil, t, nil, at, TensorHint{})
 }
@@ -77,13 +77,13 @@ func TensorStore[T Element](t TensorMap, src Shared[T], at ...S32) {
 	a.live().tensor(opTensorStore1, &a, t, nil, at, TensorHint{})
 }
 
-// TensorAdd is [TensorStore] that adds to the old elements.
+// TensorAdd is [TensorStore], but adds to the old elements.
 func TensorAdd[T Element](t TensorMap, src Shared[T], at ...S32) {
 	a := address(src)
 	a.live().tensor(opTensorAdd1, &a, t, nil, at, TensorHint{})
 }
 
-// tensorForms is how many instructions each dimension has.
+// tensorForms is the number of instructions for each number of dimensions.
 const tensorForms = opTensorLoad2 - opTensorLoad1
 
 // tensor appends an instruction on a tensor; o is its variant for one dimension. The shared address
@@ -93,13 +93,13 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 		return
 	}
 	if t.at.k == nil {
-		k.fail("a tensor map that no kernel has declared")
+		k.fail("the tensor map is not a parameter of a kernel: no kernel has declared it")
 		return
 	}
 	tile := o != opPrefetchTensorMap
 	if tile {
 		if len(at) < 1 || len(at) > 5 {
-			k.fail("%d coordinates", len(at))
+			k.fail("%d coordinates; an array has 1 to 5 dimensions", len(at))
 			return
 		}
 		o += code(len(at)-1) * tensorForms
@@ -116,7 +116,7 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 			return
 		}
 		if p.off%multiple != 0 {
-			k.fail("an offset of %d, which is not a multiple of %d", p.off, multiple)
+			k.fail("the offset %d is not a multiple of %d", p.off, multiple)
 		}
 		add(p.v, k.integer(uint64(int64(p.off))))
 	}
@@ -147,9 +147,8 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 	k.put(o, uint16(n), 0, k.endList(), 0, 0)
 }
 
-// BulkLoad starts to copy bytes, a multiple of 16, from global to shared memory;
-// both addresses are multiples of 16. They count at bar. One thread does it. It
-// needs sm_90.
+// BulkLoad starts to copy bytes from global to shared memory. The number of bytes and both
+// addresses must be multiples of 16. bar counts the bytes. One thread calls it. It needs sm_90.
 func BulkLoad[T Element](dst Shared[T], src Global[T], bytes U32, bar MBarrier) {
 	BulkLoadHint(U64{}, dst, src, bytes, bar)
 }
@@ -165,8 +164,8 @@ func BulkLoadHint[T Element](policy U64, dst Shared[T], src Global[T], bytes U32
 	d.bulk(o, &d, &s, bytes, &bar.at, policy)
 }
 
-// BulkStore starts to copy bytes, a multiple of 16, from shared to global memory:
-// see [TensorStore].
+// BulkStore starts to copy bytes, a multiple of 16, from shared to global memory: see
+// [TensorStore].
 func BulkStore[T Element](dst Global[T], src Shared[T], bytes U32) {
 	d, s := address(dst), address(src)
 	s.bulk(opBulkStore, &d, &s, bytes, nil, U64{})
@@ -184,12 +183,12 @@ func (p *address) bulk(o code, dst, src *address, bytes U32, bar *address, polic
 			k.misuse(handle{a.k.owner(), a.v, a.c})
 			return
 		case a != bar && a.off%16 != 0:
-			k.fail("a copy at offset %d, which is not a multiple of 16", a.off)
+			k.fail("the offset %d of a copy is not a multiple of 16", a.off)
 			return
 		}
 	}
 	if bytes.k == nil && bytes.c%16 != 0 {
-		k.fail("a copy of %d bytes, which is not a multiple of 16", bytes.c)
+		k.fail("the size of a copy, %d bytes, is not a multiple of 16", bytes.c)
 		return
 	}
 	n, l2 := k.use(handle(bytes), kU32), val(0)
@@ -209,15 +208,15 @@ func (p *address) bulk(o code, dst, src *address, bytes U32, bar *address, polic
 	k.put(o, uint16(len(k.lists)-k.listed), 0, k.endList(), 0, 0)
 }
 
-// BulkCommit makes this thread's copies to global memory since the last
-// BulkCommit a group. It needs sm_90.
+// BulkCommit makes a group of this thread's copies to global memory since the last BulkCommit. It
+// needs sm_90.
 func (k *Kernel) BulkCommit() { k.owner().put(opBulkCommit, 0, 0, 0, 0, 0) }
 
-// BulkWait waits until at most n of this thread's groups are under way.
+// BulkWait waits until at most n of this thread's groups are incomplete.
 func (k *Kernel) BulkWait(n int) { k.groups(opBulkWait, n) }
 
-// BulkWaitRead waits until all but n of this thread's groups have read their
-// shared memory, which may then be written.
+// BulkWaitRead waits until at most n of this thread's groups still have to read shared memory. The
+// shared memory of the other groups may then be written.
 func (k *Kernel) BulkWaitRead(n int) { k.groups(opBulkWaitRead, n) }
 
 // groups appends a wait for groups of copies.
@@ -225,7 +224,7 @@ func (k *Kernel) groups(o code, n int) {
 	k = k.owner()
 	if n < 0 || n > 255 {
 		if k.ready() {
-			k.failure(ErrLimit, "%d groups of copies", n)
+			k.failure(ErrLimit, "cannot wait for %d groups of copies: the number must be from 0 to 255", n)
 		}
 		return
 	}

@@ -1,17 +1,17 @@
 package ptx
 
-// MaxCluster is the number of blocks that a cluster may have on every device.
+// MaxCluster is the number of blocks that a cluster can have on every device.
 const MaxCluster = 8
 
-// Cluster promises that blocks are launched in clusters of x, y and z, at most 16
-// together, and not all devices take more than [MaxCluster]. It needs sm_90.
+// Cluster promises that blocks are launched in clusters of x·y·z blocks, at most 16. Not all
+// devices support more than [MaxCluster]. It needs sm_90.
 func (k *Kernel) Cluster(x, y, z int) {
 	k = k.owner()
 	if !k.needs("a cluster", 78, SM90) {
 		return
 	}
 	if x < 1 || y < 1 || z < 1 || x > 16 || y > 16 || z > 16 || x*y*z > 16 {
-		k.failure(ErrLimit, "a cluster of %d x %d x %d blocks", x, y, z)
+		k.failure(ErrLimit, "a cluster of %d x %d x %d blocks is invalid: it must have 1 to 16 blocks", x, y, z)
 		return
 	}
 	k.cluster = [3]uint32{uint32(x), uint32(y), uint32(z)}
@@ -21,7 +21,7 @@ func (k *Kernel) Cluster(x, y, z int) {
 // [Kernel.ClusterWait] must follow. It needs sm_90.
 func (k *Kernel) ClusterArrive() { k.together(opClusterArrive) }
 
-// ClusterArriveRelaxed is [Kernel.ClusterArrive] that orders no accesses.
+// ClusterArriveRelaxed is [Kernel.ClusterArrive], but does not order memory accesses.
 func (k *Kernel) ClusterArriveRelaxed() { k.together(opClusterArriveRelaxed) }
 
 // ClusterWait waits for all threads of the cluster to have arrived.
@@ -36,8 +36,8 @@ func (k *Kernel) ClusterSync() {
 // Remote points to elements in the shared memory of another block of the cluster.
 type Remote[T Element] address
 
-// MapShared returns where p is in block rank of the cluster, which must be
-// running: see [Kernel.ClusterSync]. It needs sm_90.
+// MapShared returns the address of p in block rank of the cluster. That block must be running: see
+// [Kernel.ClusterSync]. It needs sm_90.
 func MapShared[T Element](p Shared[T], rank U32) Remote[T] {
 	a := address(p)
 	k := a.live()
@@ -46,10 +46,10 @@ func MapShared[T Element](p Shared[T], rank U32) Remote[T] {
 	return Remote[T](a)
 }
 
-// At points to element i from here. A constant i costs no instruction.
+// At returns the address of element i, relative to p. A constant i costs no instruction.
 func (p Remote[T]) At(i U32) Remote[T] { return Remote[T](address(p).at(handle(i))) }
 
-// Offset points n elements further, at no cost.
+// Offset returns the address of the element n elements after p, at no cost.
 func (p Remote[T]) Offset(n int) Remote[T] { return Remote[T](address(p).offset(n)) }
 
 // Load returns the element.
@@ -79,6 +79,6 @@ func (p Remote[T]) Store4(v [4]T) {
 // their writes are visible. It needs sm_90.
 func (k *Kernel) WaitDependencies() { k.owner().put(opWaitDependencies, 0, 0, 0, 0, 0) }
 
-// LaunchDependents lets the grid after this one begin when all blocks have come
-// here or ended. It needs sm_90.
+// LaunchDependents allows the next grid to begin when all blocks have called it or ended. It needs
+// sm_90.
 func (k *Kernel) LaunchDependents() { k.owner().put(opLaunchDependents, 0, 0, 0, 0, 0) }

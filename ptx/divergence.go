@@ -1,10 +1,10 @@
 package ptx
 
-// CheckBarriers finds barriers of the block or the cluster that not all threads
-// come to, and instructions of whole warps that not all lanes come to: those
-// under a condition, or after a branch, that is not the same for all of them.
+// CheckBarriers finds barriers that not all threads of the block or cluster reach, and warp
+// instructions that not all lanes of the warp reach: those under a condition, or after a branch,
+// that differs among the threads.
 //
-// The analysis is optimistic where it cannot know: it takes the number of a thread divided by 32 or
+// If the analysis cannot decide, it is optimistic: it takes the number of a thread divided by 32 or
 // shifted by 5 as uniform in a warp, and a load from one address as the same in all threads.
 var CheckBarriers = Pass{"barriers", checkBarriers}
 
@@ -12,8 +12,8 @@ var CheckBarriers = Pass{"barriers", checkBarriers}
 type variation uint8
 
 const (
-	sameBlock variation = iota // it is the same in all threads of a block
-	sameWarp                   // in the lanes of a warp
+	sameBlock variation = iota // the value is the same in all threads of a block
+	sameWarp                   // the value is the same in the lanes of a warp
 	differs
 )
 
@@ -21,8 +21,8 @@ const (
 type divergence struct {
 	b      *body
 	reg    []variation // of registers
-	block  []variation // of blocks of instructions: the threads that reach them
-	cause  []int32     // the branch that makes it so
+	block  []variation // of basic blocks: the threads that reach them
+	cause  []int32     // the branch that causes the difference
 	marked []variation // the analysis of the branch at the end of a block is done
 }
 
@@ -81,7 +81,7 @@ func (k *Kernel) variationOf(s Special) variation {
 		switch {
 		case k.threads[s-TidX] == 1:
 			return sameBlock
-		case k.threads[0]%32 == 0: // or unknown
+		case k.threads[0]%32 == 0: // or the size is unknown
 			return sameWarp
 		}
 		return differs
@@ -145,7 +145,7 @@ func checkBarriers(b *body) {
 				whom, limit = "the warp", sameWarp
 			case in.collective():
 				if m := in.members(); m != 0 && !(m.tag() == tagSigned && k.consts[m.n()] == 1<<32-1) {
-					continue // a mask that may describe the participating threads
+					continue // the mask may be the set of the participating threads
 				}
 				whom, limit = "the warp", sameWarp
 			default:
@@ -153,13 +153,13 @@ func checkBarriers(b *body) {
 			}
 			switch {
 			case d.guard(in) > limit:
-				b.report(i, "not all threads of %s come here, the condition differs among them", whom)
+				b.report(i, "not all threads of %s reach this instruction, because its condition differs among them", whom)
 			case d.block[n] > limit:
 				where := b.text(int(d.cause[n]))
 				if p := b.position(int(d.cause[n])); p.File != "" {
 					where = p.String()
 				}
-				b.report(i, "not all threads of %s come here, the condition of %s differs among them", whom, where)
+				b.report(i, "not all threads of %s reach this instruction, because the condition of %s differs among them", whom, where)
 			}
 		}
 	}

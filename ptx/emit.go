@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// word is a text of at most 24 bytes, written by three stores, with the layout of the text after
-// it.
+// word is a text of at most 24 bytes, which three stores write, together with the layout of the
+// operands after it.
 type word struct {
 	w      [3]uint64
 	n      uint8
@@ -16,8 +16,7 @@ type word struct {
 	form   form
 }
 
-// form is the syntax of an instruction: plain ones with a result or without, the
-// others by their layout.
+// form is the syntax of an instruction: plain with or without a result, or according to its layout.
 type form uint8
 
 const (
@@ -26,16 +25,16 @@ const (
 	by
 )
 
-// Sizes that tables have: all other names are put together.
+// Sizes in tables. Longer texts and names with greater numbers are assembled each time.
 const (
 	maxText = 24
 	maxName = 1 << 10 // registers of a class, and numbers
 )
 
-// spare is the room that every instruction has, so that its stores need not look.
+// spare is the room for any instruction, so that its stores need no checks.
 const spare = 256 + 8
 
-// tables holds what instructions and operands are called.
+// tables has the texts of instructions and operands.
 type tables struct {
 	ops [numCodes]word
 	// memory has loads and stores, with vector and type.
@@ -45,11 +44,11 @@ type tables struct {
 	// The tag is the lower part of the index, because kernels use few numbers and many tags.
 	names    [16 * maxName]uint64
 	specials [numSpecials]word
-	params   [numKinds]word   // how parameters are declared
-	regs     [numClasses]word // how registers are
+	params   [numKinds]word   // the declarations of parameters
+	regs     [numClasses]word // the declarations of registers
 }
 
-// other is in entries that have no text.
+// other marks entries that have no text.
 const other = 1 << 63
 
 // entry returns the entry of an operand with a number below maxName.
@@ -57,10 +56,10 @@ func (t *tables) entry(v val) uint64 { return t.names[place(v)] }
 
 func place(v val) uint32 { return bits.RotateLeft32(uint32(v), 32-tagShift) % (16 * maxName) }
 
-// beyond has the bits that numbers have from maxName on.
+// beyond has the bits that are set only in numbers from maxName on.
 const beyond = payload &^ (maxName - 1)
 
-// name returns the entry of an operand, 0 if there is none.
+// name returns the entry of an operand, or 0 if there is none.
 func (t *tables) name(v val) uint64 {
 	if v&beyond != 0 {
 		return 0
@@ -72,7 +71,7 @@ func (t *tables) name(v val) uint64 {
 	return r
 }
 
-// names builds the tables when they are first needed.
+// names builds the tables at the first use.
 var names = sync.OnceValue(func() *tables {
 	t := new(tables)
 	for o := range descs {
@@ -115,7 +114,7 @@ var names = sync.OnceValue(func() *tables {
 	return t
 })
 
-// newWord returns the word of a text, which has no length if it is too long.
+// newWord returns the word of a text. If the text is too long, the word's length is 0.
 func newWord(s string, l layout) word {
 	var b [maxText]byte
 	if copy(b[:], s) < len(s) {
@@ -144,7 +143,7 @@ func newName(s string) uint64 {
 
 var le = binary.LittleEndian
 
-// PTX returns the text of the module, or its first mistake.
+// PTX returns the text of the module, or its first error.
 func (m *Module) PTX() (string, error) {
 	b, err := m.AppendPTX(nil)
 	return string(b), err
@@ -188,7 +187,7 @@ func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 		} else {
 			begin := len(b)
 			b = k.appendCode(k.appendHead(b, t), t, k.prologue)
-			if k.written == k.age { // more than once: it is kept
+			if k.written == k.age { // written repeatedly, so it is worth keeping
 				k.head, k.headAge = append(k.head[:0], b[begin:]...), k.age
 			}
 			k.written = k.age
@@ -207,8 +206,8 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 	for i := range k.params {
 		p := &k.params[i]
 		if p.decl.n != 0 && p.kind != kNone && cap(b)-len(b) >= 2*maxText {
-			// The declaration begins with the comma that ends the one before, which
-			// the first does without.
+			// A declaration begins with the comma after the previous declaration. The first one has
+			// no such comma.
 			n, c := len(b), b[len(b)-1]
 			if i == 0 {
 				n--
@@ -305,8 +304,8 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		case bare:
 			n = t.bare(b[i:], w, in)
 		case plain:
-			// A result and up to three operands, here as a call would take as long: the
-			// entry of no operand has no bytes.
+			// A result and up to three operands. This code is inline because a call would take as
+			// long; the entry for no operand has no bytes.
 			if (in.d|in.a|in.b|in.c)&beyond != 0 {
 				break
 			}

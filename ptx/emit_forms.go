@@ -4,8 +4,8 @@ import (
 	"math/bits"
 )
 
-// room is the bytes that the frequent instructions are written into at most, and
-// which they find behind them: their places there are numbers below 128.
+// room is the maximum number of bytes of a frequent instruction, plus the spare bytes that its
+// stores need after it. Positions in it are less than 128.
 const room = 128 + 8
 
 const (
@@ -13,9 +13,9 @@ const (
 	end   = ';' | '\n'<<8
 )
 
-// The methods that follow write one instruction to the beginning of b and return
-// its bytes, or 0 if it is not one of the frequent ones: if a name is not in the
-// table, say.
+// Each of the following methods writes one instruction to the beginning of b and returns its
+// length. It returns 0 if the instruction is not a frequent one, for example if a name is not in
+// the table.
 
 // To leave out the comma and space of a name, the code rotates the word and does not shift
 // it: the Go compiler stores the remaining bytes of a shifted word one by one.
@@ -45,8 +45,8 @@ func (t *tables) access(in *instr) *word {
 	return &t.memory[in.op-opLoadParam][3*(in.aux&0xff)+in.aux>>9]
 }
 
-// offset returns "+12]" for an offset in bytes, and how many bytes that is, 0 if it
-// is not in the table.
+// offset returns "+12]" for an offset in bytes, and the length of this text. The length is 0 if the
+// offset is not in the table.
 func (t *tables) offset(off val) (text uint64, n uint) {
 	if off == 0 {
 		return ']', 1
@@ -65,7 +65,7 @@ func (t *tables) offset(off val) (text uint64, n uint) {
 	return '+' | r>>16<<8&(1<<(8*n+8)-1) | ']'<<(8*n+8), n + 2
 }
 
-// load writes a load, of a vector perhaps.
+// load writes a load of one element or a vector.
 func (t *tables) load(b []byte, in *instr) int {
 	w := t.access(in)
 	n := val(in.aux >> 8)
@@ -116,7 +116,7 @@ func (t *tables) load(b []byte, in *instr) int {
 	return int(j + 2)
 }
 
-// store writes a store, of a vector perhaps.
+// store writes a store of one element or a vector.
 func (t *tables) store(b []byte, lists []val, in *instr) int {
 	w := t.access(in)
 	n := in.aux >> 8
@@ -158,7 +158,7 @@ func (t *tables) store(b []byte, lists []val, in *instr) int {
 		j += uint(rc >> 56)
 	} else {
 		le.PutUint32(s[j&127:j&127+4], comma|'{'<<16)
-		j++ // the comma and the space of the first are written over these
+		j++ // the comma and the space of the first element overwrite these bytes
 		for i, v := range lists[in.c:][:n] {
 			r := t.entry(v)
 			if v&beyond != 0 || int64(r) < 0 {
@@ -205,7 +205,7 @@ func (t *tables) copies(b []byte, lists []val, in *instr) int {
 	return int(j + 2)
 }
 
-// named writes the move of a special number or an address in shared memory.
+// named writes a move of a special register or of an address in shared memory.
 func (k *Kernel) named(b []byte, t *tables, w *word, in *instr) int {
 	if in.d&beyond != 0 || w.n == 0 {
 		return 0
@@ -286,7 +286,7 @@ func (t *tables) label(b []byte, in *instr) int {
 	return int(j + 2)
 }
 
-// mma writes a product of matrices of one warp.
+// mma writes a product of matrices by one warp.
 func (t *tables) mma(b []byte, lists []val, in *instr) int {
 	nd, na, nb := uint(in.aux&15), uint(in.aux>>4&15), uint(in.aux>>8&15)
 	all := lists[in.a:][:nd+na+nb]
@@ -310,8 +310,8 @@ func (t *tables) mma(b []byte, lists []val, in *instr) int {
 		case 2:
 			part = all[nd+na:]
 		}
-		// The comma and the space ahead of the first operand make room for the
-		// bracket and the space before it, with which the text ends.
+		// The comma and the space before the first operand make room for the bracket and the space
+		// at the end of the preceding text.
 		for l, v := range part {
 			r := t.entry(v)
 			if l == 0 {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// hex has all bytes in hexadecimal.
+// hex has the hexadecimal text of all bytes.
 var hex = func() (t [256]uint16) {
 	const digits = "0123456789ABCDEF"
 	for i := range t {
@@ -156,7 +156,7 @@ func (k *Kernel) appendOne(b []byte, t *tables, in *instr) []byte {
 	return append(b, ";\n"...)
 }
 
-// vectors has the text that a load or store of so many elements adds.
+// vectors has the suffix of a load or store for each number of elements.
 var vectors = [5]string{1: "", 2: ".v2", 4: ".v4"}
 
 // appendOperands appends the operands of the layouts that appendCode leaves to it.
@@ -229,7 +229,7 @@ func (k *Kernel) appendOperands(b []byte, in *instr, l layout) []byte {
 	case layoutWgmma:
 		return k.appendWgmma(b, in)
 	case layoutForm:
-		// The text was appended with its marks: it is written again.
+		// The text was appended with its placeholders, so it is written again.
 		text := descs[in.op].text
 		return k.appendForm(b[:len(b)-len(text)], text, in)
 	case layoutRaw:
@@ -250,7 +250,7 @@ func (k *Kernel) appendRun(b []byte, v val, n int) []byte {
 	return append(b, '}')
 }
 
-// appendForm appends text with the operands of in for the marks in it.
+// appendForm appends text, with the operands of in instead of the placeholders.
 func (k *Kernel) appendForm(b []byte, text string, in *instr) []byte {
 	next := int(in.a)
 	for i := 0; i < len(text); i++ {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Error is a mistake in a module.
+// Error is an error in a module.
 type Error struct {
-	Kernel string   // its name, "" for an error outside of kernels
-	Pos    Position // of the author's code, zero if unknown
+	Kernel string   // name of the kernel, "" for an error outside of kernels
+	Pos    Position // position in the author's code, zero if unknown
 	Msg    string
 	Err    error // a sentinel, the value with which the build function panicked, or nil
 }
 
-// Position is a place in Go source.
+// Position is a position in Go source.
 type Position struct {
 	File string // path as the compiler saw it, "" if unknown
 	Line int
@@ -32,7 +32,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), file, p.Line)
 }
 
-// Error returns the kernel, the position and the mistake.
+// Error returns the kernel, the position and the message.
 func (e *Error) Error() string {
 	s := "ptx: "
 	if e.Kernel != "" {
@@ -48,22 +48,22 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 var (
-	// ErrTarget is wrapped by errors about an instruction that the target lacks.
+	// ErrTarget is wrapped by errors about instructions that the target does not have.
 	ErrTarget = errors.New("ptx: the target lacks it")
-	// ErrLimit is wrapped by errors about something too large.
+	// ErrLimit is wrapped by errors about sizes that exceed a limit.
 	ErrLimit = errors.New("ptx: over a limit")
 )
 
-// ownPackage begins the names of the functions of this package: what calls them
-// is the author's.
+// ownPackage is the prefix of the names of this package's functions. Their callers are the author's
+// functions.
 var ownPackage = reflect.TypeFor[Kernel]().PkgPath() + "."
 
 func authorFrame(f runtime.Frame) bool {
 	return f.File != "" && !strings.HasPrefix(f.Function, ownPackage) && !strings.HasPrefix(f.Function, "runtime.")
 }
 
-// authorCounter returns a program counter of the innermost frame that is the
-// author's, as runtime.CallersFrames wants it, or 0.
+// authorCounter returns the program counter of the innermost frame of the author, in the form that
+// runtime.CallersFrames expects, or 0.
 func authorCounter() uintptr {
 	var pcs [24]uintptr
 	for skip := 2; ; skip += len(pcs) {
@@ -75,7 +75,7 @@ func authorCounter() uintptr {
 		for {
 			f, more := frames.Next()
 			if authorFrame(f) {
-				return f.PC + 1 // frames look at the call before a counter
+				return f.PC + 1 // CallersFrames looks up the call before a counter
 			}
 			if !more {
 				break

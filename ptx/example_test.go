@@ -85,10 +85,10 @@ func ExampleModule_Verify() {
 	})
 	var found ptx.Findings
 	if errors.As(m.Verify(), &found) {
-		msg, _, _ := strings.Cut(found[0].Msg, ", the condition")
+		msg, _, _ := strings.Cut(found[0].Msg, ", because the condition")
 		fmt.Println(found[0].Kernel, found[0].Pos.File != "", msg)
 	}
-	// Output: stuck true not all threads of the block come here
+	// Output: stuck true not all threads of the block reach this instruction
 }
 
 // An instruction that the target lacks is an error at the line that asks for it.

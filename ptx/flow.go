@@ -2,13 +2,13 @@ package ptx
 
 import "math"
 
-// loop is a loop while its body is built.
+// loop is the innermost open loop or an enclosing one, while its body is built.
 type loop struct {
 	next, end   val  // labels; next is 0 without a label
-	again, left bool // by branches to next and to end
+	again, left bool // there are branches to next and to end
 }
 
-// Label is a place in the code that branches may go to.
+// Label is a position in the code to which branches can go.
 type Label struct {
 	k   *Kernel
 	at  val
@@ -24,14 +24,14 @@ func (k *Kernel) place(l val) { k.put(opLabel, 0, 0, l, 0, 0) }
 
 func (k *Kernel) branch(l val) { k.put(opBranch, 0, 0, l, 0, 0) }
 
-// branchIf goes to l where p, a predicate, holds, or where it does not.
+// branchIf branches to l if the predicate p is true, or, with not, if it is false.
 func (k *Kernel) branchIf(p val, not bool, l val) {
 	k.guard = guardOf(p, not)
 	k.put(opBranch, 0, 0, l, 0, 0)
 	k.guard = 0
 }
 
-// NewLabel returns a label that is to be placed once.
+// NewLabel returns a label. It must be placed exactly once.
 func (k *Kernel) NewLabel() Label {
 	k = k.owner()
 	if !k.ready() {
@@ -42,14 +42,14 @@ func (k *Kernel) NewLabel() Label {
 	return l
 }
 
-// mark is what became of a label that the author made.
+// mark is the state of a label that the author made.
 type mark struct {
 	at           val
 	placed, used bool
-	pc           uintptr // where it was made
+	pc           uintptr // where the author made it
 }
 
-// Place puts the label here.
+// Place places the label at the current position.
 func (k *Kernel) Place(l Label) {
 	if !k.open() {
 		return
@@ -58,14 +58,14 @@ func (k *Kernel) Place(l Label) {
 	switch {
 	case m == nil:
 	case m.placed:
-		k.fail("a label that was placed before")
+		k.fail("the label was placed before")
 	default:
 		m.placed = true
 		k.place(l.at)
 	}
 }
 
-// Branch goes to the label.
+// Branch branches to the label.
 func (k *Kernel) Branch(l Label) {
 	if !k.open() {
 		return
@@ -76,7 +76,7 @@ func (k *Kernel) Branch(l Label) {
 	}
 }
 
-// BranchIf goes to the label where p holds.
+// BranchIf branches to the label if p is true.
 func (k *Kernel) BranchIf(p Pred, l Label) {
 	if !k.open() {
 		return
@@ -87,7 +87,7 @@ func (k *Kernel) BranchIf(p Pred, l Label) {
 	}
 }
 
-// goIf goes to l where p holds.
+// goIf branches to l if p is true.
 func (k *Kernel) goIf(p Pred, l val) {
 	if v, ok := p.constant(); ok {
 		if v {
@@ -98,7 +98,7 @@ func (k *Kernel) goIf(p Pred, l val) {
 	k.branchIf(k.use(handle(p), kPred), false, l)
 }
 
-// goUnless goes to l where p does not hold.
+// goUnless branches to l if p is false.
 func (k *Kernel) goUnless(p Pred, l val) {
 	if v, ok := p.constant(); ok {
 		if !v {
@@ -109,7 +109,7 @@ func (k *Kernel) goUnless(p Pred, l val) {
 	k.branchIf(k.use(handle(p), kPred), true, l)
 }
 
-// owns returns what became of a label, or nil if it is of another kernel.
+// owns returns the state of a label, or reports an error and returns nil if another kernel made it.
 func (k *Kernel) owns(l Label) *mark {
 	if l.k == k && l.age == k.age {
 		for i := range k.marks {
@@ -118,41 +118,41 @@ func (k *Kernel) owns(l Label) *mark {
 			}
 		}
 	}
-	k.fail("a label of another kernel")
+	k.fail("the label belongs to another kernel")
 	return nil
 }
 
-// constant returns the value of p if it is known while the kernel is built.
+// constant returns the value of p, and reports whether it is known while the kernel is built.
 func (p Pred) constant() (v, ok bool) { return p.c != 0, p.k == nil }
 
-// open reports whether code that branches may follow.
+// open reports whether branches may be added here.
 func (k *Kernel) open() bool {
 	k = k.owner()
 	if k.target == 0 {
 		return k.ready()
 	}
 	if k.guard != 0 {
-		k.fail("control flow within When: use If")
+		k.fail("control flow is not allowed within When: use If")
 		return false
 	}
 	return true
 }
 
-// inside builds a block of code.
+// inside builds a nested block of code.
 func (k *Kernel) inside(body func()) {
 	k.deeper()
 	body()
 	k.depth--
 }
 
-// deeper begins a block of code.
+// deeper begins a nested block of code.
 func (k *Kernel) deeper() {
 	if k.depth++; k.depth > maxDepth {
-		k.failure(ErrLimit, "blocks nested deeper than %d", maxDepth)
+		k.failure(ErrLimit, "blocks are nested deeper than %d levels", maxDepth)
 	}
 }
 
-// If runs then where p holds.
+// If runs then in the threads in which p is true.
 func (k *Kernel) If(p Pred, then func()) {
 	if !k.open() {
 		return
@@ -169,7 +169,7 @@ func (k *Kernel) If(p Pred, then func()) {
 	k.place(end)
 }
 
-// IfElse runs then where p holds, and otherwise where it does not.
+// IfElse runs then in the threads in which p is true, and otherwise in the other threads.
 func (k *Kernel) IfElse(p Pred, then, otherwise func()) {
 	if !k.open() {
 		return
@@ -191,10 +191,9 @@ func (k *Kernel) IfElse(p Pred, then, otherwise func()) {
 	k.place(end)
 }
 
-// When makes each instruction of body one that only threads run in which p
-// holds, with no branch: for a few instructions without control flow. A value
-// computed inside is undefined in the other threads; set a [Var] instead. When
-// does not nest.
+// When predicates each instruction of body by p, without a branch: only the threads in which p is
+// true execute it. It suits a few instructions without control flow. A value that is computed
+// inside is undefined in the other threads; set a [Var] instead. When cannot be nested.
 func (k *Kernel) When(p Pred, body func()) {
 	if !k.open() {
 		return
@@ -210,17 +209,17 @@ func (k *Kernel) When(p Pred, body func()) {
 	k.guard = 0
 }
 
-// For runs body for i = lo, lo+step ... while i < hi, all evaluated once. It ends
-// even where i + step would exceed 32 bits.
+// For runs body for i = lo, lo+step ... while i < hi. lo, hi and step are evaluated once. The loop
+// ends even if i + step would exceed 32 bits.
 func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 	if !k.open() {
 		return
 	}
 	if step.k == nil && step.c == 0 {
-		k.fail("a loop with step 0")
+		k.fail("the loop has step 0 and would not end")
 		return
 	}
-	runs := false // at least once, for certain
+	runs := false // the loop certainly runs at least once
 	if lo.k == nil && hi.k == nil {
 		if runs = lo.c < hi.c; !runs {
 			return
@@ -231,7 +230,7 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 	if !runs {
 		k.branchIf(op2(opGeU32, i, handle(hi)).v, false, end)
 	}
-	// i below last has a successor. In steps of 1 that is any i + 1 below hi.
+	// An i below last has a successor. With step 1, this is any i with i + 1 below hi.
 	one := step == U(1)
 	last := hi
 	if !one {
@@ -261,11 +260,11 @@ func (k *Kernel) For(lo, hi, step U32, body func(i U32)) {
 	}
 }
 
-// Count runs body n times, n a constant or not: For from 0 in steps of 1.
+// Count runs body n times: it is [Kernel.For] from 0 with step 1. n may be a constant or not.
 func (k *Kernel) Count(n U32, body func(i U32)) { k.For(U(0), n, U(1), body) }
 
-// While runs body while cond, which is built once at the head of the loop,
-// returns what holds.
+// While runs body while the condition is true. cond is called once and builds the condition at the
+// head of the loop.
 func (k *Kernel) While(cond func() Pred, body func()) {
 	if !k.open() {
 		return
@@ -302,8 +301,8 @@ func (k *Kernel) Loop(body func()) {
 	}
 }
 
-// Repeat runs body, and again as long as the predicate that it returns holds: a
-// loop that runs at least once, and has one branch. It has no Continue.
+// Repeat runs body, and repeats it while the predicate that body returns is true. The loop runs at
+// least once and has one branch. It supports no Continue.
 func (k *Kernel) Repeat(body func() (again Pred)) {
 	if !k.open() {
 		return
@@ -322,13 +321,13 @@ func (k *Kernel) Repeat(body func() (again Pred)) {
 	}
 }
 
-// innermost returns the innermost loop, or nil.
+// innermost returns the innermost loop, or nil and an error that names the operation what.
 func (k *Kernel) innermost(what string) *loop {
 	if !k.open() {
 		return nil
 	}
 	if len(k.loops) == 0 {
-		k.fail("%s outside a loop", what)
+		k.fail("%s is used outside a loop", what)
 		return nil
 	}
 	return &k.loops[len(k.loops)-1]
@@ -344,14 +343,14 @@ func (k *Kernel) leave(what string) (end val, ok bool) {
 	return l.end, true
 }
 
-// goOn returns where the innermost loop goes on.
+// goOn returns the label at which the innermost loop continues.
 func (k *Kernel) goOn(what string) (next val, ok bool) {
 	l := k.innermost(what)
 	if l == nil {
 		return 0, false
 	}
 	if l.next == 0 {
-		k.fail("%s in a loop of Repeat", what)
+		k.fail("%s is not allowed in a loop of Repeat", what)
 		return 0, false
 	}
 	l.again = true
@@ -364,7 +363,8 @@ func (k *Kernel) begin(next, end val) {
 	if n == cap(k.loops) {
 		k.loops = append(make([]loop, 0, 2*n+8), k.loops...)
 	}
-	// Field by field: a literal is put together elsewhere and copied.
+	// The fields are set one by one, because a composite literal would be built elsewhere and
+	// copied.
 	k.loops = k.loops[:n+1]
 	l := &k.loops[n]
 	l.next, l.end, l.again, l.left = next, end, false, false
@@ -385,21 +385,21 @@ func (k *Kernel) Break() {
 	}
 }
 
-// BreakIf leaves the innermost loop where p holds.
+// BreakIf leaves the innermost loop if p is true.
 func (k *Kernel) BreakIf(p Pred) {
 	if end, ok := k.leave("BreakIf"); ok {
 		k.goIf(p, end)
 	}
 }
 
-// Continue goes on with the next turn of the innermost loop.
+// Continue continues with the next iteration of the innermost loop.
 func (k *Kernel) Continue() {
 	if next, ok := k.goOn("Continue"); ok {
 		k.branch(next)
 	}
 }
 
-// ContinueIf goes on with the next turn of the innermost loop where p holds.
+// ContinueIf continues with the next iteration of the innermost loop if p is true.
 func (k *Kernel) ContinueIf(p Pred) {
 	if next, ok := k.goOn("ContinueIf"); ok {
 		k.goIf(p, next)
@@ -413,7 +413,7 @@ func (k *Kernel) Return() {
 	}
 }
 
-// ReturnIf ends the thread where p holds.
+// ReturnIf ends the thread if p is true.
 func (k *Kernel) ReturnIf(p Pred) {
 	if !k.open() {
 		return
@@ -429,16 +429,16 @@ func (k *Kernel) ReturnIf(p Pred) {
 	k.guard = 0
 }
 
-// Sync waits for all threads of the block, and makes what each wrote to shared
-// and global memory visible to the others. All threads must come to it.
+// Sync waits for all threads of the block, and makes the writes of each thread to shared and global
+// memory visible to the others. All threads must reach it.
 func (k *Kernel) Sync() {
 	if k.open() {
 		k.put(opBarrierU32, 0, 0, tagged(tagSmall, 0), 0, 0)
 	}
 }
 
-// SyncSome waits until threads of whole warps have come to barrier id, 1 to 15,
-// by SyncSome or [Kernel.Arrive].
+// SyncSome waits at barrier id, from 1 to 15, until the given number of threads has arrived by
+// SyncSome or [Kernel.Arrive]. The threads must be whole warps.
 func (k *Kernel) SyncSome(id, threads int) { k.some(opBarrierCountU32, id, threads) }
 
 // Arrive counts for barrier id as [Kernel.SyncSome] does, but does not wait.
@@ -449,35 +449,34 @@ func (k *Kernel) some(o code, id, threads int) {
 		return
 	}
 	if id < 1 || id > 15 || threads < 32 || threads > MaxThreads || threads%32 != 0 {
-		k.failure(ErrLimit, "barrier %d for %d threads", id, threads)
+		k.failure(ErrLimit, "barrier %d for %d threads is invalid: the barrier must be from 1 to 15, and the threads whole warps", id, threads)
 		return
 	}
 	k.put(o, 0, 0, tagged(tagSmall, id), tagged(tagSmall, threads), 0)
 }
 
-// SyncWarp waits for the members, a bit for each lane, and makes what each wrote
-// visible to the others.
+// SyncWarp waits for the lanes in the mask members, which has one bit for each lane, and makes the
+// writes of each of them visible to the others.
 func (k *Kernel) SyncWarp(members U32) {
 	if k.open() {
 		k.put(opWarpBarrierU32, 0, 0, k.use(handle(members), kU32), 0, 0)
 	}
 }
 
-// FenceBlock orders the accesses before it and after it for the block.
+// FenceBlock orders the accesses before and after it, for the threads of the block.
 func (k *Kernel) FenceBlock() { k.owner().put(opFenceBlock, 0, 0, 0, 0, 0) }
 
-// FenceDevice orders the accesses before it and after it for the device.
+// FenceDevice orders the accesses before and after it, for the threads of the device.
 func (k *Kernel) FenceDevice() { k.owner().put(opFenceDevice, 0, 0, 0, 0, 0) }
 
-// FenceSystem orders the accesses before it and after it for the host and other
-// devices too.
+// FenceSystem orders the accesses before and after it, also for the host and other devices.
 func (k *Kernel) FenceSystem() { k.owner().put(opFenceSystem, 0, 0, 0, 0, 0) }
 
-// FenceOrder is FenceDevice in one order for all threads.
+// FenceOrder is FenceDevice, but all threads see such fences in the same order.
 func (k *Kernel) FenceOrder() { k.owner().put(opFenceOrder, 0, 0, 0, 0, 0) }
 
-// AllLanes is the mask of members that has every lane of a warp.
+// AllLanes is the mask of all lanes of a warp.
 var AllLanes = U(math.MaxUint32)
 
-// ActiveMask returns the lanes that run this instruction together, by chance.
+// ActiveMask returns the lanes that happen to execute this instruction together.
 func (k *Kernel) ActiveMask() U32 { return U32(k.owner().result(opActiveMask, 0, 0, 0)) }

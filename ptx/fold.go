@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// fold is how an instruction folds when operands are constants.
+// fold says how an instruction is folded if operands are constants.
 type fold uint8
 
 const (
@@ -40,7 +40,7 @@ func (kd kind) width() uint { return 8 * uint(kinds[kd].size) }
 
 func (kd kind) signed() bool { return kd == kS32 || kd == kS64 }
 
-// trim returns the bits that a constant of the kind has.
+// trim reduces a constant to the bits of the kind.
 func (kd kind) trim(bits uint64) handle {
 	switch {
 	case kd == kPred:
@@ -51,7 +51,7 @@ func (kd kind) trim(bits uint64) handle {
 	return constant64(bits)
 }
 
-// int returns a constant as a number: extended by its sign in signed kinds.
+// int returns a constant as a number. For signed kinds it extends the sign.
 func (kd kind) int(x handle) int64 {
 	if kd == kS32 {
 		return int64(int32(x.c))
@@ -102,7 +102,7 @@ func fold2(o code, x, y handle) (handle, bool) {
 // instructions do.
 func foldFloat(f fold, kd kind, x, y handle) (handle, bool) {
 	if x.k != nil || y.k != nil {
-		// x*1 is x. x+0 is not, for x = -0.
+		// x*1 is x, but x+0 is not x for x = -0.
 		if f == foldMul && isOne(kd, y) {
 			return x, true
 		}
@@ -134,8 +134,8 @@ func foldFloat(f fold, kd kind, x, y handle) (handle, bool) {
 	return handle(D(r)), ok
 }
 
-// folded returns a sum, a difference or a product, and whether it is a number: the bits of a NaN are the
-// device's affair.
+// folded returns a sum, a difference or a product. ok is false for NaN, because the bits of a NaN
+// depend on the device.
 func folded[T float32 | float64](f fold, a, b T) (r T, ok bool) {
 	switch f {
 	case foldAdd:
@@ -246,7 +246,7 @@ func simplify(f fold, kd kind, x, y handle) (handle, bool) {
 		return y, true
 	case f == foldMul && b&(b-1) == 0:
 		return op2(shlOf(kd), x, handle(N(bits.TrailingZeros64(b)))), true
-	// The assembler divides by every number alike, in a score of instructions.
+	// The assembler uses the same sequence of about twenty instructions for all divisors.
 	case f == foldDiv && !kd.signed() && b&(b-1) == 0 && b > 0:
 		return op2(shrOf(kd), x, handle(N(bits.TrailingZeros64(b)))), true
 	case f == foldRem && !kd.signed() && b&(b-1) == 0 && b > 0:
@@ -255,7 +255,7 @@ func simplify(f fold, kd kind, x, y handle) (handle, bool) {
 	return handle{}, false
 }
 
-// shrOf and andOf are of unsigned kinds.
+// shrOf and andOf return the instructions of unsigned kinds.
 func shrOf(kd kind) code {
 	if kd == kU64 {
 		return opShrU64

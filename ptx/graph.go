@@ -1,20 +1,19 @@
 package ptx
 
-// graph is the flow of a kernel: blocks of instructions that run one after the
-// other.
+// graph is the control-flow graph of a kernel. Its nodes are basic blocks.
 type graph struct {
 	k       *Kernel
 	blocks  []block
-	of      []int32 // the block of each instruction
+	of      []int32 // basic block of each instruction
 	order   []int32 // reachable blocks in reverse postorder: each before its successors, except for loops
-	rank    []int32 // the place of each block in order, -1 if it cannot be reached
-	idom    []int32 // the last block that all paths to a block go through, -1 for the first
-	ipdom   []int32 // the first block that all paths from a block go through, -1 if that is the end
-	unknown []int   // branches to labels that are nowhere
+	rank    []int32 // index of each block in order, -1 if it cannot be reached
+	idom    []int32 // the last block on all paths to a block, -1 for the first block
+	ipdom   []int32 // the first block on all paths from a block, -1 if that is the end
+	unknown []int   // branches to labels that are not placed
 }
 
-// block is the instructions from begin to end. An instruction that may end the
-// thread or go elsewhere is the last of its block.
+// block is a basic block: the instructions from begin to end. An instruction that may end the
+// thread or branch is the last of its block.
 type block struct {
 	begin, end int
 	next       [2]int32 // -1 if absent
@@ -82,7 +81,7 @@ func newGraph(k *Kernel) *graph {
 	return g
 }
 
-// number finds the order: the reverse of that in which a search leaves blocks.
+// number computes order, by a depth-first search.
 func (g *graph) number() {
 	n := len(g.blocks)
 	g.rank = make([]int32, n)
@@ -106,8 +105,8 @@ func (g *graph) number() {
 	}
 }
 
-// postorder returns the blocks reachable from the roots in postorder. next returns the i-th
-// neighbour, negative after the last.
+// postorder returns the blocks that are reachable from the roots, in postorder. next returns the
+// i-th neighbour of a block, and a negative number after the last.
 func postorder(n int, roots []int32, next func(b int32, i int) (int32, bool)) []int32 {
 	type visit struct {
 		b int32
@@ -181,9 +180,8 @@ func dominators(order, rank []int32, before func(b int32) []int32) []int32 {
 	return idom
 }
 
-// postDominators finds ipdom over the reversed flow, which begins at an end that
-// all blocks lead to that may end the thread; a loop that never ends leads there
-// from its last block.
+// postDominators computes ipdom on the reversed graph. Its root is an additional block, which
+// follows all blocks that may end the thread, and the last block of each loop that never ends.
 func (g *graph) postDominators() {
 	n := len(g.blocks)
 	end := int32(n)
@@ -260,8 +258,8 @@ func (g *graph) dominates(a, b int32) bool {
 	return false
 }
 
-// region calls visit for the blocks that run or not by the branch at the end of
-// block b: those on paths from it to the block where all its paths meet.
+// region calls visit for the blocks whose execution depends on the branch at the end of block b:
+// those on paths from b to the block where all its paths meet.
 func (g *graph) region(b int32, visit func(b int32)) {
 	seen := map[int32]bool{}
 	stop := g.ipdom[b]

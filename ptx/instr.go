@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// code is an instruction with its types: add.u32 and add.f32 are two.
+// code is an instruction with its types: add.u32 and add.f32 have different codes.
 type code uint16
 
-// desc is what an instruction is.
+// desc describes an instruction.
 type desc struct {
-	kinds   [4]kind // of the result and of the operands, 0 if absent
+	kinds   [4]kind // kinds of the result and of the operands, 0 if absent
 	layout  layout
 	fold    fold
-	version uint8 // of PTX that first has it, ten times
+	version uint8 // first PTX version that has the instruction, times ten
 	target  Target
 	text    string
 }
 
-// layout is how the operands of an instruction are written, and where they are.
+// layout says where the operands of an instruction are, and how they are printed.
 type layout uint8
 
 const (
@@ -31,16 +31,16 @@ const (
 	layoutImmediate               // aux
 	layoutParam                   // d, [a]; aux as in layoutLoad
 	layoutLoad                    // d and its successors, [a + b]; aux is kind and width, see memoryAux
-	layoutStore                   // [a + b], c; c is a place in lists if aux has a width
+	layoutStore                   // [a + b], c; c is an index in lists if aux has a width
 	layoutAtomic                  // d, [a + b], c
 	layoutReduction               // [a + b], c
 	layoutExchange                // d, [a + b], lists[c], lists[c+1]
-	layoutCopy                    // [d + lists[c]], [a + lists[c+1]], aux, and b if it is there
-	layoutMatrix                  // {d and its successors}, [a + b]; aux is how many
-	layoutMma                     // lists[a] on: D, A, B and C, which is D; aux has how many
+	layoutCopy                    // [d + lists[c]], [a + lists[c+1]], aux, and b if present
+	layoutMatrix                  // {d and its successors}, [a + b]; aux is their number
+	layoutMma                     // lists[a] on: D, A, B and C, where C is D; aux has their numbers
 	layoutWgmma                   // lists[a] on: D, which is c registers, A and B; b; see wgmmaAux
-	layoutForm                    // as the text says, where $= is d and $ and a letter the next of lists[a] on; aux is how many
-	layoutRaw                     // likewise, with raws[b] for the text
+	layoutForm                    // according to the text: $= is d, and $ with a letter is the next of lists[a] on; aux is their number
+	layoutRaw                     // likewise, with the text raws[b]
 	layoutBranch                  // a
 	layoutLabel                   // a
 	layoutNone                    // does not exist
@@ -81,16 +81,17 @@ func (k *Kernel) put(o code, aux uint16, d, a, b, c val) {
 	if n == cap(k.code) && !k.room() {
 		return
 	}
-	// Field by field: a literal is put together elsewhere and copied.
+	// The fields are set one by one, because a composite literal would be built elsewhere and
+	// copied.
 	k.code = k.code[:n+1]
 	in := &k.code[n]
 	in.op, in.aux, in.guard = o, aux, k.guard
 	in.d, in.a, in.b, in.c = d, a, b, c
 }
 
-// admit is the careful part of put, for instructions that not all targets have and
-// kernels that are not plain: it reports whether there is to be an instruction, and
-// notes where the author asked for it.
+// admit is the slow part of put: for instructions that some targets lack, and for kernels that
+// record positions or accept no instructions. It reports whether the instruction is to be added,
+// and records the author's position.
 func (k *Kernel) admit(o code) bool {
 	if !k.ready() {
 		return false
@@ -110,7 +111,7 @@ func (k *Kernel) admit(o code) bool {
 // room makes room for one more instruction.
 func (k *Kernel) room() bool {
 	if len(k.code) >= MaxInstructions {
-		k.failure(ErrLimit, "more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
+		k.failure(ErrLimit, "the kernel has more than %d instructions: does a Go loop unroll too far?", MaxInstructions)
 		return false
 	}
 	k.code = append(make([]instr, 0, 2*cap(k.code)+64), k.code...)
@@ -133,26 +134,26 @@ func (k *Kernel) first(o code, aux uint16, d, a val) {
 	in.d, in.a, in.b, in.c = d, a, 0, 0
 }
 
-// fresh returns a register that was not used yet.
+// fresh returns an unused register.
 func (k *Kernel) fresh(c class) val {
 	n := k.regs[c]
 	k.regs[c] = n + 1
 	return c.reg(n)
 }
 
-// brief is what result has to know of an instruction.
+// brief is the part of desc that result needs.
 type brief struct {
 	level uint8
-	class class  // of the result
-	aux   uint16 // if that is the same for all
+	class class  // class of the result
+	aux   uint16 // aux, if it is the same for all uses
 	first val    // register 0 of the class
 }
 
 // The levels of instructions. The level of a kernel is levelPlain, and 0 if it accepts no
 // instructions or records positions.
 const (
-	levelPlain  = 1 + iota // every target has it
-	levelTarget            // take a closer look
+	levelPlain  = 1 + iota // every target has the instruction
+	levelTarget            // a check of the target is necessary
 )
 
 var briefs = func() (t [numCodes]brief) {
@@ -171,8 +172,8 @@ var briefs = func() (t [numCodes]brief) {
 	return t
 }()
 
-// shuffleAll is the aux of exchanges among all lanes of a warp, those from lanes
-// before excepted.
+// shuffleAll is the aux of exchanges among all lanes of a warp, except those with earlier lanes
+// (ShuffleUp).
 const shuffleAll = 31
 
 // result appends an instruction and returns its result.
@@ -231,12 +232,12 @@ func op2(o code, x, y handle) handle {
 	return k.result(o, x.v, y.v, 0)
 }
 
-// How instructions take constants that do not make them fold.
+// How instructions accept constants that cannot be folded.
 const (
 	takesNone     = iota
-	takesInteger  // from 2 on: only products and quotients simplify with these constants
+	takesInteger  // constants from 2 on; only products and quotients simplify with these
 	takesMultiple // likewise, except powers of two
-	takesFloat    // but 1
+	takesFloat    // except 1
 )
 
 // takes says for each instruction how its second operand may be a constant.
@@ -259,8 +260,7 @@ var takes = func() (t [numCodes]uint8) {
 	return t
 }()
 
-// plainConstant returns the operand that a constant is for instruction o, 0 if
-// that takes a closer look.
+// plainConstant returns the operand for a constant of instruction o, or 0 if useOther must decide.
 func (k *Kernel) plainConstant(o code, y handle) val {
 	switch takes[o] {
 	case takesMultiple:
@@ -336,7 +336,7 @@ func op3Slow(o code, x, y, z handle) handle {
 	return k.result(o, a, b, k.use(z, kd[3]))
 }
 
-// use returns the operand that a value of kind kd is.
+// use returns the operand for a value of kind kd.
 func (k *Kernel) use(x handle, kd kind) val {
 	if x.k == k && x.c == k.age {
 		return x.v
@@ -344,7 +344,7 @@ func (k *Kernel) use(x handle, kd kind) val {
 	return k.useOther(x, kd)
 }
 
-// useOther is use for constants and for mistakes.
+// useOther is use for constants and for invalid values.
 func (k *Kernel) useOther(x handle, kd kind) val {
 	if x.k == nil {
 		return k.constant(x, kd)
@@ -362,8 +362,8 @@ func (k *Kernel) reg(x handle, kd kind) val {
 	return v
 }
 
-// constant returns a constant as an operand, from a register if the
-// instructions of its kind take no other.
+// constant returns the operand for a constant. If the instructions of its kind accept no constants,
+// it is a register.
 func (k *Kernel) constant(x handle, kd kind) val {
 	if k.target != 0 {
 		switch {
@@ -398,7 +398,7 @@ func (k *Kernel) constant(x handle, kd kind) val {
 	return k.integer(uint64(x.c))
 }
 
-// truth returns a predicate that always or never holds.
+// truth returns a predicate that is always true or always false.
 func (k *Kernel) truth(holds bool) val {
 	i, a := 0, 0
 	if holds {
@@ -427,11 +427,11 @@ func (k *Kernel) misuse(x handle) val {
 	switch {
 	case !k.ready():
 	case x.k == k:
-		k.fail("use of a value of a kernel that was built before")
+		k.fail("the value belongs to a kernel that was built before")
 	case x.k.m == nil:
-		k.fail("use of %s", x.k.err.Msg)
+		k.fail("the operand is %s", x.k.err.Msg)
 	default:
-		k.fail("use of a value of kernel %s", x.k.name)
+		k.fail("the operand is a value of kernel %s", x.k.name)
 	}
 	return 0
 }

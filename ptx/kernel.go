@@ -2,13 +2,13 @@ package ptx
 
 import "fmt"
 
-// Limits that no module may exceed.
+// Limits of all modules.
 const (
-	MaxInstructions = 1 << 20   // of a kernel
+	MaxInstructions = 1 << 20   // instructions of a kernel
 	MaxStaticShared = 48 << 10  // bytes of arrays that SharedArray declares
 	MaxShared       = 227 << 10 // bytes of all shared memory of a block of any target: see Target.MaxShared
-	MaxThreads      = 1024      // of a block
-	maxDepth        = 200       // of blocks of code
+	MaxThreads      = 1024      // threads of a block
+	maxDepth        = 200       // nesting depth of blocks of code
 	maxParams       = 512
 )
 
@@ -17,12 +17,12 @@ const (
 type Module struct {
 	target    Target
 	kernels   []*Kernel
-	n         int // of kernels that were built since Reset
+	n         int // number of kernels that were built since Reset
 	positions bool
-	least     uint8 // version of PTX that has the target
+	least     uint8 // first PTX version that has the target
 	err       *Error
 
-	head        []byte // the beginning of a text in that version
+	head        []byte // beginning of a text in version headVersion
 	headVersion uint8
 }
 
@@ -33,18 +33,18 @@ func NewModule(t Target) *Module {
 	return m
 }
 
-// Reset empties the module, which keeps its memory and its target: building into it again allocates
-// nothing.
+// Reset empties the module. The module keeps its memory and its target, so that building into it
+// again allocates nothing.
 func (m *Module) Reset() {
 	m.n, m.err = 0, nil
 	if m.least == 0 {
-		m.err = &Error{Msg: fmt.Sprintf("no target is called %v", m.target), Err: ErrTarget}
+		m.err = &Error{Msg: fmt.Sprintf("unknown target %v", m.target), Err: ErrTarget}
 	}
 }
 
-// RecordPositions notes the author's file and line of each instruction of the
-// kernels that are built from now on, for the findings of [Module.Verify]. It
-// makes building about ten times slower.
+// RecordPositions records the author's file and line of each instruction, for the findings of
+// [Module.Verify]. It affects kernels that are built later, and makes building about ten times
+// slower.
 func (m *Module) RecordPositions() { m.positions = true }
 
 // Target returns the target of the module.
@@ -70,7 +70,7 @@ func (m *Module) Kernel(name string, build func(k *Kernel)) *Kernel {
 	return k
 }
 
-// Err returns the first mistake, or nil.
+// Err returns the first error, or nil.
 func (m *Module) Err() error {
 	if m.err == nil {
 		return nil
@@ -83,12 +83,12 @@ func (m *Module) Err() error {
 type Kernel struct {
 	m        *Module
 	name     string
-	age      uint32 // how often the memory was used again
+	age      uint32 // number of times that the memory was reused
 	code     []instr
-	prologue []instr // runs before code
-	lists    []val   // operands that an instruction has no room for
+	prologue []instr // instructions that run before code
+	lists    []val   // operands for which an instruction has no room
 	consts   []uint64
-	pos      []uintptr // of code, if positions are recorded
+	pos      []uintptr // positions of code, if positions are recorded
 	params   []param
 	shared   []sharedArray
 	raws     []string
@@ -96,45 +96,45 @@ type Kernel struct {
 	loops    []loop
 	err      *Error
 
-	written uint32 // the age that text was written of
-	head    []byte // the text before code,
-	headAge uint32 // at this age
+	written uint32 // age at which the text was written
+	head    []byte // text before code
+	headAge uint32 // age of head
 
 	state
 }
 
-// state is the part of a kernel that begins as zeros.
+// state is the part of a kernel that is reset to zeros.
 type state struct {
 	regs    [numClasses]uint32
-	target  Target // 0 if no instructions are accepted: see ready
+	target  Target // 0 if the kernel accepts no instructions: see ready
 	version uint8
-	level   uint8 // what brief.level is compared with
+	level   uint8 // compared with brief.level
 	guard   guard
 	labels  uint32
-	listed  int // where the list that is being made begins
+	listed  int // index at which the current list begins
 
 	specials [numSpecials]val
-	static   uint64 // bytes of shared
+	static   uint64 // bytes of static shared memory
 	dynamic  uint64
-	rest     bool   // an array has the rest of the dynamic memory
-	pointer  val    // to the dynamic memory
-	align    uint32 // of arrays that are declared from now on
-	extern   uint32 // alignment of the dynamic memory
-	truths   [2]val // predicates that never and always hold
+	rest     bool   // an array has the rest of the dynamic shared memory
+	pointer  val    // pointer to the dynamic shared memory
+	align    uint32 // alignment of arrays that are declared later
+	extern   uint32 // alignment of the dynamic shared memory
+	truths   [2]val // predicates that are always false and always true
 
 	changed  bool // the parameters differ from those of the previous kernel
 	depth    int
-	threads  [3]uint32 // see Block
+	threads  [3]uint32 // see Kernel.Block
 	cluster  [3]uint32
 	exactly  bool
 	minimum  uint32
 	building bool
-	ignored  int // calls after the first mistake
+	ignored  int // number of calls after the first error
 }
 
 type param struct {
 	name string
-	hash uint32 // of the name
+	hash uint32 // hash of the name
 	kind kind   // 0 for a TensorMap
 	decl word   // "p_name"
 	tail word   // ", [p_name];" and the end of the line
@@ -157,7 +157,7 @@ type sharedArray struct {
 }
 
 // nowhere, unfolded and tooBig are placeholder kernels for values without a kernel. They accept no
-// instructions, so they are never written.
+// instructions, so they are never printed.
 var (
 	nowhere  = notMade("something that no kernel made")
 	unfolded = notMade("an operation on constants that is not computed while building: put one into a register with Reg")
@@ -166,7 +166,7 @@ var (
 
 func notMade(what string) *Kernel { return &Kernel{err: &Error{Msg: what}} }
 
-// owner returns the kernel, or the one that ignores everything.
+// owner returns k, or, for nil, a kernel that ignores all calls.
 func (k *Kernel) owner() *Kernel {
 	if k == nil {
 		return nowhere
@@ -181,7 +181,7 @@ func (k *Kernel) start(m *Module, name string) {
 	k.target, k.version, k.building, k.align = m.target.features(), m.least, true, 16
 	k.code, k.prologue, k.lists, k.consts = k.code[:0], k.prologue[:0], k.lists[:0], k.consts[:0]
 	k.params, k.shared, k.loops, k.raws, k.marks = k.params[:0], k.shared[:0], k.loops[:0], k.raws[:0], k.marks[:0]
-	k.lists = append(k.lists, 0) // so that 0 is no list
+	k.lists = append(k.lists, 0) // index 0 means no list
 	k.level = levelPlain
 	if m.positions {
 		k.pos, k.level = make([]uintptr, 0, 64), 0
@@ -191,7 +191,7 @@ func (k *Kernel) start(m *Module, name string) {
 		return
 	}
 	if nameHash(name) == 0 {
-		k.fail("a kernel cannot be called %q", name)
+		k.fail("%q is not a valid name of a kernel", name)
 	}
 	for _, other := range m.kernels[:m.n-1] {
 		if other.name == name {
@@ -200,7 +200,7 @@ func (k *Kernel) start(m *Module, name string) {
 	}
 }
 
-// abandoned is what ends a build function that goes on and on.
+// abandoned is the panic value that ends a build function that does not end after an error.
 type abandoned struct{}
 
 func (k *Kernel) run(build func(k *Kernel)) {
@@ -243,8 +243,8 @@ func (k *Kernel) failAt(pc uintptr, err error, format string, args ...any) {
 	}
 }
 
-// ready reports whether calls mean something: the kernel is being built and
-// there was no mistake. A build function that does not end after one is left.
+// ready reports whether calls have an effect: the kernel is being built and there was no error. If
+// a build function does not end after an error, ready ends it by a panic.
 func (k *Kernel) ready() bool {
 	switch {
 	case k.m == nil:
@@ -257,13 +257,13 @@ func (k *Kernel) ready() bool {
 		}
 		return false
 	case !k.building:
-		k.fail("used after it was built")
+		k.fail("the kernel was used after it was built")
 		return false
 	}
 	return true
 }
 
-// Target returns the target of the kernel's module, 0 for a kernel without a module.
+// Target returns the target of the kernel's module, or 0 for a kernel without a module.
 func (k *Kernel) Target() Target {
 	if k = k.owner(); k.m == nil {
 		return 0
@@ -274,13 +274,13 @@ func (k *Kernel) Target() Target {
 // Name returns the name of the kernel.
 func (k *Kernel) Name() string { return k.name }
 
-// Instructions returns how many instructions the kernel has, labels included.
+// Instructions returns the number of instructions of the kernel, including labels.
 func (k *Kernel) Instructions() int { return len(k.prologue) + len(k.code) }
 
-// Arg is a parameter of a kernel as a launch passes it.
+// Arg describes a parameter of a kernel for a launch.
 type Arg struct {
 	Name   string
-	Offset int // in the block of parameters
+	Offset int // offset in the block of parameters
 	Size   int // bytes
 }
 
@@ -300,12 +300,11 @@ func (k *Kernel) Args() []Arg {
 // memory that the launch must provide.
 func (k *Kernel) SharedBytes() (static, dynamic int) { return int(k.static), int(k.dynamic) }
 
-// MaxBlock promises that no block has more threads than x*y*z, which the
-// assembler uses to hand out registers.
+// MaxBlock promises that a block has at most x·y·z threads. The assembler uses this to distribute
+// registers.
 func (k *Kernel) MaxBlock(x, y, z int) { k.block(x, y, z, false) }
 
-// Block promises that a block has exactly x, y and z threads; another launch
-// fails.
+// Block promises that a block has exactly x·y·z threads. A launch with another block size fails.
 func (k *Kernel) Block(x, y, z int) { k.block(x, y, z, true) }
 
 func (k *Kernel) block(x, y, z int, exactly bool) {
@@ -314,28 +313,28 @@ func (k *Kernel) block(x, y, z int, exactly bool) {
 		return
 	}
 	if x < 1 || y < 1 || z < 1 || x > MaxThreads || y > MaxThreads || z > 64 || x*y*z > MaxThreads {
-		k.failure(ErrLimit, "a block of %d x %d x %d threads", x, y, z)
+		k.failure(ErrLimit, "a block of %d x %d x %d threads is invalid: it must have 1 to 1024 threads", x, y, z)
 		return
 	}
 	k.threads, k.exactly = [3]uint32{uint32(x), uint32(y), uint32(z)}, exactly
 }
 
-// MinBlocks asks the assembler to use so few registers that n blocks fit on a
-// multiprocessor. It needs [Kernel.Block] or [Kernel.MaxBlock].
+// MinBlocks limits the registers of the kernel, so that n blocks fit on a multiprocessor. It needs
+// [Kernel.Block] or [Kernel.MaxBlock].
 func (k *Kernel) MinBlocks(n int) {
 	k = k.owner()
 	if !k.ready() {
 		return
 	}
 	if n < 1 || n > 32 {
-		k.failure(ErrLimit, "%d blocks on a multiprocessor", n)
+		k.failure(ErrLimit, "%d is not a valid number of blocks on a multiprocessor", n)
 		return
 	}
 	k.minimum = uint32(n)
 }
 
-// nameHash returns a number for a name, and 0 if PTX does not take prefix + s as
-// a name, for any prefix that begins one.
+// nameHash returns a hash of a name. It returns 0 if prefix + s is not a valid PTX name for the
+// prefixes in use.
 func nameHash(s string) uint32 {
 	if s == "" || s == "_" || s == "WARP_SZ" || len(s) > 200 || s[0] >= '0' && s[0] <= '9' {
 		return 0
@@ -351,7 +350,7 @@ func nameHash(s string) uint32 {
 	return h | 1
 }
 
-// nameBytes holds what names may have in them.
+// nameBytes has the bytes that names may contain.
 var nameBytes = func() (t [256]bool) {
 	for _, c := range []byte("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		t[c] = true

@@ -1,6 +1,6 @@
 package ptx
 
-// Word holds the values that lanes exchange.
+// Word lists the types of values that lanes can exchange.
 type Word interface {
 	U32 | S32 | B32 | F16x2 | BF16x2 | F32
 }
@@ -11,19 +11,19 @@ func ShuffleXor[T Word](x T, n U32) T {
 	return T(shuffle(opShuffleXorU32, opShuffleXorF32, handle(x), handle(n), kindFor[T]()))
 }
 
-// ShuffleUp returns x of the lane n before, and x itself in the first n lanes. All
-// lanes of the warp come here.
+// ShuffleUp returns x of the lane n before this one, and x itself in the first n lanes. All lanes
+// of the warp must execute it.
 func ShuffleUp[T Word](x T, n U32) T {
 	return T(shuffle(opShuffleUpU32, opShuffleUpF32, handle(x), handle(n), kindFor[T]()))
 }
 
-// ShuffleDown returns x of the lane n further, and x itself in the last n lanes.
-// All lanes of the warp come here.
+// ShuffleDown returns x of the lane n after this one, and x itself in the last n lanes. All lanes
+// of the warp must execute it.
 func ShuffleDown[T Word](x T, n U32) T {
 	return T(shuffle(opShuffleDownU32, opShuffleDownF32, handle(x), handle(n), kindFor[T]()))
 }
 
-// ShuffleIndex returns x of lane n modulo 32. All lanes of the warp come here.
+// ShuffleIndex returns x of lane n modulo 32. All lanes of the warp must execute it.
 func ShuffleIndex[T Word](x T, n U32) T {
 	return T(shuffle(opShuffleIndexU32, opShuffleIndexF32, handle(x), handle(n), kindFor[T]()))
 }
@@ -31,7 +31,7 @@ func ShuffleIndex[T Word](x T, n U32) T {
 func shuffle(o, float code, x, n handle, kd kind) handle {
 	k := x.k
 	if k == nil {
-		return x // the same in every lane
+		return x // a constant is the same in every lane
 	}
 	if kd == kF32 {
 		o = float
@@ -43,8 +43,8 @@ func shuffle(o, float code, x, n handle, kd kind) handle {
 	return k.result(o, a, k.use(n, kU32), 0)
 }
 
-// Lop3 returns, bit by bit, what table says for the bits of x, y and z: bit
-// 4*x + 2*y + z of it.
+// Lop3 applies the three-input function table to each bit of x, y and z: the result for bits x, y
+// and z is bit 4·x + 2·y + z of table.
 func (x U32) Lop3(y, z U32, table uint8) U32 {
 	k := x.k
 	if k == nil {

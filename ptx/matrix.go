@@ -7,15 +7,13 @@ func LoadMatrix[T F16x2 | BF16x2 | B32](row Shared[T], transpose bool) T {
 	return T(address(row).matrix(opLoadMatrix1, opLoadMatrixTrans1, transpose, 1))
 }
 
-// LoadMatrix2 loads two matrices as [LoadMatrix] does: the addresses come from
-// the first 16 lanes.
+// LoadMatrix2 loads two matrices as [LoadMatrix] does. The first 16 lanes give the addresses.
 func LoadMatrix2[T F16x2 | BF16x2 | B32](row Shared[T], transpose bool) [2]T {
 	h := address(row).matrix(opLoadMatrix2, opLoadMatrixTrans2, transpose, 2)
 	return [2]T{T(h), T(h.next(1))}
 }
 
-// LoadMatrix4 loads four matrices as [LoadMatrix] does: the addresses come from
-// all lanes.
+// LoadMatrix4 loads four matrices as [LoadMatrix] does. All lanes give the addresses.
 func LoadMatrix4[T F16x2 | BF16x2 | B32](row Shared[T], transpose bool) [4]T {
 	h := address(row).matrix(opLoadMatrix4, opLoadMatrixTrans4, transpose, 4)
 	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
@@ -30,7 +28,7 @@ func (p address) matrix(plain, trans code, transpose bool, n int) handle {
 	case descs[o].target > k.target && !k.admit(o):
 		return handle{k: k, c: k.age}
 	case p.off%16 != 0:
-		k.fail("a matrix at offset %d, which is not a multiple of 16", p.off)
+		k.fail("the offset %d of a matrix is not a multiple of 16", p.off)
 		return handle{k: k, c: k.age}
 	}
 	d := k.fresh(classR)
@@ -64,7 +62,7 @@ func (p address) storeMatrix(plain, trans code, transpose bool, v ...handle) {
 	case descs[o].target > k.target && !k.admit(o):
 		return
 	case p.off%16 != 0:
-		k.fail("a matrix at offset %d, which is not a multiple of 16", p.off)
+		k.fail("the offset %d of a matrix is not a multiple of 16", p.off)
 		return
 	}
 	var x [4]val
@@ -85,7 +83,7 @@ func (k *Kernel) mma(o code, nd, na, nb int) {
 // listVar appends a variable to the list.
 func (k *Kernel) listVar(x handle, kd kind) {
 	if x.k == nil {
-		x = handle{k: nowhere} // a constant cannot change
+		x = handle{k: nowhere} // a constant cannot be set
 	}
 	k.list(x, kd)
 }
@@ -97,7 +95,7 @@ func CopyAsync[T Element](dst Shared[T], src Global[T], bytes int) {
 	copyAsync(address(dst), address(src), bytes, handle{}, false)
 }
 
-// CopyAsyncZero is [CopyAsync] of the first n of the bytes; the others become 0.
+// CopyAsyncZero is [CopyAsync], but copies only the first n of the bytes and sets the others to 0.
 func CopyAsyncZero[T Element](dst Shared[T], src Global[T], bytes int, n U32) {
 	copyAsync(address(dst), address(src), bytes, handle(n), true)
 }
@@ -115,10 +113,10 @@ func copyAsync(dst, src address, bytes int, n handle, some bool) {
 		k.misuse(handle{src.k.owner(), src.v, src.c})
 		return
 	case bytes != 4 && bytes != 8 && bytes != 16:
-		k.fail("a copy of %d bytes: there are 4, 8 and 16", bytes)
+		k.fail("a copy of %d bytes is not possible: use 4, 8 or 16 bytes", bytes)
 		return
 	case int(dst.off)%bytes != 0 || int(src.off)%bytes != 0:
-		k.fail("a copy of %d bytes from offset %d to %d, which is not a multiple", bytes, src.off, dst.off)
+		k.fail("a copy of %d bytes from offset %d to offset %d: both offsets must be multiples of its size", bytes, src.off, dst.off)
 		return
 	}
 	var size val
@@ -130,11 +128,11 @@ func copyAsync(dst, src address, bytes int, n handle, some bool) {
 	k.put(o, uint16(bytes), dst.v, src.v, size, k.endList())
 }
 
-// CopyCommit makes the copies since the last CopyCommit a group.
+// CopyCommit makes a group of the copies since the last CopyCommit.
 func (k *Kernel) CopyCommit() { k.owner().put(opCopyCommit, 0, 0, 0, 0, 0) }
 
-// CopyWait waits until at most n of this thread's groups of copies are under
-// way. A [Kernel.Sync] then makes them visible to the other threads.
+// CopyWait waits until at most n of this thread's groups of copies are incomplete. A [Kernel.Sync]
+// then makes the copied bytes visible to the other threads.
 func (k *Kernel) CopyWait(n int) {
 	k.groups(opCopyWait, n)
 }

@@ -42,11 +42,11 @@ func (k *Kernel) listVals(v ...val) {
 	}
 }
 
-// Init makes the barrier one for count arrivals a phase. One thread does, and
-// [Kernel.FenceMBarrierInit] and a barrier of the block (or cluster) follow.
+// Init initialises the barrier for count arrivals in each phase. One thread calls it.
+// [Kernel.FenceMBarrierInit] and a barrier of the block or cluster must follow.
 func (m MBarrier) Init(count U32) { m.at.form(opMBarrierInit, handle(count)) }
 
-// Invalidate ends the barrier: its memory may be used for something else.
+// Invalidate ends the use of the barrier. Its memory may then be used for something else.
 func (m MBarrier) Invalidate() { m.at.form(opMBarrierInvalidate) }
 
 // Arrive arrives at the barrier and releases this thread's earlier writes.
@@ -56,18 +56,18 @@ func (m MBarrier) Arrive() { m.at.form(opMBarrierArrive) }
 // complete. Init must count this arrival.
 func (m MBarrier) ArriveCopies() { m.at.form(opMBarrierArriveCopy) }
 
-// Expect announces bytes that copies bring in this phase. It needs sm_90.
+// Expect announces the number of bytes that copies bring in this phase. It needs sm_90.
 func (m MBarrier) Expect(bytes U32) { m.at.form(opMBarrierExpect, handle(bytes)) }
 
-// ArriveExpect counts an arrival and announces bytes. It needs sm_90.
+// ArriveExpect arrives at the barrier and announces bytes. It needs sm_90.
 func (m MBarrier) ArriveExpect(bytes U32) { m.at.form(opMBarrierArriveExpect, handle(bytes)) }
 
 // ArriveAt arrives at the barrier at the same offset in block rank of the cluster and releases this
 // thread's earlier writes, which costs a device-wide fence. It needs sm_90.
 func (m MBarrier) ArriveAt(rank U32) { m.arriveAt(opMBarrierArriveRemote, rank) }
 
-// ArriveNear is [MBarrier.ArriveAt] that the other block does not see this thread's
-// writes by: it says that something was read. It needs sm_90.
+// ArriveNear is [MBarrier.ArriveAt], but does not make this thread's writes visible to the other
+// block. Use it to report that data have been read. It needs sm_90.
 func (m MBarrier) ArriveNear(rank U32) { m.arriveAt(opMBarrierArriveNear, rank) }
 
 func (m MBarrier) arriveAt(o code, rank U32) {
@@ -87,10 +87,10 @@ func (p *address) pointer() handle {
 	return op2(opAddU32, handle{k, p.v, p.c}, handle(U(uint32(p.off))))
 }
 
-// Test reports whether the phase of this parity is over.
+// Test reports whether the phase with this parity is complete.
 func (m MBarrier) Test(parity U32) Pred { return m.wait(opMBarrierTest, parity) }
 
-// Try reports likewise, but waits for a while first. It needs sm_90.
+// Try is [MBarrier.Test], but may wait for a limited time first. It needs sm_90.
 func (m MBarrier) Try(parity U32) Pred { return m.wait(opMBarrierTry, parity) }
 
 func (m MBarrier) wait(o code, parity U32) Pred {
@@ -126,8 +126,8 @@ func (m MBarrier) Wait(parity U32) {
 	k.branchIf(k.use(handle(try(parity)), kPred), true, again)
 }
 
-// FenceMBarrierInit makes barriers that this thread has initialised visible to
-// copies and to the cluster. It needs sm_90.
+// FenceMBarrierInit makes the barriers that this thread has initialised visible to copies and to
+// the cluster. It needs sm_90.
 func (k *Kernel) FenceMBarrierInit() { k.owner().put(opFenceMBarrierInit, 0, 0, 0, 0, 0) }
 
 // FenceAsync orders this thread's earlier accesses before later bulk copies and products of

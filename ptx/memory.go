@@ -4,16 +4,15 @@ import (
 	"fmt"
 )
 
-// address points to memory. It has so few fields that compilers keep it in
-// registers: the speed of building depends on that.
+// address is a pointer to memory. It has few fields, so that the Go compiler keeps it in registers.
+// The speed of building depends on this.
 type address struct {
 	handle
 	off int32 // bytes, added by the instruction that uses the address
 	how how
 }
 
-// how is what an address points to and how: kind, space, hint and the bytes of an
-// element, a byte each.
+// how describes an address in four bytes: kind, space, hint, and the size of an element.
 type how uint32
 
 func newHow(kd kind, in space, h Hint) how {
@@ -44,14 +43,14 @@ type Hint uint8
 
 // The hints, in the order of the instructions that they choose.
 const (
-	Cached   Hint = iota // like any other
+	Cached   Hint = iota // normal caching
 	ReadOnly             // loads of memory that does not change while the kernel runs
-	Stream               // used once: the first to leave the caches
-	L2Only               // not in L1, so that what other blocks write is seen
+	Stream               // for data that are used once: first to leave the caches
+	L2Only               // not in L1, so that loads see the writes of other blocks
 	Once                 // loads as ReadOnly; loads and stores do not allocate lines in L1
-	Volatile             // never kept, never merged
-	Ahead                // loads that bring 128 bytes to L2; needs sm_75
-	Ordered              // loads that acquire and stores that release, for the device
+	Volatile             // never cached and never merged
+	Ahead                // loads also bring 128 bytes to L2; needs sm_75
+	Ordered              // loads acquire and stores release, for the device
 	numHints
 )
 
@@ -84,32 +83,32 @@ func (k *Kernel) param(name string, kd kind) handle {
 	if n == cap(k.params) {
 		k.params = append(make([]param, 0, 2*n+8), k.params...)
 	}
-	// The reused memory nearly always has the same name.
+	// Reused memory nearly always has a parameter of the same name.
 	next := &k.params[:n+1][n]
 	if next.hash == 0 || next.name != name {
 		hash := nameHash(name)
 		if hash == 0 {
-			k.fail("a parameter cannot be called %q", name)
+			k.fail("%q is not a valid name of a parameter", name)
 			return r
 		}
-		// The bytes after it were not compared, so they must not be used.
+		// The parameter after this one was not compared, so its old hash must not be used.
 		if k.changed = true; n+1 < cap(k.params) {
 			k.params[:n+2][n+1].hash = 0
 		}
 		*next = param{name: name, hash: hash, decl: newWord("p_"+name, 0), tail: newWord(", [p_"+name+"];\n", 0)}
 	}
 	next.kind = kd
-	if k.changed { // else they differed then, too
+	if k.changed { // otherwise the names were compared before
 		for i := range k.params {
 			if k.params[i].hash == next.hash && k.params[i].name == name {
-				next.hash = 0 // no name to rely on
+				next.hash = 0 // invalidates the name
 				k.fail("two parameters are called %s", name)
 				return r
 			}
 		}
 	}
 	if n == maxParams {
-		k.failure(ErrLimit, "more than %d parameters", maxParams)
+		k.failure(ErrLimit, "the kernel has more than %d parameters", maxParams)
 		return r
 	}
 	k.params = k.params[:n+1]
@@ -130,7 +129,7 @@ func (k *Kernel) Align(n int) {
 		return
 	}
 	if n < 16 || n > 1024 || n&(n-1) != 0 {
-		k.failure(ErrLimit, "an alignment of %d bytes", n)
+		k.failure(ErrLimit, "an alignment of %d bytes is invalid: it must be a power of two up to 1024", n)
 		return
 	}
 	k.align = uint32(n)
@@ -140,8 +139,8 @@ func newAddress(k *Kernel, kd kind, in space) address {
 	return address{handle: handle{k: k, c: k.age}, how: newHow(kd, in, Cached)}
 }
 
-// SharedArray declares an array of n elements in the memory of the block,
-// undefined until written: see [Kernel.Align].
+// SharedArray declares an array of n elements in shared memory. Its elements are undefined until
+// they are written. [Kernel.Align] sets its alignment.
 func SharedArray[T Element](k *Kernel, name string, n int) Shared[T] {
 	return Shared[T](k.owner().sharedArray(name, kindFor[T](), n))
 }
@@ -155,11 +154,11 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	if at == cap(k.shared) {
 		k.shared = append(make([]sharedArray, 0, 2*at+4), k.shared...)
 	}
-	// The reused memory nearly always has the same array.
+	// Reused memory nearly always has an array of the same name.
 	next := &k.shared[:at+1][at]
 	if next.tail.n == 0 || next.name != name {
 		if nameHash(name) == 0 {
-			k.fail("an array cannot be called %q", name)
+			k.fail("%q is not a valid name of an array", name)
 			return r
 		}
 		*next = sharedArray{name: name, tail: newWord(", s_"+name+";\n", 0)}
@@ -172,7 +171,7 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	}
 	bytes, ok := k.arrayBytes(name, kd, n, MaxStaticShared, k.static)
 	if !ok || n == 0 {
-		k.fail("array %s of no elements", name)
+		k.fail("array %s has no elements", name)
 		return r
 	}
 	k.static = k.aligned(k.static) + bytes
@@ -186,7 +185,7 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	return r
 }
 
-// aligned returns the first place from n bytes on where an array may begin.
+// aligned returns the first offset from n on at which an array may begin.
 func (k *Kernel) aligned(n uint64) uint64 {
 	return (n + uint64(k.align) - 1) &^ (uint64(k.align) - 1)
 }
@@ -194,16 +193,16 @@ func (k *Kernel) aligned(n uint64) uint64 {
 func (k *Kernel) arrayBytes(name string, kd kind, n int, limit, used uint64) (bytes uint64, ok bool) {
 	size := uint64(kinds[kd].size)
 	if n < 0 || uint64(n) > limit/size || k.aligned(used)+uint64(n)*size > limit {
-		k.failure(ErrLimit, "array %s of %d elements of %d bytes: a block has %d bytes for such arrays", name, n, size, limit)
+		k.failure(ErrLimit, "array %s with %d elements of %d bytes does not fit: a block has %d bytes for such arrays", name, n, size, limit)
 		return 0, false
 	}
 	return uint64(n) * size, true
 }
 
-// DynamicShared lays an array of n elements out in the memory of the block that
-// a launch asks for: see [Kernel.Align]. [Kernel.SharedBytes] tells how much
-// that is. With n = 0 it is whatever the launch asks for beyond that, and the
-// last such array.
+// DynamicShared declares an array of n elements in dynamic shared memory. [Kernel.SharedBytes]
+// reports the size that the launch must provide, and [Kernel.Align] sets the alignment. With n = 0,
+// the array has all memory that the launch provides beyond this size, and it must be the last
+// dynamic array.
 func DynamicShared[T Element](k *Kernel, n int) Shared[T] {
 	return Shared[T](k.owner().dynamicShared(kindFor[T](), n))
 }
@@ -214,7 +213,7 @@ func (k *Kernel) dynamicShared(kd kind, n int) address {
 		return r
 	}
 	if k.rest {
-		k.fail("a dynamic array after the one that has the rest of the memory")
+		k.fail("no dynamic array can follow the one with n = 0, which has the rest of the memory")
 		return r
 	}
 	bytes, ok := k.arrayBytes("of dynamic memory", kd, n, MaxShared, k.dynamic)
@@ -233,16 +232,16 @@ func (k *Kernel) dynamicShared(kd kind, n int) address {
 	return r
 }
 
-// dynamicSymbol is the number of the array that the launch sizes.
+// dynamicSymbol is the number of the dynamic shared memory among the arrays.
 const dynamicSymbol = payload
 
-// At points to element i from here. A constant i costs no instruction.
+// At returns the address of element i, relative to p. A constant i costs no instruction.
 func (p Global[T]) At(i U32) Global[T] { return Global[T](address(p).at(handle(i))) }
 
-// At64 points to element i from here, for arrays of 2**32 elements and more.
+// At64 returns the address of element i, relative to p, for arrays of 2**32 elements and more.
 func (p Global[T]) At64(i U64) Global[T] { return Global[T](address(p).at64(handle(i))) }
 
-// Offset points n elements further, at no cost.
+// Offset returns the address of the element n elements after p, at no cost.
 func (p Global[T]) Offset(n int) Global[T] {
 	off := int64(n)*int64(p.how.size()) + int64(p.off)
 	if off != int64(int32(off)) || n != int(int32(n)) || p.k == nil {
@@ -258,22 +257,20 @@ func (p Global[T]) Hint(h Hint) Global[T] { return Global[T](address(p).hinted(h
 // Load returns the element.
 func (p Global[T]) Load() T { return T(address(p).load1()) }
 
-// Load2 returns two elements, in one access. The address must be a multiple of
-// the bytes of both.
+// Load2 loads two elements in one access. The address must be a multiple of the size of both.
 func (p Global[T]) Load2() [2]T {
 	h := address(p).load(2)
 	return [2]T{T(h), T(h.next(1))}
 }
 
-// Load4 returns four elements of up to 4 bytes, in one access. The address must
-// be a multiple of the bytes of all.
+// Load4 loads four elements of up to 4 bytes in one access. The address must be a multiple of the
+// size of all four.
 func (p Global[T]) Load4() [4]T {
 	h := address(p).load(4)
 	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
 }
 
-// LoadTo makes the element the value of v. Within [Kernel.When] the other threads
-// keep the value that they had.
+// LoadTo loads the element into v. Within [Kernel.When], v keeps its value in the other threads.
 func (p Global[T]) LoadTo(v Var[T]) { address(p).loadTo(v.h) }
 
 // Store writes the element.
@@ -299,10 +296,10 @@ func (p Global[T]) Store4(v [4]T) {
 	}
 }
 
-// At points to element i from here. A constant i costs no instruction.
+// At returns the address of element i, relative to p. A constant i costs no instruction.
 func (p Shared[T]) At(i U32) Shared[T] { return Shared[T](address(p).at(handle(i))) }
 
-// Offset points n elements further, at no cost.
+// Offset returns the address of the element n elements after p, at no cost.
 func (p Shared[T]) Offset(n int) Shared[T] {
 	off := int64(n)*int64(p.how.size()) + int64(p.off)
 	if off != int64(int32(off)) || n != int(int32(n)) || p.k == nil {
@@ -312,7 +309,7 @@ func (p Shared[T]) Offset(n int) Shared[T] {
 	return p
 }
 
-// Hint returns the same address with accesses of kind h: Cached or Volatile.
+// Hint returns the same address with the hint h: Cached or Volatile.
 func (p Shared[T]) Hint(h Hint) Shared[T] { return Shared[T](address(p).hinted(h)) }
 
 // Load returns the element.
@@ -330,7 +327,7 @@ func (p Shared[T]) Load4() [4]T {
 	return [4]T{T(h), T(h.next(1)), T(h.next(2)), T(h.next(3))}
 }
 
-// LoadTo makes the element the value of v: see [Global.LoadTo].
+// LoadTo loads the element into v: see [Global.LoadTo].
 func (p Shared[T]) LoadTo(v Var[T]) { address(p).loadTo(v.h) }
 
 // Store writes the element.
@@ -356,14 +353,14 @@ func (p Shared[T]) Store4(v [4]T) {
 	}
 }
 
-// Cast points to the same place as elements of another type.
+// Cast returns the same address for elements of another type.
 func Cast[U Element, T Element](p Global[T]) Global[U] {
 	a := address(p)
 	a.how = newHow(kindFor[U](), a.how.in(), a.how.hint())
 	return Global[U](a)
 }
 
-// CastShared points to the same place as elements of another type.
+// CastShared returns the same address for elements of another type.
 func CastShared[U Element, T Element](p Shared[T]) Shared[U] {
 	a := address(p)
 	a.how = newHow(kindFor[U](), a.how.in(), a.how.hint())

@@ -23,16 +23,16 @@ var misuses = []struct {
 	is         error
 	build      func(k *ptx.Kernel)
 }{
-	{"value of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+	{"value of another kernel", "the operand is a value of kernel other", nil, func(k *ptx.Kernel) {
 		ptx.Param[ptx.U32](k, "n").Add(foreign)
 		mistakeLine = here(-1)
 	}},
-	{"address of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+	{"address of another kernel", "the operand is a value of kernel other", nil, func(k *ptx.Kernel) {
 		n := ptx.Param[ptx.U32](k, "n")
 		n.Add(foreignPointer.Load().Bits().U32())
 		mistakeLine = here(-1)
 	}},
-	{"index of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+	{"index of another kernel", "the operand is a value of kernel other", nil, func(k *ptx.Kernel) {
 		ptx.GlobalParam[ptx.F32](k, "x").At(foreign).Store(ptx.F(1))
 		mistakeLine = here(-1)
 	}},
@@ -40,11 +40,11 @@ var misuses = []struct {
 		ptx.GlobalParam[ptx.F32](k, "x").At(ptx.Is(true).Ballot(ptx.AllLanes)).Store(ptx.F(1))
 		mistakeLine = here(-1)
 	}},
-	{"label of another kernel", "a label of another kernel", nil, func(k *ptx.Kernel) {
+	{"label of another kernel", "belongs to another kernel", nil, func(k *ptx.Kernel) {
 		k.Branch(foreignLabel)
 		mistakeLine = here(-1)
 	}},
-	{"zero label", "a label of another kernel", nil, func(k *ptx.Kernel) {
+	{"zero label", "belongs to another kernel", nil, func(k *ptx.Kernel) {
 		k.Place(ptx.Label{})
 		mistakeLine = here(-1)
 	}},
@@ -95,11 +95,11 @@ var misuses = []struct {
 		ptx.GlobalParam[ptx.F64](k, "x").Load4()
 		mistakeLine = here(-1)
 	}},
-	{"store to read-only memory", "for loads", nil, func(k *ptx.Kernel) {
+	{"store to read-only memory", "only for loads", nil, func(k *ptx.Kernel) {
 		ptx.GlobalParam[ptx.F32](k, "x").Hint(ptx.ReadOnly).Store(ptx.F(1))
 		mistakeLine = here(-1)
 	}},
-	{"hint that shared memory has not", "a hint that this memory has not", nil, func(k *ptx.Kernel) {
+	{"hint that shared memory has not", "does not support the hint", nil, func(k *ptx.Kernel) {
 		ptx.SharedArray[ptx.F32](k, "s", 4).Hint(ptx.Stream)
 		mistakeLine = here(-1)
 	}},
@@ -115,7 +115,7 @@ var misuses = []struct {
 		k.Align(3)
 		mistakeLine = here(-1)
 	}},
-	{"name", "cannot be called", nil, func(k *ptx.Kernel) {
+	{"name", "is not a valid name", nil, func(k *ptx.Kernel) {
 		ptx.Param[ptx.U32](k, "n; ret")
 		mistakeLine = here(-1)
 	}},
@@ -177,7 +177,7 @@ var misuses = []struct {
 		ptx.CopyAsync(ptx.SharedArray[ptx.F32](k, "s", 4), ptx.GlobalParam[ptx.F32](k, "x"), 5)
 		mistakeLine = here(-1)
 	}},
-	{"raw lines", "not one instruction", nil, func(k *ptx.Kernel) {
+	{"raw lines", "not a single instruction", nil, func(k *ptx.Kernel) {
 		k.Raw("trap; ret")
 		mistakeLine = here(-1)
 	}},
@@ -413,7 +413,7 @@ func TestStaleLabel(t *testing.T) {
 		k.Place(old)
 		k.Branch(l)
 	})
-	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "a label of another kernel") {
+	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "belongs to another kernel") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,6 @@
 package ptx
 
-// access is what an instruction does with registers. Its slices are used again.
+// access lists the registers that an instruction reads and writes. Its slices are reused.
 type access struct{ reads, writes []val }
 
 // appendReg appends v to list if it is a register.
@@ -72,7 +72,7 @@ func (a *access) of(k *Kernel, in *instr) {
 	a.reads, a.writes = r, w
 }
 
-// wgmmaInputs returns how many registers A and B of a product are.
+// wgmmaInputs returns the number of registers of A and B of a product.
 func wgmmaInputs(in *instr) int {
 	if in.aux&wgmmaRegisters != 0 {
 		return 5
@@ -158,8 +158,7 @@ func (in *instr) droppable() bool {
 	return false
 }
 
-// collective reports whether the lanes of a warp work on the instruction
-// together.
+// collective reports whether the lanes of a warp execute the instruction together.
 func (in *instr) collective() bool {
 	switch descs[in.op].layout {
 	case layoutShuffle, layoutMatrix, layoutMma, layoutWgmma:
@@ -175,7 +174,7 @@ func (in *instr) collective() bool {
 	return false
 }
 
-// members returns the operand that says which lanes come, 0 if it is all.
+// members returns the operand with the participating lanes, or 0 if all lanes participate.
 func (in *instr) members() val {
 	switch {
 	case descs[in.op].layout == layoutShuffle:

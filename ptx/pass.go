@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Pass looks at the instructions of a kernel after it was built: it finds
-// mistakes, or rewrites. See [Module.Apply].
+// Pass analyses the instructions of a finished kernel: it finds errors, or rewrites. See
+// [Module.Apply].
 type Pass struct {
 	name string
 	run  func(b *body)
@@ -16,10 +16,10 @@ type Pass struct {
 // String returns the name of the pass.
 func (p Pass) String() string { return p.name }
 
-// Findings are the mistakes that passes find.
+// Findings are the errors that passes find.
 type Findings []*Error
 
-// Error lists the findings, a line each.
+// Error lists the findings, one in each line.
 func (f Findings) Error() string {
 	var w strings.Builder
 	for i, e := range f {
@@ -40,12 +40,11 @@ func (f Findings) Unwrap() []error {
 	return all
 }
 
-// maxFindings is how many findings of a kernel are kept.
+// maxFindings is the maximum number of findings of a kernel.
 const maxFindings = 100
 
-// Apply runs passes over all kernels of the module, in order. It returns the
-// module's first mistake if there is one, [Findings] if the passes find
-// something, or nil.
+// Apply runs passes over all kernels of the module, in order. It returns the module's first error
+// if there is one, [Findings] if the passes find errors, and otherwise nil.
 func (m *Module) Apply(passes ...Pass) error {
 	if m.err != nil {
 		return m.err
@@ -56,7 +55,7 @@ func (m *Module) Apply(passes ...Pass) error {
 			continue
 		}
 		b := &body{k: k}
-		k.written, k.headAge = 0, 0 // passes may use other registers
+		k.written, k.headAge = 0, 0 // passes may change the registers
 		for _, p := range passes {
 			if p.run != nil {
 				p.run(b)
@@ -73,10 +72,10 @@ func (m *Module) Apply(passes ...Pass) error {
 	return found
 }
 
-// Verify applies all passes that find mistakes: see [Checks].
+// Verify applies all passes that find errors: see [Checks].
 func (m *Module) Verify() error { return m.Apply(Checks()...) }
 
-// Checks returns the passes that find mistakes and do not change the code.
+// Checks returns the passes that find errors. They do not change the code.
 func Checks() []Pass {
 	return []Pass{CheckFlow, CheckDefinitions, CheckBarriers, CheckWarpgroups, CheckTiles, CheckShared}
 }
@@ -84,8 +83,8 @@ func Checks() []Pass {
 // body is a kernel with the analyses of the passes.
 type body struct {
 	k           *Kernel
-	g           *graph       // nil if it has to be found again
-	registerUse *registerUse // likewise
+	g           *graph       // nil if it must be computed again
+	registerUse *registerUse // nil if it must be computed again
 	found       []finding
 }
 
@@ -94,7 +93,7 @@ type finding struct {
 	err *Error
 }
 
-// report notes a mistake at instruction i.
+// report records an error at instruction i.
 func (b *body) report(i int, format string, args ...any) {
 	if len(b.found) >= maxFindings {
 		return
@@ -133,13 +132,13 @@ func (b *body) graph() *graph {
 
 // registerUse counts the writes and reads of each register.
 type registerUse struct {
-	base   [numClasses]int // the number of the first register of a class
-	writes []int32         // how many instructions write a register
-	first  []int32         // the first that does, -1 for the prologue
-	reads  []int32         // how many instructions read it
+	base   [numClasses]int // number of the first register of each class
+	writes []int32         // number of instructions that write each register
+	first  []int32         // first instruction that writes each register, -1 for the prologue
+	reads  []int32         // number of instructions that read each register
 }
 
-// number returns the number of a register among all.
+// number returns the number of a register among the registers of all classes.
 func (f *registerUse) number(v val) int { return f.base[v.tag()-1] + int(v.n()) }
 
 func (b *body) registers() *registerUse {
@@ -180,7 +179,7 @@ func (f *registerUse) count(a *access, i int32) {
 // changed discards the analyses after instructions changed.
 func (b *body) changed() { b.g, b.registerUse = nil, nil }
 
-// remove takes the instructions away for which gone holds.
+// remove removes the instructions for which gone is true.
 func (b *body) remove(gone []bool) {
 	k, n := b.k, 0
 	for i := range k.code {

@@ -2,7 +2,7 @@ package ptx
 
 import "bytes"
 
-// Listing is the text of a module, and which line of it comes from where.
+// Listing is the text of a module with the positions of its lines.
 type Listing struct {
 	Text []byte
 	// Lines holds the author's position for each line of Text, zero if it is
@@ -10,7 +10,7 @@ type Listing struct {
 	Lines []Position
 }
 
-// At returns the author's position of a line of the text, the first being 1.
+// At returns the author's position for a line of the text. Lines are counted from 1.
 func (l *Listing) At(line int) Position {
 	if line < 1 || line > len(l.Lines) {
 		return Position{}
@@ -57,18 +57,19 @@ func (m *Module) Listing() (*Listing, error) {
 
 // Instruction describes one instruction of PTX.
 type Instruction struct {
-	// Text is the name: "add.u32". For loads and stores it excludes the vector and the type.
+	// Text is the name, for example "add.u32". For loads and stores it excludes the vector and the
+	// type.
 	Text string
-	// Memory says that vector and type follow the name.
+	// Memory says that the vector and the type follow the name.
 	Memory bool
-	// Types has the printed type names of the result and of the operands, "" for an absent operand
-	// or one with its own form.
+	// Types has the printed names of the types of the result and the operands. It is "" for an
+	// absent operand, and for one with a special form.
 	Types   [4]string
-	Version int // the first of PTX that has it, ten times
+	Version int // first PTX version that has the instruction, times ten
 	Target  Target
 }
 
-// Instructions returns all instructions that the builder can write.
+// Instructions returns all instructions that the builder can generate.
 func Instructions() []Instruction {
 	var all []Instruction
 	for i := range descs {

@@ -2,13 +2,13 @@ package ptx
 
 import "strings"
 
-// Operand is a value that [Kernel.Raw] takes: every type of value is one.
+// Operand is a value that [Kernel.Raw] accepts. Every type of value implements it.
 type Operand interface {
 	operand() (handle, kind)
 }
 
-// Raw appends an instruction that this package has no name for, without its semicolon. Each $$ in
-// the text is replaced by the next operand:
+// Raw appends an instruction for which this package has no method, without its semicolon. Each $$
+// in the text is replaced by the next operand:
 //
 //	k.Raw("st.global.wt.u32 [$$], $$", address, x)
 //
@@ -38,16 +38,16 @@ func (k *Kernel) raw(text string, d val, operands []Operand) {
 	results := strings.Count(rest, "$=")
 	switch marks := strings.Count(text, "$$"); {
 	case strings.TrimSpace(text) == "" || strings.ContainsAny(text, "\n\r;\x00") || strings.Contains(text, "//") || strings.Contains(text, "/*"):
-		k.fail("%q is not one instruction", text)
+		k.fail("%q is not a single instruction", text)
 		return
 	case marks != len(operands):
-		k.fail("%d operands for %d marks", len(operands), marks)
+		k.fail("there are %d operands for %d marks $$", len(operands), marks)
 		return
 	case (d != 0) != (results == 1) || strings.Count(rest, "$") != results:
 		k.fail("one $= stands for the result, and $$ for each operand")
 		return
 	case len(operands) > 1<<10:
-		k.failure(ErrLimit, "%d operands", len(operands))
+		k.failure(ErrLimit, "%d operands are too many", len(operands))
 		return
 	}
 	v := make([]val, len(operands))
@@ -65,8 +65,8 @@ func (k *Kernel) raw(text string, d val, operands []Operand) {
 	k.put(opRaw, uint16(len(v)), d, k.endList(), val(len(k.raws)-1), 0)
 }
 
-// Require declares that the kernel needs a version of PTX and a target, for
-// instructions that [Kernel.Raw] writes: Require(8, 0, ptx.SM90).
+// Require declares that the kernel needs a PTX version and a target, for instructions that
+// [Kernel.Raw] appends: Require(8, 0, ptx.SM90).
 func (k *Kernel) Require(major, minor int, t Target) {
 	k = k.owner()
 	if !k.ready() {

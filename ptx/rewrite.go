@@ -20,15 +20,15 @@ var ShareAddresses = Pass{"share addresses", shareAddresses}
 // optimisations better, as docs/measurements/experiments.md shows.
 func Rewrites() []Pass { return []Pass{FuseMultiplyAdd, ForwardMoves, ShareAddresses, RemoveDead} }
 
-// once reports whether a register is written once, under no condition.
+// once reports whether exactly one instruction writes the register, without a condition.
 func (b *body) once(v val) bool {
 	f := b.registers()
 	n := f.number(v)
 	return f.writes[n] == 1 && (f.first[n] < 0 || b.k.code[f.first[n]].guard == 0)
 }
 
-// stays reports whether v is the same at instruction j as at i, an earlier one
-// of the same block or one that dominates it.
+// stays reports whether v has the same value at instruction j as at i. Instruction i is an earlier
+// one of the same block, or one that dominates j.
 func (b *body) stays(v val, i, j int) bool {
 	if _, ok := v.class(); !ok || b.once(v) {
 		return true
@@ -46,7 +46,7 @@ func (b *body) stays(v val, i, j int) bool {
 	return true
 }
 
-// fused has the fused instruction of a product and a sum.
+// fused maps a product and a sum to the fused instruction.
 var fused = map[[2]code]code{
 	{opMulF32, opAddF32}: opFmaF32, {opMulF64, opAddF64}: opFmaF64,
 	{opMulF16, opAddF16}: opFmaF16, {opMulF16x2, opAddF16x2}: opFmaF16x2,
@@ -120,7 +120,7 @@ func removeDead(b *body) {
 		a.of(k, in)
 		used := false
 		for _, v := range a.writes {
-			// What an instruction adds to its own result is no use of it.
+			// If an instruction reads its own result register, this is not a use.
 			own := int32(0)
 			for _, r := range a.reads {
 				if r == v {
@@ -144,7 +144,7 @@ func removeDead(b *body) {
 
 func forwardMoves(b *body) {
 	g, k := b.graph(), b.k
-	to := map[val]int{} // the move that writes a register
+	to := map[val]int{} // the move that writes each register
 	for i := range k.code {
 		switch in := &k.code[i]; in.op {
 		case opMovU32, opMovU64, opMovF32, opMovF64, opMovF16, opMovPred:
@@ -172,12 +172,12 @@ func forwardMoves(b *body) {
 	b.changed()
 }
 
-// computed is what an instruction computes from what.
+// computed is a key of a computation: the instruction and its operands.
 type computed struct {
 	op      code
 	aux     uint16
 	a, b, c val
-	pa, pb  uint64 // constants in a and b and in c
+	pa, pb  uint64 // constants in a, b and c
 }
 
 func shareAddresses(b *body) {
@@ -225,7 +225,7 @@ func (b *body) computed(in *instr) (computed, bool) {
 			return c, false
 		}
 		switch v.tag() {
-		case tagSigned, tagBig, tagF32, tagF64: // numbers of a pool, by value
+		case tagSigned, tagBig, tagF32, tagF64: // constants are compared by value
 			bits := b.k.consts[v.n()]
 			*v = tagged(v.tag(), 0)
 			switch i {

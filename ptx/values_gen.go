@@ -612,7 +612,7 @@ func (x F64) Rcp() F64 { return F64(op1(opRcpF64, handle(x))) }
 // RcpApprox returns 1/x within 1 ulp.
 func (x F32) RcpApprox() F32 { return F32(op1(opRcpApproxF32, handle(x))) }
 
-// RcpApproxFlush returns 1/x within 1 ulp, where subnormal x and results are 0.
+// RcpApproxFlush returns 1/x within 1 ulp, with subnormal x and results replaced by 0.
 func (x F32) RcpApproxFlush() F32 { return F32(op1(opRcpApproxFlushF32, handle(x))) }
 
 // Sqrt returns the square root, correctly rounded.
@@ -630,13 +630,13 @@ func (x F32) RsqrtApprox() F32 { return F32(op1(opRsqrtApproxF32, handle(x))) }
 // RsqrtApprox returns 1/sqrt(x) with a relative error of about 2**-22 (F64: the same, subnormal results are 0).
 func (x F64) RsqrtApprox() F64 { return F64(op1(opRsqrtApproxF64, handle(x))) }
 
-// RsqrtApproxFlush returns 1/sqrt(x) with a relative error of about 2**-22, where subnormal x are 0.
+// RsqrtApproxFlush returns 1/sqrt(x) with a relative error of about 2**-22, with subnormal x replaced by 0.
 func (x F32) RsqrtApproxFlush() F32 { return F32(op1(opRsqrtApproxFlushF32, handle(x))) }
 
 // Ex2Approx returns 2**x within 2 ulp.
 func (x F32) Ex2Approx() F32 { return F32(op1(opEx2ApproxF32, handle(x))) }
 
-// Ex2ApproxFlush returns 2**x within 2 ulp, where subnormal x and results are 0.
+// Ex2ApproxFlush returns 2**x within 2 ulp, with subnormal x and results replaced by 0.
 func (x F32) Ex2ApproxFlush() F32 { return F32(op1(opEx2ApproxFlushF32, handle(x))) }
 
 // Ex2Approx returns 2**x with a relative error of about 2**-9.9.
@@ -1153,62 +1153,62 @@ func (x B32) Dot4Unsigned(y B32, acc U32) U32 {
 	return U32(op3(opDot4UnsignedB32, handle(x), handle(y), handle(acc)))
 }
 
-// Any returns whether x holds in any of the members, which all come here.
+// Any returns whether x is true in any of the members. All members must execute it.
 func (x Pred) Any(members U32) Pred { return Pred(op2(opAnyPred, handle(x), handle(members))) }
 
-// All returns whether x holds in all of the members, which all come here.
+// All returns whether x is true in all of the members. All members must execute it.
 func (x Pred) All(members U32) Pred { return Pred(op2(opAllPred, handle(x), handle(members))) }
 
-// Uniform returns whether x is the same in all of the members, which all come here.
+// Uniform returns whether x is the same in all of the members. All members must execute it.
 func (x Pred) Uniform(members U32) Pred { return Pred(op2(opUniformPred, handle(x), handle(members))) }
 
-// Ballot returns the lanes among the members in which x holds, a bit each; the members all come here.
+// Ballot returns the mask of the members in which x is true. All members must execute it.
 func (x Pred) Ballot(members U32) U32 { return U32(op2(opBallotPred, handle(x), handle(members))) }
 
-// MatchAny returns the lanes among the members that have the same x, a bit each; the members all come here.
+// MatchAny returns the mask of the members that have the same x. All members must execute it.
 func (x U32) MatchAny(members U32) U32 { return U32(op2(opMatchAnyU32, handle(x), handle(members))) }
 
-// MatchAny returns the lanes among the members that have the same x, a bit each; the members all come here.
+// MatchAny returns the mask of the members that have the same x. All members must execute it.
 func (x B32) MatchAny(members U32) U32 { return U32(op2(opMatchAnyB32, handle(x), handle(members))) }
 
-// ReduceAdd returns the sum of x over the members, which all come here.
+// ReduceAdd returns the sum of x over the members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x U32) ReduceAdd(members U32) U32 { return U32(op2(opReduceAddU32, handle(x), handle(members))) }
 
-// ReduceAdd returns the sum of x over the members, which all come here.
+// ReduceAdd returns the sum of x over the members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x S32) ReduceAdd(members U32) S32 { return S32(op2(opReduceAddS32, handle(x), handle(members))) }
 
-// ReduceMin returns the least x of the members, which all come here.
+// ReduceMin returns the least x of the members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x U32) ReduceMin(members U32) U32 { return U32(op2(opReduceMinU32, handle(x), handle(members))) }
 
-// ReduceMin returns the least x of the members, which all come here.
+// ReduceMin returns the least x of the members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x S32) ReduceMin(members U32) S32 { return S32(op2(opReduceMinS32, handle(x), handle(members))) }
 
-// ReduceMax returns the greatest x of the members, which all come here.
+// ReduceMax returns the greatest x of the members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x U32) ReduceMax(members U32) U32 { return U32(op2(opReduceMaxU32, handle(x), handle(members))) }
 
-// ReduceMax returns the greatest x of the members, which all come here.
+// ReduceMax returns the greatest x of the members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x S32) ReduceMax(members U32) S32 { return S32(op2(opReduceMaxS32, handle(x), handle(members))) }
 
-// ReduceAnd returns the bits that x has in all of the members, which all come here.
+// ReduceAnd returns the bits that are set in x of all members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x B32) ReduceAnd(members U32) B32 { return B32(op2(opReduceAndB32, handle(x), handle(members))) }
 
-// ReduceOr returns the bits that x has in any of the members, which all come here.
+// ReduceOr returns the bits that are set in x of any member. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x B32) ReduceOr(members U32) B32 { return B32(op2(opReduceOrB32, handle(x), handle(members))) }
 
-// ReduceXor returns the bits that x has in an odd number of the members, which all come here.
+// ReduceXor returns the bits that are set in x of an odd number of members. All members must execute it.
 // It needs sm_80 and PTX 7.0.
 func (x B32) ReduceXor(members U32) B32 { return B32(op2(opReduceXorB32, handle(x), handle(members))) }
 
 // MmaF16K8 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are f16 with K = 8.
+// a matrix of 8 columns. The elements are f16 with K = 8.
 // It needs sm_75 and PTX 6.5.
 func (k *Kernel) MmaF16K8(acc *[4]Var[F32], a [2]F16x2, b [1]F16x2) {
 	k = k.owner()
@@ -1224,7 +1224,7 @@ func (k *Kernel) MmaF16K8(acc *[4]Var[F32], a [2]F16x2, b [1]F16x2) {
 }
 
 // MmaF16 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are f16 with K = 16.
+// a matrix of 8 columns. The elements are f16 with K = 16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaF16(acc *[4]Var[F32], a [4]F16x2, b [2]F16x2) {
 	k = k.owner()
@@ -1243,7 +1243,7 @@ func (k *Kernel) MmaF16(acc *[4]Var[F32], a [4]F16x2, b [2]F16x2) {
 }
 
 // MmaF16Half adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are f16 with K = 16, summed in f16.
+// a matrix of 8 columns. The elements are f16 with K = 16, summed in f16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaF16Half(acc *[2]Var[F16x2], a [4]F16x2, b [2]F16x2) {
 	k = k.owner()
@@ -1260,7 +1260,7 @@ func (k *Kernel) MmaF16Half(acc *[2]Var[F16x2], a [4]F16x2, b [2]F16x2) {
 }
 
 // MmaBF16 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are bf16 with K = 16.
+// a matrix of 8 columns. The elements are bf16 with K = 16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaBF16(acc *[4]Var[F32], a [4]BF16x2, b [2]BF16x2) {
 	k = k.owner()
@@ -1279,7 +1279,7 @@ func (k *Kernel) MmaBF16(acc *[4]Var[F32], a [4]BF16x2, b [2]BF16x2) {
 }
 
 // MmaTF32 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are tf32 (see [F32.TF32]) with K = 8.
+// a matrix of 8 columns. The elements are tf32 (see [F32.TF32]) with K = 8.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaTF32(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 	k = k.owner()
@@ -1298,7 +1298,7 @@ func (k *Kernel) MmaTF32(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 }
 
 // MmaS8 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are signed bytes, four a register, with K = 32.
+// a matrix of 8 columns. The elements are signed bytes, four a register, with K = 32.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaS8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k = k.owner()
@@ -1317,7 +1317,7 @@ func (k *Kernel) MmaS8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 }
 
 // MmaS8K16 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are signed bytes, four a register, with K = 16.
+// a matrix of 8 columns. The elements are signed bytes, four a register, with K = 16.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaS8K16(acc *[4]Var[S32], a [2]B32, b [1]B32) {
 	k = k.owner()
@@ -1333,7 +1333,7 @@ func (k *Kernel) MmaS8K16(acc *[4]Var[S32], a [2]B32, b [1]B32) {
 }
 
 // MmaU8S8 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are bytes, unsigned ones of a and signed ones of b, four a register, with K = 32.
+// a matrix of 8 columns. The elements are bytes, unsigned ones of a and signed ones of b, four a register, with K = 32.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaU8S8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k = k.owner()
@@ -1352,7 +1352,7 @@ func (k *Kernel) MmaU8S8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 }
 
 // MmaE4M3 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are floats of 8 bits, 4 of them exponent, four a register, with K = 32.
+// a matrix of 8 columns. The elements are floats of 8 bits, 4 of them exponent, four a register, with K = 32.
 // It needs sm_89 and PTX 8.4.
 func (k *Kernel) MmaE4M3(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 	k = k.owner()
@@ -1371,7 +1371,7 @@ func (k *Kernel) MmaE4M3(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 }
 
 // MmaE5M2 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are floats of 8 bits, 5 of them exponent, four a register, with K = 32.
+// a matrix of 8 columns. The elements are floats of 8 bits, 5 of them exponent, four a register, with K = 32.
 // It needs sm_89 and PTX 8.4.
 func (k *Kernel) MmaE5M2(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 	k = k.owner()
@@ -1390,7 +1390,7 @@ func (k *Kernel) MmaE5M2(acc *[4]Var[F32], a [4]B32, b [2]B32) {
 }
 
 // MmaU8 adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by
-// one of 8 columns. The elements are unsigned bytes, four a register, with K = 32.
+// a matrix of 8 columns. The elements are unsigned bytes, four a register, with K = 32.
 // It needs sm_80 and PTX 7.0.
 func (k *Kernel) MmaU8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k = k.owner()
@@ -1408,7 +1408,7 @@ func (k *Kernel) MmaU8(acc *[4]Var[S32], a [4]B32, b [2]B32) {
 	k.mma(opMmaU8, 4, 4, 2)
 }
 
-// WgmmaF16 multiplies f16 with K = 16: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaF16 multiplies f16 with K = 16: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaF16(acc []Var[F32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaF16, acc, a, b, w)
 }
@@ -1418,7 +1418,7 @@ func (k *Kernel) WgmmaF16Regs(acc []Var[F32], a [4]F16x2, b Tile, w Wgmma) {
 	wgmmaRegs(k, opWgmmaF16, acc, a, b, w)
 }
 
-// WgmmaF16Half multiplies f16, summed in f16, two to a register with K = 16: see [Wgmma]. An accumulator has two columns of each 8 of B for one row: there are N/4 of them.
+// WgmmaF16Half multiplies f16, summed in f16, two to a register with K = 16: see [Wgmma]. There are N/4 accumulators, each with two elements of a row.
 func (k *Kernel) WgmmaF16Half(acc []Var[F16x2], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaF16Half, acc, a, b, w)
 }
@@ -1428,7 +1428,7 @@ func (k *Kernel) WgmmaF16HalfRegs(acc []Var[F16x2], a [4]F16x2, b Tile, w Wgmma)
 	wgmmaRegs(k, opWgmmaF16Half, acc, a, b, w)
 }
 
-// WgmmaBF16 multiplies bf16 with K = 16: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaBF16 multiplies bf16 with K = 16: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaBF16(acc []Var[F32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaBF16, acc, a, b, w)
 }
@@ -1438,7 +1438,7 @@ func (k *Kernel) WgmmaBF16Regs(acc []Var[F32], a [4]BF16x2, b Tile, w Wgmma) {
 	wgmmaRegs(k, opWgmmaBF16, acc, a, b, w)
 }
 
-// WgmmaTF32 multiplies tf32 (see [F32.TF32]) with K = 8: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaTF32 multiplies tf32 (see [F32.TF32]) with K = 8: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaTF32(acc []Var[F32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaTF32, acc, a, b, w)
 }
@@ -1448,7 +1448,7 @@ func (k *Kernel) WgmmaTF32Regs(acc []Var[F32], a [4]B32, b Tile, w Wgmma) {
 	wgmmaRegs(k, opWgmmaTF32, acc, a, b, w)
 }
 
-// WgmmaE4M3 multiplies floats of 8 bits, 4 of them exponent with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaE4M3 multiplies floats of 8 bits, 4 of them exponent with K = 32: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaE4M3(acc []Var[F32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaE4M3, acc, a, b, w)
 }
@@ -1458,7 +1458,7 @@ func (k *Kernel) WgmmaE4M3Regs(acc []Var[F32], a [4]B32, b Tile, w Wgmma) {
 	wgmmaRegs(k, opWgmmaE4M3, acc, a, b, w)
 }
 
-// WgmmaE5M2 multiplies floats of 8 bits, 5 of them exponent with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaE5M2 multiplies floats of 8 bits, 5 of them exponent with K = 32: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaE5M2(acc []Var[F32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaE5M2, acc, a, b, w)
 }
@@ -1468,7 +1468,7 @@ func (k *Kernel) WgmmaE5M2Regs(acc []Var[F32], a [4]B32, b Tile, w Wgmma) {
 	wgmmaRegs(k, opWgmmaE5M2, acc, a, b, w)
 }
 
-// WgmmaS8 multiplies signed bytes with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaS8 multiplies signed bytes with K = 32: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaS8(acc []Var[S32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaS8, acc, a, b, w)
 }
@@ -1478,7 +1478,7 @@ func (k *Kernel) WgmmaS8Regs(acc []Var[S32], a [4]B32, b Tile, w Wgmma) {
 	wgmmaRegs(k, opWgmmaS8, acc, a, b, w)
 }
 
-// WgmmaU8 multiplies unsigned bytes with K = 32: see [Wgmma]. An accumulator has one column of each 8 of B for two rows: there are N/2 of them.
+// WgmmaU8 multiplies unsigned bytes with K = 32: see [Wgmma]. There are N/2 accumulators, each with one element.
 func (k *Kernel) WgmmaU8(acc []Var[S32], a, b Tile, w Wgmma) {
 	wgmmaShared(k, opWgmmaU8, acc, a, b, w)
 }
@@ -1493,12 +1493,12 @@ var tableReduceGlobalAdd = [numKinds]code{kU32: opReduceGlobalAddU32, kS32: opRe
 var tableAtomicSharedAdd = [numKinds]code{kU32: opAtomicSharedAddU32, kS32: opAtomicSharedAddS32, kU64: opAtomicSharedAddU64, kF32: opAtomicSharedAddF32, kF64: opAtomicSharedAddF64, kF16x2: opAtomicSharedAddF16x2, kBF16x2: opAtomicSharedAddBF16x2}
 var tableReduceSharedAdd = [numKinds]code{kU32: opReduceSharedAddU32, kS32: opReduceSharedAddS32, kU64: opReduceSharedAddU64, kF32: opReduceSharedAddF32, kF64: opReduceSharedAddF64, kF16x2: opReduceSharedAddF16x2, kBF16x2: opReduceSharedAddBF16x2}
 
-// AtomicAdd adds v at p, where no other thread comes between, and returns what was there before.
+// AtomicAdd atomically adds v to the element at p, and returns the old element.
 func AtomicAdd[T U32 | S32 | U64 | F32 | F64 | F16x2 | BF16x2, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalAdd, &tableAtomicSharedAdd, handle(v)))
 }
 
-// ReduceAdd adds v at p, where no other thread comes between.
+// ReduceAdd atomically adds v to the element at p.
 func ReduceAdd[T U32 | S32 | U64 | F32 | F64 | F16x2 | BF16x2, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalAdd, &tableReduceSharedAdd, handle(v))
 }
@@ -1508,12 +1508,12 @@ var tableReduceGlobalMin = [numKinds]code{kU32: opReduceGlobalMinU32, kS32: opRe
 var tableAtomicSharedMin = [numKinds]code{kU32: opAtomicSharedMinU32, kS32: opAtomicSharedMinS32, kU64: opAtomicSharedMinU64, kS64: opAtomicSharedMinS64}
 var tableReduceSharedMin = [numKinds]code{kU32: opReduceSharedMinU32, kS32: opReduceSharedMinS32, kU64: opReduceSharedMinU64, kS64: opReduceSharedMinS64}
 
-// AtomicMin keeps the lesser of it and v at p, where no other thread comes between, and returns what was there before.
+// AtomicMin atomically sets the element at p to the minimum of it and v, and returns the old element.
 func AtomicMin[T U32 | S32 | U64 | S64, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalMin, &tableAtomicSharedMin, handle(v)))
 }
 
-// ReduceMin keeps the lesser of it and v at p, where no other thread comes between.
+// ReduceMin atomically sets the element at p to the minimum of it and v.
 func ReduceMin[T U32 | S32 | U64 | S64, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalMin, &tableReduceSharedMin, handle(v))
 }
@@ -1523,12 +1523,12 @@ var tableReduceGlobalMax = [numKinds]code{kU32: opReduceGlobalMaxU32, kS32: opRe
 var tableAtomicSharedMax = [numKinds]code{kU32: opAtomicSharedMaxU32, kS32: opAtomicSharedMaxS32, kU64: opAtomicSharedMaxU64, kS64: opAtomicSharedMaxS64}
 var tableReduceSharedMax = [numKinds]code{kU32: opReduceSharedMaxU32, kS32: opReduceSharedMaxS32, kU64: opReduceSharedMaxU64, kS64: opReduceSharedMaxS64}
 
-// AtomicMax keeps the greater of it and v at p, where no other thread comes between, and returns what was there before.
+// AtomicMax atomically sets the element at p to the maximum of it and v, and returns the old element.
 func AtomicMax[T U32 | S32 | U64 | S64, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalMax, &tableAtomicSharedMax, handle(v)))
 }
 
-// ReduceMax keeps the greater of it and v at p, where no other thread comes between.
+// ReduceMax atomically sets the element at p to the maximum of it and v.
 func ReduceMax[T U32 | S32 | U64 | S64, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalMax, &tableReduceSharedMax, handle(v))
 }
@@ -1538,12 +1538,12 @@ var tableReduceGlobalAnd = [numKinds]code{kB32: opReduceGlobalAndB32, kU32: opRe
 var tableAtomicSharedAnd = [numKinds]code{kB32: opAtomicSharedAndB32, kU32: opAtomicSharedAndU32, kU64: opAtomicSharedAndU64}
 var tableReduceSharedAnd = [numKinds]code{kB32: opReduceSharedAndB32, kU32: opReduceSharedAndU32, kU64: opReduceSharedAndU64}
 
-// AtomicAnd keeps the bits that v has too at p, where no other thread comes between, and returns what was there before.
+// AtomicAnd atomically sets the element at p to the bitwise AND of it and v, and returns the old element.
 func AtomicAnd[T B32 | U32 | U64, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalAnd, &tableAtomicSharedAnd, handle(v)))
 }
 
-// ReduceAnd keeps the bits that v has too at p, where no other thread comes between.
+// ReduceAnd atomically sets the element at p to the bitwise AND of it and v.
 func ReduceAnd[T B32 | U32 | U64, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalAnd, &tableReduceSharedAnd, handle(v))
 }
@@ -1553,12 +1553,12 @@ var tableReduceGlobalOr = [numKinds]code{kB32: opReduceGlobalOrB32, kU32: opRedu
 var tableAtomicSharedOr = [numKinds]code{kB32: opAtomicSharedOrB32, kU32: opAtomicSharedOrU32, kU64: opAtomicSharedOrU64}
 var tableReduceSharedOr = [numKinds]code{kB32: opReduceSharedOrB32, kU32: opReduceSharedOrU32, kU64: opReduceSharedOrU64}
 
-// AtomicOr sets the bits of v at p, where no other thread comes between, and returns what was there before.
+// AtomicOr atomically sets the element at p to the bitwise OR of it and v, and returns the old element.
 func AtomicOr[T B32 | U32 | U64, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalOr, &tableAtomicSharedOr, handle(v)))
 }
 
-// ReduceOr sets the bits of v at p, where no other thread comes between.
+// ReduceOr atomically sets the element at p to the bitwise OR of it and v.
 func ReduceOr[T B32 | U32 | U64, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalOr, &tableReduceSharedOr, handle(v))
 }
@@ -1568,12 +1568,12 @@ var tableReduceGlobalXor = [numKinds]code{kB32: opReduceGlobalXorB32, kU32: opRe
 var tableAtomicSharedXor = [numKinds]code{kB32: opAtomicSharedXorB32, kU32: opAtomicSharedXorU32, kU64: opAtomicSharedXorU64}
 var tableReduceSharedXor = [numKinds]code{kB32: opReduceSharedXorB32, kU32: opReduceSharedXorU32, kU64: opReduceSharedXorU64}
 
-// AtomicXor flips the bits of v at p, where no other thread comes between, and returns what was there before.
+// AtomicXor atomically sets the element at p to the bitwise XOR of it and v, and returns the old element.
 func AtomicXor[T B32 | U32 | U64, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalXor, &tableAtomicSharedXor, handle(v)))
 }
 
-// ReduceXor flips the bits of v at p, where no other thread comes between.
+// ReduceXor atomically sets the element at p to the bitwise XOR of it and v.
 func ReduceXor[T B32 | U32 | U64, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalXor, &tableReduceSharedXor, handle(v))
 }
@@ -1583,12 +1583,12 @@ var tableReduceGlobalInc = [numKinds]code{kU32: opReduceGlobalIncU32}
 var tableAtomicSharedInc = [numKinds]code{kU32: opAtomicSharedIncU32}
 var tableReduceSharedInc = [numKinds]code{kU32: opReduceSharedIncU32}
 
-// AtomicInc adds 1, or makes it 0 if it is v or more at p, where no other thread comes between, and returns what was there before.
+// AtomicInc atomically increments the element at p, or sets it to 0 if it is v or more, and returns the old element.
 func AtomicInc[T U32, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalInc, &tableAtomicSharedInc, handle(v)))
 }
 
-// ReduceInc adds 1, or makes it 0 if it is v or more at p, where no other thread comes between.
+// ReduceInc atomically increments the element at p, or sets it to 0 if it is v or more.
 func ReduceInc[T U32, P Global[T] | Shared[T]](p P, v T) {
 	address(p).reduce(&tableReduceGlobalInc, &tableReduceSharedInc, handle(v))
 }
@@ -1596,7 +1596,7 @@ func ReduceInc[T U32, P Global[T] | Shared[T]](p P, v T) {
 var tableAtomicGlobalExchange = [numKinds]code{kB32: opAtomicGlobalExchangeB32, kU32: opAtomicGlobalExchangeU32, kS32: opAtomicGlobalExchangeS32, kF32: opAtomicGlobalExchangeF32, kU64: opAtomicGlobalExchangeU64}
 var tableAtomicSharedExchange = [numKinds]code{kB32: opAtomicSharedExchangeB32, kU32: opAtomicSharedExchangeU32, kS32: opAtomicSharedExchangeS32, kF32: opAtomicSharedExchangeF32, kU64: opAtomicSharedExchangeU64}
 
-// AtomicExchange stores v at p, where no other thread comes between, and returns what was there before.
+// AtomicExchange atomically stores v at p, and returns the old element.
 func AtomicExchange[T B32 | U32 | S32 | F32 | U64, P Global[T] | Shared[T]](p P, v T) T {
 	return T(address(p).atomic(&tableAtomicGlobalExchange, &tableAtomicSharedExchange, handle(v)))
 }

@@ -27,11 +27,11 @@ func (v Var[T]) Get() T {
 	return T(k.result(kinds[v.kind].mov, k.use(v.h, v.kind), 0, 0))
 }
 
-// Live returns the variable itself: what reads it reads the value that the
-// variable has there and then. It costs no instruction, as [Var.Get] does.
+// Live returns the variable itself as a value: an instruction that uses it reads the value that the
+// variable has at that point. Unlike [Var.Get], it costs no instruction.
 func (v Var[T]) Live() T { return T(v.h) }
 
-// Set makes x the value.
+// Set sets the variable to x.
 func (v Var[T]) Set(x T) {
 	k := v.h.k.owner()
 	k.put(kinds[v.kind].mov, 0, k.use(v.h, v.kind), k.use(handle(x), v.kind), 0, 0)
@@ -57,16 +57,16 @@ var (
 		kF16: opFmaF16, kF16x2: opFmaF16x2, kBF16: opFmaBF16, kBF16x2: opFmaBF16x2}
 )
 
-// AddTo adds x to v, in place.
+// AddTo adds x to v.
 func AddTo[T number](v Var[T], x T) { inPlace(&addCodes, v.h, v.kind, handle(x)) }
 
-// SubTo subtracts x from v, in place.
+// SubTo subtracts x from v.
 func SubTo[T number](v Var[T], x T) { inPlace(&subCodes, v.h, v.kind, handle(x)) }
 
-// MaxTo makes v the greater of it and x, as Max does.
+// MaxTo sets v to the greater of v and x, as Max does.
 func MaxTo[T number](v Var[T], x T) { inPlace(&maxCodes, v.h, v.kind, handle(x)) }
 
-// MinTo makes v the lesser of it and x, as Min does.
+// MinTo sets v to the lesser of v and x, as Min does.
 func MinTo[T number](v Var[T], x T) { inPlace(&minCodes, v.h, v.kind, handle(x)) }
 
 func inPlace(codes *[numKinds]code, v handle, kd kind, x handle) {
@@ -79,11 +79,11 @@ func inPlace(codes *[numKinds]code, v handle, kd kind, x handle) {
 	k.put(codes[kd], 0, d, d, k.use(x, kd), 0)
 }
 
-// MulAddTo adds x*y to v, in place: for floating-point types rounded once.
+// MulAddTo adds x*y to v. For floating-point types the result is rounded once.
 func MulAddTo[T number](v Var[T], x, y T) { mulAddTo(v.h, v.kind, handle(x), handle(y)) }
 
-// ScaleAddTo makes v*x + y the value of v, in place: for floating-point types
-// rounded once. It is how sums go on that are scaled down on the way.
+// ScaleAddTo sets v to v*x + y. For floating-point types the result is rounded once. It continues a
+// sum that must be scaled down.
 func ScaleAddTo[T number](v Var[T], x, y T) {
 	scaleAddTo(v.h, v.kind, handle(x), handle(y))
 }

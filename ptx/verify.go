@@ -2,21 +2,21 @@ package ptx
 
 import "slices"
 
-// CheckFlow finds branches to labels that are nowhere, and code that no path
-// leaves: a thread there never ends.
+// CheckFlow finds branches to labels that are not placed, and loops that no path leaves, in which a
+// thread never ends.
 var CheckFlow = Pass{"flow", checkFlow}
 
 // CheckDefinitions finds registers that are read before they are written on some path. A register
 // that is written under a condition ([Kernel.When]) may be read under the same condition.
 var CheckDefinitions = Pass{"definitions", checkDefinitions}
 
-// CheckShared finds more shared memory than a block of the target can have.
+// CheckShared finds kernels that need more shared memory than a block of the target can have.
 var CheckShared = Pass{"shared memory", checkShared}
 
 func checkFlow(b *body) {
 	g := b.graph()
 	for _, i := range g.unknown {
-		b.report(i, "a branch to a label that is not placed")
+		b.report(i, "the target of the branch is a label that is not placed")
 	}
 	// From which blocks can a thread end?
 	ends := make([]bool, len(g.blocks))
@@ -44,7 +44,7 @@ func checkFlow(b *body) {
 			traps = traps || b.k.code[i].op == opTrap
 		}
 		if !ends[n] && !traps {
-			b.report(bl.end-1, "a loop that nothing ends")
+			b.report(bl.end-1, "no path leaves the loop")
 			return
 		}
 	}
@@ -52,8 +52,8 @@ func checkFlow(b *body) {
 
 func checkDefinitions(b *body) {
 	g, f, k := b.graph(), b.registers(), b.k
-	// The first write of nearly all registers comes before their reads on all
-	// paths, which is quickly seen. The others take a walk over the flow.
+	// The first write of nearly all registers comes before their reads on all paths, which is a
+	// quick check. The others need a search in the control-flow graph.
 	type question struct {
 		at  int
 		reg val
@@ -72,7 +72,7 @@ func checkDefinitions(b *body) {
 			switch first := int(f.first[n]); {
 			case f.writes[n] == 0:
 				if !seen[v] {
-					b.report(i, "%s is read and never written", k.appendOperand(nil, v))
+					b.report(i, "%s is read but never written", k.appendOperand(nil, v))
 					seen[v] = true
 				}
 			case first < 0:
@@ -84,7 +84,7 @@ func checkDefinitions(b *body) {
 	}
 	for _, q := range open {
 		if !seen[q.reg] && !b.writtenBefore(q.at, q.reg) {
-			b.report(q.at, "%s is read where it may not have been written", k.appendOperand(nil, q.reg))
+			b.report(q.at, "%s may be read before it is written", k.appendOperand(nil, q.reg))
 			seen[q.reg] = true
 		}
 	}
@@ -103,8 +103,8 @@ func (b *body) writtenBefore(at int, v val) bool {
 		a.of(k, w)
 		return slices.Contains(a.writes, v)
 	}
-	// Backwards from at, until a write or the beginning.
-	back := func(from, to int) bool { // whether there is one in to..from-1
+	// back searches for a write backwards, from at to the beginning.
+	back := func(from, to int) bool { // whether one of to..from-1 writes v
 		for i := from - 1; i >= to; i-- {
 			if writes(i) {
 				return true
@@ -149,7 +149,7 @@ var sharedOf = []struct {
 	{SM90, 227 << 10}, {SM120, 99 << 10},
 }
 
-// MaxShared returns the bytes of shared memory that a block may have.
+// MaxShared returns the maximum number of bytes of shared memory of a block.
 func (t Target) MaxShared() int {
 	n := 0
 	for _, s := range sharedOf {
@@ -163,9 +163,9 @@ func (t Target) MaxShared() int {
 func checkShared(b *body) {
 	t := b.k.m.target
 	if n := int(b.k.aligned(b.k.static) + b.k.dynamic); n > t.MaxShared() {
-		b.report(-1, "%d bytes of shared memory: a block of %v has %d", n, t, t.MaxShared())
+		b.report(-1, "the kernel needs %d bytes of shared memory; a block of %v has %d", n, t, t.MaxShared())
 	}
 	if b.k.dynamic == 0 && b.k.static > MaxStaticShared {
-		b.report(-1, "%d bytes of declared shared memory", b.k.static)
+		b.report(-1, "%d bytes of static shared memory are too many", b.k.static)
 	}
 }

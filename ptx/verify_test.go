@@ -47,14 +47,14 @@ var verifyCases = []struct {
 	target     ptx.Target
 	build      func(k *ptx.Kernel)
 }{
-	{"read before write", "is read where it may not have been written", ptx.SM80, func(k *ptx.Kernel) {
+	{"read before write", "may be read before it is written", ptx.SM80, func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.F32](k, "x")
 		var v ptx.F32
 		k.If(k.Special(ptx.TidX).Lt(ptx.U(3)), func() { v = x.Load() })
 		x.Store(v)
 		mistakeLine = here(-1)
 	}},
-	{"read under another condition", "is read where it may not have been written", ptx.SM80, func(k *ptx.Kernel) {
+	{"read under another condition", "may be read before it is written", ptx.SM80, func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.F32](k, "x")
 		t := k.Special(ptx.TidX)
 		var v ptx.F32
@@ -75,19 +75,19 @@ var verifyCases = []struct {
 		k.IfElse(k.Special(ptx.TidX).Lt(ptx.U(3)), func() { v.Set(x.Load()) }, func() { v.Set(ptx.F(1)) })
 		x.Store(v.Get())
 	}},
-	{"written in a loop only", "is read where it may not have been written", ptx.SM80, func(k *ptx.Kernel) {
+	{"written in a loop only", "may be read before it is written", ptx.SM80, func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.F32](k, "x")
 		var v ptx.F32
 		k.Count(ptx.Param[ptx.U32](k, "n"), func(i ptx.U32) { v = x.At(i).Load() })
 		x.Store(v)
 		mistakeLine = here(-1)
 	}},
-	{"endless loop", "a loop that nothing ends", ptx.SM80, func(k *ptx.Kernel) {
+	{"endless loop", "no path leaves the loop", ptx.SM80, func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.U32](k, "x")
 		k.Loop(func() { ptx.ReduceAdd(x, ptx.U(1)) })
 		mistakeLine = here(-1)
 	}},
-	{"barrier in a divergent branch", "not all threads of the block come here", ptx.SM80, func(k *ptx.Kernel) {
+	{"barrier in a divergent branch", "not all threads of the block reach this instruction", ptx.SM80, func(k *ptx.Kernel) {
 		k.If(k.Special(ptx.TidX).Lt(ptx.U(64)), func() {
 			k.Sync()
 			mistakeLine = here(-1)
@@ -97,12 +97,12 @@ var verifyCases = []struct {
 		n := ptx.Param[ptx.U32](k, "n")
 		k.If(k.Special(ptx.CtaidX).Lt(n), func() { k.Sync() })
 	}},
-	{"barrier after some threads ended", "not all threads of the block come here", ptx.SM80, func(k *ptx.Kernel) {
+	{"barrier after some threads ended", "not all threads of the block reach this instruction", ptx.SM80, func(k *ptx.Kernel) {
 		k.ReturnIf(threadIndex(k).Ge(ptx.Param[ptx.U32](k, "n")))
 		k.Sync()
 		mistakeLine = here(-1)
 	}},
-	{"barrier under a condition", "not all threads of the block come here", ptx.SM80, func(k *ptx.Kernel) {
+	{"barrier under a condition", "not all threads of the block reach this instruction", ptx.SM80, func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.U32](k, "x")
 		p := x.At(k.Special(ptx.TidX)).Load().Eq(ptx.U(0))
 		v := ptx.NewVar(k, ptx.U(0))
@@ -112,7 +112,7 @@ var verifyCases = []struct {
 			mistakeLine = here(-1)
 		})
 	}},
-	{"barrier in a loop of unequal turns", "not all threads of the block come here", ptx.SM80, func(k *ptx.Kernel) {
+	{"barrier in a loop of unequal turns", "not all threads of the block reach this instruction", ptx.SM80, func(k *ptx.Kernel) {
 		k.Count(k.Special(ptx.TidX), func(i ptx.U32) {
 			k.Sync()
 			mistakeLine = here(-1)
@@ -125,7 +125,7 @@ var verifyCases = []struct {
 		k.Block(1, 1, 1)
 		k.If(k.Special(ptx.TidX).Eq(ptx.U(0)), func() { k.Sync() })
 	}},
-	{"shuffle in half a warp", "not all threads of the warp come here", ptx.SM80, func(k *ptx.Kernel) {
+	{"shuffle in half a warp", "not all threads of the warp reach this instruction", ptx.SM80, func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.F32](k, "x")
 		k.If(k.Special(ptx.LaneID).Lt(ptx.U(16)), func() {
 			x.Store(ptx.ShuffleXor(x.Load(), ptx.U(1)))
@@ -139,7 +139,7 @@ var verifyCases = []struct {
 	{"named barrier in one warp", "", ptx.SM80, func(k *ptx.Kernel) {
 		k.If(k.Special(ptx.TidX).Shr(ptx.U(5)).Eq(ptx.U(0)), func() { k.SyncSome(1, 32) })
 	}},
-	{"named barrier in half a warp", "not all threads of the warp come here", ptx.SM80, func(k *ptx.Kernel) {
+	{"named barrier in half a warp", "not all threads of the warp reach this instruction", ptx.SM80, func(k *ptx.Kernel) {
 		k.If(k.Special(ptx.TidX).Lt(ptx.U(16)), func() {
 			k.SyncSome(1, 32)
 			mistakeLine = here(-1)
@@ -149,7 +149,7 @@ var verifyCases = []struct {
 		ptx.DynamicShared[ptx.F32](k, 20000)
 		mistakeLine = ""
 	}},
-	{"registers of an open kernel", "ignored unless", ptx.SM90a, func(k *ptx.Kernel) {
+	{"registers of an open kernel", "is ignored unless", ptx.SM90a, func(k *ptx.Kernel) {
 		k.DropRegisters(40)
 		mistakeLine = here(-1)
 	}},

@@ -8,11 +8,11 @@ import "fmt"
 // blocks and registers are not fixed, where ptxas ignores them.
 var CheckWarpgroups = Pass{"warpgroups", checkWarpgroups}
 
-// flight is which lists of accumulators are under way, a bit each.
+// flight has the state of the lists of accumulators, one bit for each list.
 type flight struct {
-	dirty  uint64    // written, and no fence since
-	open   uint64    // multiplied, and not committed
-	groups [8]uint64 // committed, the last one first
+	dirty  uint64    // written, without a fence since then
+	open   uint64    // used in a product that is not committed
+	groups [8]uint64 // used in committed products, from the last group on
 }
 
 func (f *flight) join(g *flight) (changed bool) {
@@ -39,8 +39,8 @@ func (f *flight) busy() uint64 {
 // warpgroups is the state of a check.
 type warpgroups struct {
 	b      *body
-	lists  map[string]uint64 // of registers, by their text
-	of     map[val]uint64    // the lists that a register is in
+	lists  map[string]uint64 // lists of registers, by their text
+	of     map[val]uint64    // the lists that contain each register
 	acc    uint64            // the lists that are accumulators
 	report bool
 	a      access
@@ -52,7 +52,7 @@ func checkWarpgroups(b *body) {
 	for i := range k.code {
 		in := &k.code[i]
 		if (in.op == opRaiseRegisters || in.op == opDropRegisters) && (!k.exactly || k.minimum == 0) {
-			b.report(i, "ignored unless the kernel has Block and MinBlocks")
+			b.report(i, "the instruction is ignored unless the kernel calls Block and MinBlocks")
 		}
 		if descs[in.op].layout == layoutWgmma {
 			acc, frag := w.operands(in)
@@ -84,7 +84,7 @@ func checkWarpgroups(b *body) {
 	}
 }
 
-// operands returns the accumulators, and A if it is in registers.
+// operands returns the accumulators, and the registers of A if A is in registers.
 func (w *warpgroups) operands(in *instr) (acc, frag []val) {
 	list := w.b.k.lists[in.a:]
 	acc = list[:in.c]
@@ -111,7 +111,7 @@ func (w *warpgroups) list(regs []val) uint64 {
 	return bit
 }
 
-// through takes the state through a block.
+// through applies the instructions of block n to the state.
 func (w *warpgroups) through(f *flight, n int) {
 	bl, k := &w.b.g.blocks[n], w.b.k
 	for i := bl.begin; i < bl.end; i++ {

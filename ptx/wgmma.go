@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Swizzle is how the rows of a tile in shared memory are permuted, so that no
-// access of a column meets one bank twice: the 16-byte piece c of row r is at c
-// xor r, modulo the pieces of so many bytes. Copies of tensors write it, and
-// products of warpgroups read it.
+// Swizzle is a permutation of the rows of a tile in shared memory, so that an access to a column
+// does not touch a bank twice: the 16-byte piece c of row r is at piece c xor r, modulo the number
+// of pieces of a row. Tensor copies write swizzled tiles, and products of warpgroups read them.
 type Swizzle uint8
 
-// The swizzles. A tile with one has rows of as many bytes.
+// The swizzles. A tile with a swizzle has rows of that many bytes.
 const (
 	NoSwizzle Swizzle = iota
 	Swizzle128
@@ -19,8 +18,7 @@ const (
 	Swizzle32
 )
 
-// Tile says where in shared memory a warpgroup finds a matrix. It is made by
-// [NewTile].
+// Tile describes where a matrix is in shared memory: see [NewTile].
 type Tile struct{ desc U64 }
 
 // NewTile describes the matrix at p, which begins at a multiple of 16 bytes. Its core matrices have
@@ -38,7 +36,7 @@ func NewTile[T Element](p Shared[T], swizzle Swizzle, leading, stride int) Tile 
 		return Tile{U64{k: k, c: k.age}}
 	}
 	if a.off%16 != 0 {
-		k.fail("a tile at offset %d, which is not a multiple of 16", a.off)
+		k.fail("the offset %d of a tile is not a multiple of 16", a.off)
 	}
 	at := U32{k: k, v: a.v, c: k.age}
 	if a.off != 0 {
@@ -48,11 +46,11 @@ func NewTile[T Element](p Shared[T], swizzle Swizzle, leading, stride int) Tile 
 	return Tile{low.Or(UL(uint64(leading/16)<<16 | uint64(stride/16)<<32 | uint64(swizzle)<<62))}
 }
 
-// Advance returns the tile so many bytes further, a multiple of 16 within the
-// same 256 KiB.
+// Advance returns the tile that is the given number of bytes further. The number must be a multiple
+// of 16, and the tile must stay within the same 256 KiB.
 func (t Tile) Advance(bytes U32) Tile { return Tile{t.desc.Add(bytes.Shr(U(4)).U64())} }
 
-// Bits returns the tile as instructions take it.
+// Bits returns the tile in the form that instructions use.
 func (t Tile) Bits() U64 { return t.desc }
 
 // Wgmma says how a warpgroup multiplies: D = A B, or D = D + A B. D has 64 rows
@@ -69,9 +67,9 @@ func (t Tile) Bits() U64 { return t.desc }
 // accumulators 4j and 4j+1 row 16w + l/4 and columns 8j + 2(l%4) and the next, and in 4j+2 and 4j+3
 // those 8 rows below. It needs sm_90a.
 type Wgmma struct {
-	Add              Pred // whether what D holds is added; the zero value replaces it
+	Add              Pred // add the old value of D; the zero value replaces D
 	NegateA, NegateB bool
-	TransA, TransB   bool // stored along M or N instead of K, for elements of 16 bits
+	TransA, TransB   bool // the matrix is stored along M or N instead of K, for elements of 16 bits
 }
 
 // Bits of the aux of a wgmma, above N/8.
@@ -114,7 +112,7 @@ func wgmmaBegin[T Value](k *Kernel, o code, acc []Var[T]) bool {
 		k.fail("%d accumulators: D would have %d columns", len(acc), n)
 		return false
 	}
-	// A constant among the accumulators would put an instruction before the list.
+	// A constant among the accumulators would need an instruction, which must come before the list.
 	k.startList()
 	for i := range acc {
 		k.listVar(acc[i].h, acc[i].kind)
@@ -122,7 +120,7 @@ func wgmmaBegin[T Value](k *Kernel, o code, acc []Var[T]) bool {
 	return true
 }
 
-// wgmmaColumns returns the columns of D that so many accumulators are.
+// wgmmaColumns returns the number of columns of D for n accumulators.
 func wgmmaColumns(o code, n int) int {
 	if descs[o].kinds[0] == kF16x2 {
 		return 4 * n
@@ -135,13 +133,13 @@ func (k *Kernel) wgmma(o code, n int, b Tile, w Wgmma, flags uint16) {
 	wide := descs[o].kinds[1] == kB32
 	switch {
 	case wide && (w.TransA || w.TransB):
-		k.fail("only elements of 16 bits may be stored along M or N")
+		k.fail("TransA and TransB are only for elements of 16 bits")
 		return
 	case flags&wgmmaRegisters != 0 && w.TransA:
-		k.fail("A in registers has no TransA")
+		k.fail("TransA is not possible if A is in registers")
 		return
 	case descs[o].kinds[0] == kS32 && (w.NegateA || w.NegateB):
-		k.fail("bytes cannot be negated")
+		k.fail("NegateA and NegateB are not possible for bytes")
 		return
 	}
 	for _, f := range []struct {
@@ -156,11 +154,11 @@ func (k *Kernel) wgmma(o code, n int, b Tile, w Wgmma, flags uint16) {
 	k.put(o, uint16(wgmmaColumns(o, n)/8)|flags, 0, k.endList(), add, val(n))
 }
 
-// WgmmaFence orders the threads' accesses to accumulators and to A in registers
-// before the products that follow. It needs sm_90a.
+// WgmmaFence orders the threads' accesses to accumulators, and to A in registers, before later
+// products. It needs sm_90a.
 func (k *Kernel) WgmmaFence() { k.together(opWgmmaFence) }
 
-// WgmmaCommit makes the products since the last WgmmaCommit a group.
+// WgmmaCommit makes a group of the products since the last WgmmaCommit.
 func (k *Kernel) WgmmaCommit() { k.together(opWgmmaCommit) }
 
 func (k *Kernel) together(o code) {
@@ -169,25 +167,25 @@ func (k *Kernel) together(o code) {
 	}
 }
 
-// WgmmaWait waits until at most n groups of products are under way, n from 0 to
-// 7. The accumulators of the others may then be read.
+// WgmmaWait waits until at most n groups of products are incomplete; n is 0 to 7. The accumulators
+// of the other groups may then be read.
 func (k *Kernel) WgmmaWait(n int) {
 	if !k.open() {
 		return
 	}
 	if n < 0 || n > 7 {
-		k.failure(ErrLimit, "%d groups of products", n)
+		k.failure(ErrLimit, "cannot wait for %d groups of products: the number must be from 0 to 7", n)
 		return
 	}
 	k.put(opWgmmaWait, uint16(n), 0, 0, 0, 0)
 }
 
-// RaiseRegisters waits until the warp may have n registers a thread, a multiple
-// of 8 from 24 to 256, more than it has. All warps of the warpgroup come here. The
+// RaiseRegisters waits until each thread of the warp may have n registers. n is a multiple of 8
+// from 24 to 256, and more than the threads have. All warps of the warpgroup must execute it. The
 // kernel needs [Kernel.Block] and [Kernel.MinBlocks]. It needs sm_90a.
 func (k *Kernel) RaiseRegisters(n int) { k.registers(opRaiseRegisters, n) }
 
-// DropRegisters gives registers back until the warp has n: see
+// DropRegisters releases registers, so that each thread of the warp keeps n: see
 // [Kernel.RaiseRegisters].
 func (k *Kernel) DropRegisters(n int) { k.registers(opDropRegisters, n) }
 
@@ -196,7 +194,7 @@ func (k *Kernel) registers(o code, n int) {
 		return
 	}
 	if n < 24 || n > 256 || n%8 != 0 {
-		k.failure(ErrLimit, "%d registers: a multiple of 8 from 24 to 256", n)
+		k.failure(ErrLimit, "%d registers are invalid: the number must be a multiple of 8 from 24 to 256", n)
 		return
 	}
 	k.put(o, uint16(n), 0, 0, 0, 0)

@@ -10,9 +10,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestApproximateTexts evaluates the texts of the functions of targets with Approximate, for numbers of
-// all exponents, on a device that flushes and whose exp2 and quotients have random errors
-// of up to two thirds of the allowed ones.
+// TestApproximateTexts evaluates the functions of targets with Approximate for numbers of all
+// exponents. It simulates a device that flushes subnormal numbers and whose exp2 and quotients have
+// random errors of up to two thirds of the allowed errors.
 func TestApproximateTexts(t *testing.T) {
 	rng := testutil.Rand(t)
 	d := device{flushes: true, near: func(v, units float64) float64 {
@@ -64,7 +64,7 @@ func TestApproximateTexts(t *testing.T) {
 	}
 }
 
-// TestNarrow: operands that are known to be small have functions of their own.
+// TestNarrow checks that operands that are known to be small have functions of their own.
 func TestNarrow(t *testing.T) {
 	c := func(v float64) *ir.Node { return ir.NewConst(v, ir.F32) }
 	of := func(c ir.Code, args ...*ir.Node) *ir.Node {

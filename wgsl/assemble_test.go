@@ -33,7 +33,7 @@ func (a *assembler) op(c ir.Code, t ir.Type, width uint8, args ...ir.Value) ir.V
 	return a.push(in)
 }
 
-// do appends an instruction without one.
+// do appends an instruction without a value.
 func (a *assembler) do(c ir.Code, imm uint32, args ...ir.Value) ir.Value {
 	in := ir.Instr{Code: c, Imm: imm}
 	copy(in.Args[:], args)
@@ -52,7 +52,7 @@ func (a *assembler) i32(v int32) ir.Value {
 	return a.push(ir.Instr{Code: ir.Const, Type: ir.I32, Width: 1, Imm: uint32(v)})
 }
 
-// constant returns 1 of the type, splatted.
+// constant returns a vector of ones of the type.
 func (a *assembler) constant(t ir.Type, width uint8, bits uint32) ir.Value {
 	v := a.push(ir.Instr{Code: ir.Const, Type: t, Width: 1, Imm: bits})
 	if width > 1 {

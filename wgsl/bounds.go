@@ -3,11 +3,11 @@ package wgsl
 import "github.com/rayo-go/rayo/kernel"
 
 // Drivers inline functions, and put private arrays into registers or spill slots, element by
-// element. For a short text this can take minutes and gigabytes, and cannot be interrupted. These
-// limits prevent it; they are far above the sizes of practical kernels.
+// element. For a short text this can take minutes and gigabytes, and nothing can interrupt it.
+// These limits prevent such compilations. They are far above the sizes of practical kernels.
 const (
-	// maxExpanded is tokens of the entry point with all functions in the place of their
-	// calls: lavapipe takes some ten seconds for so many.
+	// maxExpanded limits the number of tokens of the entry point with all calls inlined. Lavapipe
+	// takes about ten seconds for this many.
 	maxExpanded = 1 << 19
 	// maxOwn limits the bytes of the variables of one function, and of the private variables. The
 	// language guarantees 8 KiB.
@@ -17,12 +17,12 @@ const (
 	maxUnknown = 256
 )
 
-// costly is a text beyond these bounds: a [*CompileError] and [kernel.ErrLimit].
+// costly is the error of a text that exceeds these limits: a [*CompileError] and [kernel.ErrLimit].
 type costly struct{ *CompileError }
 
 func (e costly) Unwrap() []error { return []error{e.CompileError, kernel.ErrLimit} }
 
-// bounded returns what of the text goes beyond the bounds, or nil.
+// bounded returns an error if the text exceeds the limits, and nil otherwise.
 func (u *usage) bounded(entry *decl) *CompileError {
 	m := u.m
 	used := m.reached(entry)
@@ -37,14 +37,14 @@ func (u *usage) bounded(entry *decl) *CompileError {
 		}
 		at, n := m.own(d, sum)
 		if n > maxOwn {
-			return m.fail(at, "%s has %d bytes of variables for each lane, of at most %d: a buffer has room for them", d.name, n, maxOwn)
+			return m.fail(at, "%s has %d bytes of variables for each lane; at most %d are allowed: use a buffer instead", d.name, n, maxOwn)
 		}
 		if d.kind == varDecl {
 			private = n
 		}
 	}
 	if m.expanded(entry, map[*decl]uint64{}) > maxExpanded {
-		return m.fail(entry.at, "%s is too long, with the functions in it in the place of their calls: more than %d words", entry.name, maxExpanded)
+		return m.fail(entry.at, "%s is too long: with all calls inlined, it has more than %d tokens", entry.name, maxExpanded)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
 			variable = true
 			continue
 		}
-		if t.text == "ptr" && m.toks[i+1].is("<") { // a pointer occupies no memory for its target
+		if t.text == "ptr" && m.toks[i+1].is("<") { // a pointer needs no memory for its target
 			p := &parser{module: m, i: i + 1}
 			if p.skipList() == nil {
 				i = p.i - 1
@@ -98,7 +98,7 @@ func (m *module) expanded(d *decl, known map[*decl]uint64) uint64 {
 	if n, ok := known[d]; ok {
 		return n
 	}
-	known[d] = 0 // of a function that calls itself, which compilers refuse
+	known[d] = 0 // the value for a function that calls itself; compilers reject it
 	n := uint64(d.hi - d.lo)
 	for i := d.at + 1; i < d.hi; i++ {
 		if t := &m.toks[i]; t.kind == wordToken && m.toks[i+1].is("(") && !m.toks[i-1].is(".") {

@@ -2,7 +2,7 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// The places of the parameters of the entry point in printer.builtIns.
+// The indices of the entry point's parameters in printer.builtIns.
 const (
 	useLocal = iota
 	useGroup
@@ -22,7 +22,7 @@ var builtInWords = [numBuiltIns][3]string{
 	useSubgroupLane: {wordSubgroupLane, "subgroup_invocation_id", "u32"},
 }
 
-// subgroupSize returns the number of lanes of a subgroup if it is known.
+// subgroupSize returns the number of lanes of a subgroup, and reports whether it is known.
 func (w *printer) subgroupSize() (n uint32, known bool) {
 	if !w.t.has(Subgroups) {
 		return 1, true
@@ -31,7 +31,7 @@ func (w *printer) subgroupSize() (n uint32, known bool) {
 	return n, n != 0 && n == w.t.SubgroupSize[1]
 }
 
-// literalBuiltIn reports whether the built-in is printed as a number.
+// literalBuiltIn reports whether the built-in value is printed as a number.
 func (w *printer) literalBuiltIn(flag uint8) bool {
 	switch flag {
 	case ir.BuiltInSubgroupSize:
@@ -85,8 +85,8 @@ var reduceNames = [...]string{
 	ir.ReduceAdd: "subgroupAdd", ir.ReduceMin: "subgroupMin", ir.ReduceMax: "subgroupMax", ir.ReduceAnd: "subgroupAnd", ir.ReduceOr: "subgroupOr",
 }
 
-// subgroup prints an operation between the lanes of a subgroup, or its meaning for a subgroup of
-// one lane.
+// subgroup prints an operation between the lanes of a subgroup. Without subgroups, it prints the
+// result for a subgroup of one lane.
 func (w *printer) subgroup(in *ir.Instr) {
 	a := in.Args[0]
 	if !w.t.has(Subgroups) {
@@ -99,7 +99,8 @@ func (w *printer) subgroup(in *ir.Instr) {
 		return
 	}
 	w.needs |= Subgroups
-	// Booleans are passed between lanes as numbers, and so are vectors of booleans.
+	// Subgroup operations have no booleans, so booleans and vectors of booleans are passed as
+	// numbers.
 	asNumber := in.Type == ir.Bool && (in.Code != ir.SubgroupOp || in.Width > 1)
 	var name string
 	switch in.Code {

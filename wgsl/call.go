@@ -2,8 +2,8 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// function prints a call: of a function that is added to the text, or of a built-in function if
-// that is accurate enough.
+// function prints a call of a built-in function if that is accurate enough, and otherwise of a
+// function that is added to the text.
 func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	switch in.Code {
 	case ir.Fma:
@@ -26,7 +26,7 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		w.ownCall(in, info.fn, in.Width)
 	case ir.PackHalf:
 		switch {
-		case w.t.Unfused: // software
+		case w.t.Unfused: // software devices: see fnPackHalfBits
 			w.ownCall(in, fnPackHalfBits, 1)
 		case w.t.Consumer == Tint:
 			w.builtInCall(in, info)
@@ -38,7 +38,7 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 			w.ownCall(in, info.fn, 1)
 			break
 		}
-		w.builtInCall(in, info) // that of software
+		w.builtInCall(in, info)
 	default:
 		if w.t.has(Dot4) {
 			w.needs |= Dot4
@@ -49,14 +49,14 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	}
 }
 
-// builtInCall prints a call of the built-in function of a code.
+// builtInCall prints a call of the built-in function for a code.
 func (w *printer) builtInCall(in *ir.Instr, info *codeInfo) {
 	w.s(info.text)
 	w.c('(')
 	w.args(in)
 }
 
-// ownCall prints a call of a function that the text brings with it.
+// ownCall prints a call of a function that is added to the text.
 func (w *printer) ownCall(in *ir.Instr, f fn, width uint8) {
 	w.need(f, width)
 	w.args(in)
@@ -67,13 +67,13 @@ func (w *printer) fma(in *ir.Instr, info *codeInfo) {
 	case !w.t.Unfused || in.Type == ir.F16 || in.Flag == ir.Loose:
 		w.builtInCall(in, info)
 	case w.composing:
-		w.ownCall(in, fnFma, in.Width) // what the expansions multiply does not overflow
+		w.ownCall(in, fnFma, in.Width) // products in expansions do not overflow
 	default:
 		w.ownCall(in, fnFmaAny, in.Width)
 	}
 }
 
-// extreme prints minima and maxima that are NaN where an operand is.
+// extreme prints a minimum or maximum that is NaN if an operand is NaN.
 func (w *printer) extreme(in *ir.Instr, info *codeInfo) {
 	half := w.beginHalf(in)
 	a, b := in.Args[0], in.Args[1]
@@ -107,7 +107,7 @@ func (w *printer) extreme(in *ir.Instr, info *codeInfo) {
 	w.endHalf(half)
 }
 
-// countZeros prints a count by a function of unsigned integers.
+// countZeros prints a count of zero bits by a function of unsigned integers.
 func (w *printer) countZeros(in *ir.Instr, info *codeInfo) {
 	signed := in.Type == ir.I32
 	if signed {
@@ -126,7 +126,7 @@ func (w *printer) countZeros(in *ir.Instr, info *codeInfo) {
 	w.c(')')
 }
 
-// dot4 prints a sum of products of bytes, and what it is added to unless that is 0.
+// dot4 prints a sum of products of bytes, and the addition of the third operand unless it is 0.
 func (w *printer) dot4(in *ir.Instr, info *codeInfo) {
 	if w.t.has(Dot4) {
 		w.needs |= Dot4
@@ -145,14 +145,14 @@ func (w *printer) dot4(in *ir.Instr, info *codeInfo) {
 	}
 }
 
-// clips reports whether v is the greater of a number and something, which is printed
-// where it is used.
+// clips reports whether v is a maximum of a number and another value that is printed at its use. A
+// minimum of v then clips the other value to two bounds.
 func (w *printer) clips(v ir.Value) bool {
 	in := &w.p.Code[v]
 	return in.Code == ir.Max && w.values[v].how != asName && w.number(in.Args[0]) != w.number(in.Args[1])
 }
 
-// unclip returns the operands of a v that clips, the number behind the other.
+// unclip returns the operands of v, for which clips is true. The number is the second of them.
 func (w *printer) unclip(v ir.Value) []ir.Value {
 	if x := &w.values[v]; x.uses > 0 {
 		x.uses--
@@ -172,7 +172,7 @@ func (w *printer) asFloat(v ir.Value, width uint8) {
 	w.c(')')
 }
 
-// special prints the codes that are like no other.
+// special prints codes that need code of their own.
 func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 	switch in.Code {
 	case ir.Const:
@@ -242,7 +242,7 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 		w.c(')')
 	case ir.Extract:
 		w.expr(in.Args[0], primary)
-		if w.p.Code[in.Args[0]].Width != 1 { // the component of a number is itself
+		if w.p.Code[in.Args[0]].Width != 1 { // a scalar has no component to select
 			w.c('.')
 			w.c("xyzw"[in.Flag&3])
 		}

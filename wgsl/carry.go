@@ -6,23 +6,23 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Maximum and minimum must return NaN if an operand is NaN. WGSL's built-in functions do not
-// guarantee this, and testing for NaN takes longer than the functions. The results of a chain of
-// them are mostly used by operations that propagate NaN. In such a chain the printer uses the
-// built-in functions, and adds up the magnitudes of their operands beside the chain. The sum is NaN
-// exactly if an operand is, and then the end of the chain becomes NaN.
+// Max and Min must return NaN if an operand is NaN. WGSL's built-in functions do not guarantee
+// this, and a test for NaN takes longer than the functions. Most results of a chain of Max and Min
+// are used by operations that propagate NaN. In such a chain the printer uses the built-in
+// functions, and adds the magnitudes of their operands in a separate sum. The sum is NaN exactly if
+// an operand is NaN. The end of the chain then becomes NaN.
 
 // carried is the role of a value in such a chain.
 type carried uint8
 
 const (
-	loses  carried = 1 << iota // by a built-in function that may lose a NaN
-	ends                       // where a NaN is brought back
-	begun                      // the sum is declared
-	longer                     // the end of a chain that has another one before
+	loses  carried = 1 << iota // computed by a built-in function that may lose a NaN
+	ends                       // the end of a chain, which restores a NaN
+	begun                      // the sum has been declared
+	longer                     // the end of a chain with a Max or Min before the end
 )
 
-// sizeOf is an operand whose magnitude is added for the end of a chain.
+// sizeOf names an operand whose magnitude is added to the sum for the end of a chain.
 type sizeOf struct{ end, operand ir.Value }
 
 // keepsNaN reports whether each NaN among the operands of a code makes the result NaN.
@@ -35,14 +35,13 @@ func keepsNaN(c ir.Code) bool {
 	return false
 }
 
-// extreme reports whether an instruction is a greatest or least of float32 numbers that
-// may be NaN.
+// extreme reports whether an instruction is a Max or Min of float32 numbers that may be NaN.
 func extreme(in *ir.Instr) bool {
 	return (in.Code == ir.Min || in.Code == ir.Max) && in.Type == ir.F32 && in.Flag != ir.Loose
 }
 
-// carry finds the chains that have two operands to look at and more, after uses are
-// counted: each of those is used once more.
+// carry finds the chains that have at least two operands to check. It runs after uses are counted,
+// and counts one more use for each of these operands.
 func (w *printer) carry() {
 	w.ending, w.carries = w.ending[:0], w.carries[:0]
 	code := w.p.Code
@@ -55,7 +54,8 @@ func (w *printer) carry() {
 	if n < 2 {
 		return
 	}
-	// Where each value ends: itself, unless all that use it keep NaN and end at one place.
+	// The end of each value is the value itself, unless all instructions that use it propagate NaN
+	// and have the same end.
 	w.ending = append(w.ending, make([]ir.Value, len(code))...)
 	for i := len(code) - 1; i > 0; i-- {
 		in := &code[i]
@@ -112,8 +112,8 @@ func (w *printer) carry() {
 	w.sources = w.sources[:0]
 }
 
-// sized returns the value that is NaN if operand a, the result of a maximum or minimum that ends
-// there, should be NaN, or 0 if no such value is needed.
+// sized returns the value whose magnitude must be added for operand a of a chain with this end. It
+// returns 0 if a cannot be NaN unless another added magnitude is.
 func (w *printer) sized(a, end ir.Value) ir.Value {
 	for in := &w.p.Code[a]; (in.Code == ir.Neg || in.Code == ir.Abs) && w.ending[a] == end; in = &w.p.Code[a] {
 		a = in.Args[0]
@@ -124,8 +124,8 @@ func (w *printer) sized(a, end ir.Value) ir.Value {
 	return a
 }
 
-// sound reports whether a value is known to be NaN only if a size is, that is added for the
-// end already: by looking at the instructions behind it, to a depth.
+// sound reports whether v is known to be NaN only if a magnitude that is already added for end is
+// NaN. It follows the operands of v up to the given depth.
 func (w *printer) sound(v, end ir.Value, depth int) bool {
 	in := &w.p.Code[v]
 	switch {
@@ -140,7 +140,8 @@ func (w *printer) sound(v, end ir.Value, depth int) bool {
 		if w.number(a) {
 			a, b = b, a
 		}
-		// Of no infinity and no subnormal number, which devices may take for 0.
+		// b must not be infinite, and a factor must not be subnormal, because devices may replace
+		// it by 0.
 		n := w.size(b)
 		return n < 0x7f800000 && (in.Code != ir.Mul || n >= 0x00800000) && w.sound(a, end, depth-1)
 	case ir.Neg, ir.Abs, ir.Floor, ir.Ceil, ir.Trunc, ir.Round, ir.Exp, ir.Exp2, ir.Expm1, ir.Tanh, ir.Sigmoid, ir.Erf, ir.Erfc, ir.NormCDF, ir.Atan:
@@ -156,7 +157,8 @@ func (w *printer) eachSource(v ir.Value, f func(a ir.Value)) {
 		if a = w.sized(a, end); a == 0 {
 			continue
 		}
-		// Twice does no harm, and looking through all might take long.
+		// Adding a magnitude twice is harmless, so only the last sources are searched: a search of
+		// all of them might take long.
 		if slices.Contains(w.sources[max(0, len(w.sources)-32):], sizeOf{end, a}) {
 			continue
 		}
@@ -165,7 +167,7 @@ func (w *printer) eachSource(v ir.Value, f func(a ir.Value)) {
 	}
 }
 
-// carriesAs returns what v has to do with a chain.
+// carriesAs returns the role of v in a chain.
 func (w *printer) carriesAs(v ir.Value) carried {
 	if len(w.carries) == 0 {
 		return 0
@@ -173,7 +175,8 @@ func (w *printer) carriesAs(v ir.Value) carried {
 	return w.carries[v]
 }
 
-// addSizes prints what adds the sizes of the operands of v, which may lose a NaN.
+// addSizes prints the addition of the magnitudes of the operands of v, a Max or Min that may lose a
+// NaN.
 func (w *printer) addSizes(v ir.Value) {
 	end := w.ending[v]
 	w.eachSource(v, func(a ir.Value) {

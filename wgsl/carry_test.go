@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// TestCarry: in chains of greatest and least NaN is told once, at the end, from what may
-// be the first to be it.
+// TestCarry checks chains of Max and Min: a single test at the end of a chain finds a NaN among the
+// operands that may be NaN.
 func TestCarry(t *testing.T) {
 	of := func(c ir.Code, args ...*ir.Node) *ir.Node {
 		n, err := ir.New(c, args...)

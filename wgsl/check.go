@@ -1,15 +1,17 @@
 package wgsl
 
-// Check reports the mistakes of a text that can be found without type checking: syntax, names that are
-// undeclared or used before their declaration, declarations that use themselves (constants, aliases,
-// structures, functions), attributes and built-in values that do not exist, and entry points with
-// parameters that are not built-in values. It returns nil or a [*CompileError] with line and column.
-// The error wraps [kernel.ErrLimit] if the text is correct but too large, for example if a lane would
-// load a value of more than 64 KiB. A compiler, which checks types, may still reject a text that Check
+// Check reports errors of a text that can be found without type checking: errors of syntax; names
+// that are undeclared or used before their declaration; declarations that use themselves
+// (constants, aliases, structures, functions); unknown attributes and built-in values; and entry
+// points with parameters that are not built-in values. It returns nil or a [*CompileError] with
+// line and column. The error wraps [kernel.ErrLimit] if the text is correct but too large, for
+// example if a lane would load a value of more than 64 KiB. A compiler, which checks types, may
+// still reject a text that Check accepts.
 // accepts.
 //
-// Some compilers assume correct texts: one overflows its stack on a constant that is defined by
-// itself, and accepts an unknown built-in value, with which a driver aborts the process.
+// Some compilers assume that texts are correct. One of them overflows its stack on a constant that
+// is defined in terms of itself. It also accepts an unknown built-in value, and the driver then
+// aborts the process.
 func Check(text string) error {
 	m, err := parse(text)
 	if err != nil {
@@ -18,24 +20,25 @@ func Check(text string) error {
 	return m.check()
 }
 
-// checker reads the declarations of a module whole, and follows the names in them.
+// checker reads all declarations of a module completely, and resolves the names in them.
 type checker struct {
 	parser
-	lists  map[int]int // where lists of types begin, after a name, and end
+	lists  map[int]int // template lists: the token after a name at which a list begins, and the token that closes it
 	closes map[int]bool
 	uses   map[*decl][]use
-	inside *decl // the declaration that is read
+	inside *decl // the declaration that the checker is reading
 	scopes []map[string]*local
 	depth  int
-	// lenient is set in lists whose names are not checked: texel formats.
+	// lenient is set in template lists whose names are not checked, such as texel formats.
 	lenient bool
-	// large is the first value that no lane has room for, in a text without mistakes.
+	// large is the first value that is too large for a lane. It is reported only if there is no
+	// other error.
 	large *CompileError
 }
 
-// local is a name of a function.
+// local is a name that a function declares.
 type local struct {
-	pointer *Type // the type that it points to, if it is known and too large for a lane
+	pointer *Type // target type of a pointer, if it is known and too large for a lane
 }
 
 // use is a use of a module-scope name in a declaration: the name and its token.
@@ -44,7 +47,7 @@ type use struct {
 	at int
 }
 
-// maxChecked is how deep blocks and expressions may nest.
+// maxChecked is the maximum nesting depth of blocks and expressions.
 const maxChecked = 512
 
 // check reads the declarations of m. It reports a size limit only if there is no other error.
@@ -60,7 +63,7 @@ func (m *module) check() error {
 	return nil
 }
 
-// all reads the declarations, and then follows the names.
+// all reads the declarations, and then looks for cycles.
 func (c *checker) all() *CompileError {
 	for _, d := range c.order {
 		if err := c.declaration(d); err != nil {
@@ -79,10 +82,10 @@ func (c *checker) all() *CompileError {
 	return c.cycles()
 }
 
-// deeper counts a level of nesting; its result is to be called at the end of the level.
+// deeper increments the nesting depth. The caller must decrement it at the end of the level.
 func (c *checker) deeper() *CompileError {
 	if c.depth++; c.depth > maxChecked {
-		return c.fail(c.i, "nested deeper than %d", maxChecked)
+		return c.fail(c.i, "blocks or expressions are nested deeper than %d levels", maxChecked)
 	}
 	return nil
 }
@@ -121,7 +124,7 @@ func (c *checker) declaration(d *decl) *CompileError {
 	if c.accept("=") {
 		return c.closing()
 	}
-	return c.expect(";") // also where an override that nobody gave a value became a constant without one
+	return c.expect(";") // also reached by an override without a value, which has become a constant without a value
 }
 
 // typeHere reads the type at token i.
@@ -148,7 +151,7 @@ func (c *checker) function(d *decl) *CompileError {
 	}
 	if c.tok().is("-") && c.toks[c.i+1].is(">") {
 		if entry {
-			return c.fail(c.i, "%s is an entry point for computing, and has a result", d.name)
+			return c.fail(c.i, "entry point %s has a result; a @compute function must not have one", d.name)
 		}
 		c.i += 2
 		attrs, err := c.attributes()
@@ -205,16 +208,16 @@ func (c *checker) parameter(entry bool) *CompileError {
 		return err
 	}
 	if t.Kind != Struct {
-		return c.fail(at, "parameter %s of an entry point is no built-in value", c.toks[at].text)
+		return c.fail(at, "parameter %s of the entry point has no @builtin attribute", c.toks[at].text)
 	}
 	s := c.decls[t.Name]
 	if s == nil {
-		return c.fail(at, "no structure %s", t.Name)
+		return c.fail(at, "structure %s is not declared", t.Name)
 	}
 	for _, m := range s.members {
 		a := find(m.attrs, "builtin")
 		if a == nil {
-			return c.fail(m.typ, "member %s of %s, which an entry point takes, is no built-in value", m.name, t.Name)
+			return c.fail(m.typ, "member %s of %s has no @builtin attribute, but an entry point takes %[2]s as a parameter", m.name, t.Name)
 		}
 		if err := c.builtIn(a, m.typ); err != nil {
 			return err
@@ -223,44 +226,44 @@ func (c *checker) parameter(entry bool) *CompileError {
 	return nil
 }
 
-// builtIns are the built-in values that compute functions take, and their types.
+// builtIns maps the built-in values of @compute functions to their types.
 var builtIns = map[string]string{
 	"global_invocation_id": "vec3<u32>", "local_invocation_id": "vec3<u32>", "workgroup_id": "vec3<u32>", "num_workgroups": "vec3<u32>",
 	"local_invocation_index": "u32", "subgroup_size": "u32", "subgroup_invocation_id": "u32", "subgroup_id": "u32", "num_subgroups": "u32",
 }
 
-// drawing are the built-in values of other shader stages.
+// drawing has the built-in values of other shader stages.
 var drawing = map[string]bool{
 	"vertex_index": true, "instance_index": true, "position": true, "front_facing": true, "frag_depth": true, "sample_index": true, "sample_mask": true,
 	"clip_distances": true, "primitive_index": true, "view_index": true,
 }
 
-// builtIn checks the built-in value that an entry point for computing takes as the type at
-// token typ.
+// builtIn checks the built-in value of a parameter of a @compute function. typ is the token of the
+// parameter's type.
 func (c *checker) builtIn(a *attribute, typ int) *CompileError {
 	name := c.toks[a.lo].text
 	want, ok := builtIns[name]
 	if !ok {
-		return c.fail(a.lo, "%s is no built-in value of a @compute function", name)
+		return c.fail(a.lo, "%s is not a built-in value of @compute functions", name)
 	}
 	t, err := c.typeAt(typ)
 	if err != nil {
 		return err
 	}
 	if t.String() != want {
-		return c.fail(typ, "built-in value %s has type %s, not %v", name, want, t)
+		return c.fail(typ, "built-in value %s must have type %s, not %v", name, want, t)
 	}
 	return nil
 }
 
-// The positions of attributes.
+// The places in which an attribute may be used.
 const (
 	onConstant = 1 << iota
 	onVariable
 	onFunction
 	onMember
 	onValue // a parameter or a result
-	onBlock // or statement
+	onBlock // or a statement
 )
 
 var onDeclaration = map[declKind]int{constDecl: 0, overrideDecl: onConstant, varDecl: onVariable, structDecl: 0, aliasDecl: 0, funcDecl: onFunction}
@@ -273,23 +276,23 @@ var knownAttributes = map[string]struct{ on, least, most int }{
 	"fragment": {onFunction, 0, 0}, "workgroup_size": {onFunction, 1, 3}, "must_use": {onFunction, 0, 0}, "diagnostic": {onFunction | onBlock, 2, 2},
 }
 
-// words are the attributes whose arguments are fixed words instead of expressions.
+// wordArguments are the attributes whose arguments are words instead of expressions.
 var wordArguments = map[string]bool{"builtin": true, "interpolate": true, "diagnostic": true}
 
-// attributesOf checks the attributes of something.
+// attributesOf checks the attributes at one place.
 func (c *checker) attributesOf(as []attribute, on int) *CompileError {
 	for i := range as {
 		a := &as[i]
 		k, ok := knownAttributes[a.name]
 		switch {
 		case !ok:
-			return c.fail(a.at, "no attribute @%s is known", a.name)
+			return c.fail(a.at, "unknown attribute @%s", a.name)
 		case k.on&on == 0:
-			return c.fail(a.at, "@%s does not stand here", a.name)
+			return c.fail(a.at, "attribute @%s is not allowed here", a.name)
 		case find(as[:i], a.name) != nil:
-			return c.fail(a.at, "@%s stands here twice", a.name)
+			return c.fail(a.at, "attribute @%s is given twice", a.name)
 		case k.least == 0 && a.lo != 0:
-			return c.fail(a.at, "@%s has no arguments", a.name)
+			return c.fail(a.at, "attribute @%s takes no arguments", a.name)
 		}
 		if err := c.arguments(a, k.least, k.most); err != nil {
 			return err
@@ -326,16 +329,16 @@ func (c *checker) arguments(a *attribute, least, most int) *CompileError {
 	}
 	if a.name == "builtin" {
 		if name := c.toks[a.lo].text; builtIns[name] == "" && !drawing[name] {
-			return c.fail(a.lo, "no built-in value %s is known", name)
+			return c.fail(a.lo, "unknown built-in value %s", name)
 		}
 	}
 	c.i = old
 	return nil
 }
 
-// cycles returns an error for a declaration that uses itself, through others perhaps.
+// cycles returns an error if a declaration uses itself, directly or through other declarations.
 func (c *checker) cycles() *CompileError {
-	// The way from a declaration down is a list, not calls: it may be long.
+	// The path from a declaration is a list instead of recursive calls, because it may be long.
 	type step struct {
 		d    *decl
 		next int
@@ -355,7 +358,7 @@ func (c *checker) cycles() *CompileError {
 			u := c.uses[s.d][s.next]
 			s.next++
 			if open[u.of] {
-				return c.fail(u.at, "%s is defined by itself", u.of.name)
+				return c.fail(u.at, "%s is defined in terms of itself", u.of.name)
 			}
 			if !done[u.of] {
 				mode = append(mode, step{d: u.of})

@@ -2,8 +2,8 @@ package wgsl
 
 import "strings"
 
-// body reads a block of statements. Its names are in the innermost scope, which the
-// caller has made.
+// body reads a block of statements. Its names belong to the innermost scope, which the caller has
+// created.
 func (c *checker) body() *CompileError {
 	if err := c.deeper(); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (c *checker) block() *CompileError {
 	return c.scoped(c.body)
 }
 
-// scoped reads something in a new scope.
+// scoped calls read in a new scope.
 func (c *checker) scoped(read func() *CompileError) *CompileError {
 	c.scopes = append(c.scopes, map[string]*local{})
 	err := read()
@@ -55,13 +55,13 @@ func (c *checker) declare() (*local, *CompileError) {
 		return nil, c.fail(at, "%s is declared twice", name)
 	}
 	if keywords[name] || name == "_" || strings.HasPrefix(name, "__") {
-		return nil, c.fail(at, "%s is not a name", name)
+		return nil, c.fail(at, "%s cannot be used as a name", name)
 	}
 	scope[name] = &local{}
 	return scope[name], nil
 }
 
-// statements are the statements that begin with a keyword.
+// statements maps the keyword that begins a statement to the function that reads the statement.
 var statements map[string]func(c *checker) *CompileError
 
 func init() {
@@ -100,7 +100,7 @@ func (c *checker) statement() *CompileError {
 
 func (c *checker) semicolon() *CompileError { return c.expect(";") }
 
-// closing reads an expression and a semicolon.
+// closing reads an expression and the semicolon after it.
 func (c *checker) closing() *CompileError {
 	if _, err := c.expression(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *checker) while() *CompileError {
 	return c.block()
 }
 
-// loop reads a for, behind its word.
+// loop reads a for statement after its keyword.
 func (c *checker) loop() *CompileError {
 	return c.scoped(func() *CompileError {
 		if err := c.expect("("); err != nil {
@@ -181,7 +181,7 @@ func (c *checker) loop() *CompileError {
 	})
 }
 
-// choice reads a switch, behind its word.
+// choice reads a switch statement after its keyword.
 func (c *checker) choice() *CompileError {
 	if _, err := c.expression(); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *checker) local() *CompileError {
 	return c.expect(";")
 }
 
-// assignments are the operators that may come before the = of an assignment.
+// assignments are the operators that may precede the = of an assignment.
 var assignments = []string{"<<", ">>", "+", "-", "*", "/", "%", "&", "|", "^", ""}
 
 // simple reads an assignment, an increment or a call, without a semicolon.
@@ -279,11 +279,11 @@ func (c *checker) simple() *CompileError {
 	return c.fail(at, "expected an assignment or a call, found %s", c.found())
 }
 
-// pairing are the operators with two operands; longer operators come before their prefixes.
+// pairing are the binary operators. Longer operators come before their prefixes.
 var pairing = []string{"&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^"}
 
-// expression reads an expression. How tight operators bind does not matter to names. Its value
-// is loaded, but for a pointer that is all of it, which is returned.
+// expression reads an expression. It ignores precedence, which does not matter for names. The value
+// of the expression counts as loaded. If the expression is a single pointer, it is returned.
 func (c *checker) expression() (place, *CompileError) {
 	at := c.i
 	x, err := c.path()
@@ -294,7 +294,8 @@ func (c *checker) expression() (place, *CompileError) {
 	return x, err
 }
 
-// path reads an expression. If it is a single operand, its value is not loaded yet.
+// path reads an expression. If the expression is a single operand, its value does not count as
+// loaded yet.
 func (c *checker) path() (place, *CompileError) {
 	if err := c.deeper(); err != nil {
 		return place{}, err
@@ -320,7 +321,7 @@ next:
 	return x, err
 }
 
-// operand reads an operand with its prefixes and suffixes.
+// operand reads an operand with its prefix operators, indices and members.
 func (c *checker) operand() (x place, err *CompileError) {
 	if err := c.deeper(); err != nil {
 		return x, err
@@ -354,7 +355,7 @@ func (c *checker) operand() (x place, err *CompileError) {
 	return x, err
 }
 
-// parts reads the indices and members behind an operand.
+// parts reads the indices and members after an operand.
 func (c *checker) parts(x place) (place, *CompileError) {
 	for {
 		switch {

@@ -5,13 +5,13 @@ package wgsl
 // them. Other expressions need no tracking: a value computed from values has a type that is named
 // in the text, or is small.
 
-// place is memory, or a pointer to it, with its type where that is known.
+// place is memory, or a pointer to memory, with its type if that is known.
 type place struct {
 	typ     *Type
 	pointer bool
 }
 
-// placeOf returns the meaning of a name.
+// placeOf returns the place that a name denotes.
 func (c *checker) placeOf(name string) place {
 	for i := len(c.scopes) - 1; i >= 0; i-- {
 		if l := c.scopes[i][name]; l != nil {
@@ -44,7 +44,7 @@ func (c *checker) pointee(i int) *Type {
 	return t
 }
 
-// under returns the operand of an operator as the operator makes it.
+// under returns the place that results from a prefix operator on x.
 func (x place) under(operator string) place {
 	switch operator {
 	case "&":
@@ -52,10 +52,10 @@ func (x place) under(operator string) place {
 	case "*":
 		return place{typ: x.typ}
 	}
-	return place{} // of numbers
+	return place{} // an operator on numbers gives no place
 }
 
-// element returns an element of x, also of what x points to.
+// element returns an element of x. x may be a pointer.
 func (x place) element() place {
 	if x.typ == nil {
 		return place{}
@@ -63,7 +63,7 @@ func (x place) element() place {
 	return place{typ: x.typ.Elem}
 }
 
-// member returns a member of x, likewise.
+// member returns a member of x. x may be a pointer.
 func (x place) member(name string) place {
 	if x.typ == nil {
 		return place{}
@@ -76,9 +76,9 @@ func (x place) member(name string) place {
 	return place{}
 }
 
-// load notes that the value of x, which begins at token at, is used.
+// load records that the value of x is loaded. The expression begins at token at.
 func (c *checker) load(x place, at int) {
 	if c.large == nil && x.typ != nil && !x.pointer && x.typ.Size > maxOwn {
-		c.large = c.fail(at, "a value of %d bytes, of at most %d that a lane has: use its elements, or a pointer to it", x.typ.Size, maxOwn)
+		c.large = c.fail(at, "the value has %d bytes, and a lane has room for at most %d: use its elements or a pointer to it", x.typ.Size, maxOwn)
 	}
 }

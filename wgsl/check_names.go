@@ -9,7 +9,8 @@ import (
 var keywords = wordSet(`alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop
 	override requires return struct switch true var while`)
 
-// predeclared are the names that the language declares: types, words in lists of types, functions.
+// predeclared are the names that the language declares: types, words of template lists, and
+// functions.
 var predeclared = func() map[string]bool {
 	m := wordSet(`true false
 	bool f16 f32 f64 i32 i64 u32 u64 array atomic ptr vec2 vec3 vec4 sampler sampler_comparison binding_array
@@ -54,8 +55,8 @@ func wordSet(words string) map[string]bool {
 }
 
 // templates distinguishes template lists from comparisons by the rules of the language: a < after a
-// name begins a list if a > closes it before any token that cannot be in a list. It returns the
-// token of each < with the token of its >, and the set of the closing tokens.
+// name begins a list if a > closes it before any token that cannot occur in a list. It returns a
+// map from the token of each < to the token of its >, and the set of closing tokens.
 func (m *module) templates() (lists map[int]int, closes map[int]bool) {
 	lists, closes = map[int]int{}, map[int]bool{}
 	type pending struct{ at, depth int }
@@ -73,7 +74,7 @@ func (m *module) templates() (lists map[int]int, closes map[int]bool) {
 		case t.is("<"):
 			if joined(i, "<") || joined(i, "=") {
 				if i++; m.toks[i+1].is("=") {
-					drop() // of an assignment
+					drop() // the = of an assignment
 				}
 			} else if i > 0 && m.toks[i-1].kind == wordToken {
 				open = append(open, pending{i, depth})

@@ -2,9 +2,9 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// class is how an expression binds: one bit each, so that a set describes the expressions that need
-// no parentheses in a place. WGSL has no total order of precedence: shifts and bit operations do
-// not mix with anything.
+// class is the precedence of an expression. Each class is one bit, so that a set says which
+// expressions need no parentheses in a place. Precedence in WGSL is not a total order: for example,
+// shifts and bit operations cannot be mixed with other operators without parentheses.
 type class uint16
 
 const (
@@ -21,8 +21,8 @@ const (
 	shift
 
 	anything class = 1<<iota - 1
-	// operand is the class of arguments of calls and of indices. It excludes a bare comparison: in
-	// f(a < b, c >> d) a compiler sees a template.
+	// operand is the set for arguments of calls and for indices. It excludes comparisons, because a
+	// compiler would read f(a < b, c >> d) as a template list.
 	operand   = anything &^ relation
 	tight     = primary | unary
 	summand   = tight | product
@@ -33,7 +33,7 @@ const (
 type form uint8
 
 const (
-	special  form = iota // printed by special code: see expr.go and print.go
+	special  form = iota // printed by code of its own: see expr.go and print.go
 	infix                // a text b
 	prefix               // text a
 	call                 // text(a, b, c)
@@ -50,10 +50,10 @@ type codeInfo struct {
 	right class
 	text  string
 	fn    fn
-	// pure: the value depends on operands alone, so the instruction may be
-	// printed where it is used.
+	// pure: the value depends only on the operands, so the instruction may be printed at the use of
+	// its value.
 	pure bool
-	// fixed: has an effect, or must not be moved.
+	// fixed: the instruction has an effect, or must not be moved.
 	fixed bool
 }
 
@@ -164,8 +164,8 @@ var codeTable = [256]codeInfo{
 	ir.Return:         {fixed: true},
 }
 
-// traits has the properties of a code that passes over a program read, in one byte: the number of
-// operands, and whether the instruction is pure or fixed.
+// traits has the properties of a code that the passes over a program need, in one byte: the number
+// of operands, and whether the instruction is pure or fixed.
 var traits = func() (t [256]uint8) {
 	for c := range t {
 		i := &codeTable[c]
@@ -191,9 +191,9 @@ var traits = func() (t [256]uint8) {
 
 const (
 	argCount uint8 = 3
-	varying  uint8 = 1 << (iota + 2) // Instr.Operands knows how many operands there are
+	varying  uint8 = 1 << (iota + 2) // Instr.Operands returns the number of operands
 	isPure
 	isFixed
-	droppable // fixed, but of no effect but its value
-	surveyed  // of interest to surveyStatement though not fixed
+	droppable // fixed, but without an effect if the value is unused
+	surveyed  // surveyStatement reads it although it is not fixed
 )

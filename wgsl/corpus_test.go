@@ -10,10 +10,10 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// The corpus is the programs that the tests print.
+// The corpus is the set of programs that the tests print.
 
-// exhaustive returns programs that have every code on every type and width that
-// it takes: one program for each code and each type of its first operand.
+// exhaustive returns programs with every code on every type and width that it accepts: one program
+// for each code and each type of its first operand.
 func exhaustive(t testing.TB) map[string]*ir.Program {
 	m := make(map[string]*ir.Program)
 	for c := ir.Add; c != 0; c++ {
@@ -21,7 +21,8 @@ func exhaustive(t testing.TB) map[string]*ir.Program {
 			continue
 		}
 		for _, from := range []ir.Type{ir.F32, ir.I32, ir.U32, ir.Bool, ir.F16} {
-			// Conversions to half floats are a program of their own: few targets have them.
+			// Conversions to half floats are in a separate program, because few targets support
+			// them.
 			for _, half := range []bool{false, true} {
 				a := newSource()
 				if from == ir.F16 && half || !a.everyShape(c, from, half) {
@@ -55,7 +56,7 @@ func newSource() *source {
 	return s
 }
 
-// operand returns a number of the type, from memory.
+// operand returns a number of the type, loaded from memory.
 func (s *source) operand(t ir.Type, width uint8) ir.Value {
 	from := t
 	if t == ir.Bool {
@@ -74,8 +75,8 @@ func (s *source) operand(t ir.Type, width uint8) ir.Value {
 	return v
 }
 
-// keep has the value stored, so that it is printed: each in a place of its own,
-// floats as their bits.
+// keep stores a value, so that it is printed. Each value has its own place, and floats are stored
+// as bits.
 func (s *source) keep(v ir.Value) {
 	in := s.Code[v]
 	if in.Type == ir.Invalid {
@@ -103,8 +104,8 @@ func (s *source) finish(t testing.TB) *ir.Program {
 	return &s.Program
 }
 
-// everyShape appends the code on operands of a type and of each width, with each
-// flag and result that are well formed, and reports whether any is.
+// everyShape appends the code on operands of a type and of each width, with each valid flag and
+// result type. It reports whether there is any.
 func (s *source) everyShape(c ir.Code, from ir.Type, half bool) bool {
 	some := false
 	for _, width := range []uint8{1, 2, 4} {
@@ -140,13 +141,13 @@ func (s *source) everyShape(c ir.Code, from ir.Type, half bool) bool {
 	return some
 }
 
-// try appends an instruction on operands of the types, if that is well formed.
+// try appends an instruction on operands of the types, if that is valid.
 func (s *source) try(in ir.Instr, types []ir.Type, width, flag uint8) bool {
 	probe := in
 	_, n := probe.Operands()
 	switch in.Code {
 	case ir.Load, ir.LoadShared, ir.LoadVar, ir.UniformLoad, ir.AtomicOp, ir.AtomicOpShared, ir.Param32, ir.Len, ir.For, ir.BuiltIn, ir.Const:
-		return false // in programs of their own
+		return false // these are in separate programs
 	case ir.Extract:
 		if flag >= width {
 			return false
@@ -190,7 +191,7 @@ func (s *source) try(in ir.Instr, types []ir.Type, width, flag uint8) bool {
 	return true
 }
 
-// structures returns programs with everything that is not an expression.
+// structures returns programs with everything except expressions.
 func structures(t testing.TB) map[string]*ir.Program {
 	sources := []*source{builtInSource(), memorySource(), halfMemorySource(), loopSource(), constantSource(), nestingSource(), nameSource()}
 	for _, typ := range []ir.Type{ir.I32, ir.U32} {
@@ -206,7 +207,7 @@ func structures(t testing.TB) map[string]*ir.Program {
 	return m
 }
 
-// builtInSource has every built-in value.
+// builtInSource uses every built-in value.
 func builtInSource() *source {
 	s := newSource()
 	s.Name = "built_ins"
@@ -219,7 +220,7 @@ func builtInSource() *source {
 	return s
 }
 
-// memorySource has variables, workgroup arrays and parameters.
+// memorySource uses variables, workgroup arrays and parameters.
 func memorySource() *source {
 	s := newSource()
 	s.Name = "memory"
@@ -253,7 +254,7 @@ func memorySource() *source {
 	return s
 }
 
-// halfMemorySource has half floats in buffers, variables and workgroup arrays.
+// halfMemorySource uses half floats in buffers, variables and workgroup arrays.
 func halfMemorySource() *source {
 	s := newSource()
 	s.Name = "half_memory"
@@ -269,7 +270,7 @@ func halfMemorySource() *source {
 	return s
 }
 
-// atomicSource has every atomic operation on one type.
+// atomicSource uses every atomic operation on one type.
 func atomicSource(typ ir.Type, shared bool) *source {
 	s := newSource()
 	s.Name = fmt.Sprintf("atomics_%v_%v", typ, shared)
@@ -294,7 +295,7 @@ func atomicSource(typ ir.Type, shared bool) *source {
 	return s
 }
 
-// loopSource has loops of every form.
+// loopSource uses loops of every form.
 func loopSource() *source {
 	s := newSource()
 	s.Name = "loops"
@@ -346,7 +347,7 @@ func loopSource() *source {
 	return s
 }
 
-// constantSource has constants at the ends of their types.
+// constantSource uses constants at the limits of their types.
 func constantSource() *source {
 	s := newSource()
 	s.Name = "constants"
@@ -389,7 +390,8 @@ func constantSource() *source {
 	return s
 }
 
-// nestingSource has expressions that need parentheses, and loads that must not be moved past a store.
+// nestingSource uses expressions that need parentheses, and loads that must not be moved past a
+// store.
 func nestingSource() *source {
 	s := newSource()
 	s.Name = "nesting"
@@ -440,7 +442,7 @@ func nestingSource() *source {
 	return s
 }
 
-// nameSource has names that mean something else in WGSL.
+// nameSource uses names that have another meaning in WGSL.
 func nameSource() *source {
 	s := newSource()
 	s.Name = "fn"
@@ -459,7 +461,7 @@ func nameSource() *source {
 
 type tiles struct{ M, N, K uint32 }
 
-// matmul is a product in tiles of workgroup memory, each lane with 4×4 sums.
+// matmul multiplies matrices by tiles in workgroup memory. Each lane has 4×4 sums.
 var matmul = kernel.New("matmul", buildMatmul)
 
 func buildMatmul(b *kernel.Builder, p *tiles) {
@@ -512,7 +514,7 @@ func buildMatmul(b *kernel.Builder, p *tiles) {
 
 type length struct{ N uint32 }
 
-// histogram counts bytes, by workgroup and then altogether.
+// histogram counts bytes, first in each workgroup and then in total.
 var histogram = kernel.New("histogram", func(b *kernel.Builder, p *length) {
 	b.LocalSize(256, 1, 1)
 	x := kernel.Input[kernel.U32](b, "words")
@@ -532,7 +534,7 @@ var histogram = kernel.New("histogram", func(b *kernel.Builder, p *length) {
 	bins.Add(lane, local.Load(lane))
 })
 
-// maximum is the greatest number of each row of N, with subgroups.
+// maximum computes the greatest number of each row of N, with subgroups.
 var maximum = kernel.New("maximum", func(b *kernel.Builder, p *length) {
 	b.LocalSize(128, 1, 1)
 	x := kernel.Input[kernel.F32](b, "x")
@@ -554,8 +556,7 @@ var maximum = kernel.New("maximum", func(b *kernel.Builder, p *length) {
 	})
 })
 
-// rowSums adds the exponentials of each row of n numbers, with a tree in
-// workgroup memory.
+// rowSums adds the exponentials of each row of n numbers, by a tree in workgroup memory.
 func rowSums(t testing.TB) *ir.Program {
 	a := assemble("row_sums", 128)
 	x := a.buffer("x", ir.F32, 1, ir.ReadOnly)
@@ -586,7 +587,7 @@ func rowSums(t testing.TB) *ir.Program {
 	return &a.Program
 }
 
-// built returns programs that package kernel built.
+// built returns programs built by package kernel.
 func built(t testing.TB) map[string]*ir.Program {
 	m := make(map[string]*ir.Program)
 	for _, k := range []*kernel.Kernel{matmul, histogram, maximum} {
@@ -599,7 +600,7 @@ func built(t testing.TB) map[string]*ir.Program {
 	return m
 }
 
-// corpus returns all of them.
+// corpus returns all programs.
 func corpus(t testing.TB) map[string]*ir.Program {
 	all := make(map[string]*ir.Program)
 	for _, m := range []map[string]*ir.Program{exhaustive(t), structures(t), built(t)} {

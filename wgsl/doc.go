@@ -1,16 +1,16 @@
-// Package wgsl prints kernels as WGSL, the shading language of WebGPU. The text is
-// accepted by naga, the compiler of wgpu, and by Tint, the compiler of browsers.
+// Package wgsl prints kernels as WGSL, the shading language of WebGPU. Two compilers accept the
+// text: naga, the compiler of wgpu, and Tint, the compiler of browsers.
 //
 //	src, err := wgsl.Kernel(saxpy, wgsl.Target{Consumer: wgsl.Tint})
 //
-// [Kernel] prints a kernel of package kernel. The text is meant to be read: buffers,
-// parameters and variables keep the names that the author gave them. A value that is used once is written where it is used; every
-// other value has the number that listings of the program give it. Equal programs
-// give equal texts.
+// [Kernel] prints a kernel of package kernel. The text is meant to be read: buffers, parameters and
+// variables keep the names that the author gave them. A value that is used once is printed at its
+// use; every other value has the number that listings of the program give it. Equal programs give
+// equal texts.
 //
-// A [Source] is a kernel that a user wrote in WGSL. Method Kernel of a device of WebGPU
-// makes it ready to run. The package parses its declarations to find its bindings;
-// [Source.Interface] returns them.
+// A [Source] is a kernel that a user wrote in WGSL. Method Kernel of a WebGPU device prepares it
+// for running. The package parses its declarations to find its bindings; [Source.Interface] returns
+// them.
 //
 // # Guarantees
 //
@@ -27,8 +27,8 @@
 //     known end has a budget of iterations.
 //   - exp, log, tanh, erf, sin, pow and similar functions are computed by the
 //     expansions of package ir, because the built-in functions may be off by hundreds
-//     of units in the last place. A target with Approximate, which has to be measured,
-//     gets shorter expansions.
+//     of units in the last place. A target with Approximate gets shorter expansions;
+//     whether a device qualifies has to be measured.
 //   - The text does not assume that workgroup memory and variables start at 0, because
 //     some implementations do not clear them.
 //   - Compare-and-exchange fails only if the element differs.

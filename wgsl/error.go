@@ -2,16 +2,16 @@ package wgsl
 
 import "fmt"
 
-// CompileError is a mistake in a text, found by the compiler of a device or by
-// [Source]. It comes wrapped: use errors.As.
+// CompileError is an error in a text. The compiler of a device or [Source] has found it. It may be
+// wrapped: use errors.As.
 type CompileError struct {
 	Label        string // the name of the kernel
-	Line, Column int    // from 1, in characters; 0 where the compiler does not say
+	Line, Column int    // counted from 1, in characters; 0 if unknown
 	Message      string
-	Text         string // the line, for the caret
+	Text         string // the line of the error, above the caret
 }
 
-// Error returns the message with line, column and a caret under the place.
+// Error returns the message with line and column, and the line with a caret under the column.
 func (e *CompileError) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %s", e.Label, e.Message)

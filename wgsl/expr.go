@@ -12,7 +12,7 @@ func (w *printer) name(v ir.Value) {
 	w.u(uint32(v))
 }
 
-// expr prints a value for a place that accepts only the given classes without parentheses.
+// expr prints a value in a place where only the given classes need no parentheses.
 func (w *printer) expr(v ir.Value, without class) {
 	x := &w.values[v]
 	if x.uses > 0 {
@@ -31,7 +31,7 @@ func (w *printer) expr(v ir.Value, without class) {
 	w.c(')')
 }
 
-// class returns how the expression that write prints for v binds.
+// class returns the precedence of the expression that write prints for v.
 func (w *printer) class(v ir.Value) class {
 	in := &w.p.Code[v]
 	info := &codeTable[in.Code]
@@ -85,13 +85,13 @@ func (w *printer) class(v ir.Value) class {
 
 func isFloat(t ir.Type) bool { return t == ir.F32 || t == ir.F16 }
 
-// isNaNTest reports whether a comparison is one of a float with itself.
+// isNaNTest reports whether a comparison compares a float with itself.
 func (w *printer) isNaNTest(in *ir.Instr) bool {
 	return in.Args[0] == in.Args[1] && isFloat(w.p.Code[in.Args[0]].Type)
 }
 
-// isUnequal reports whether a comparison is Ne of floats, which is printed as not
-// equal: a NaN is unequal to everything, and != is false for it to some compilers.
+// isUnequal reports whether a comparison is Ne of floats. It is printed as !(a == b): NaN is
+// unequal to every value, but some compilers make a != b false for NaN.
 func (w *printer) isUnequal(in *ir.Instr) bool {
 	return in.Code == ir.Ne && isFloat(w.p.Code[in.Args[0]].Type)
 }
@@ -110,7 +110,7 @@ func (w *printer) write(v ir.Value, without class) {
 	case prefix:
 		switch {
 		case in.Code == ir.Neg && in.Type == ir.U32:
-			w.s("0u - ") // a number less a vector is a vector
+			w.s("0u - ") // a number minus a vector is a vector
 			w.expr(in.Args[0], summand)
 			return
 		case in.Code == ir.Not && in.Type == ir.Bool:
@@ -149,7 +149,7 @@ func (w *printer) write(v ir.Value, without class) {
 	}
 }
 
-// narrowed prints a number rounded by two conversions.
+// narrowed prints a number rounded to half floats by two conversions.
 func (w *printer) narrowed(in *ir.Instr) {
 	w.needs |= Half
 	w.s(typeName(in.Type, in.Width))
@@ -160,8 +160,8 @@ func (w *printer) narrowed(in *ir.Instr) {
 	w.s("))")
 }
 
-// narrow returns the index of the function that computes an instruction of a code: 0 is the
-// function for any operand.
+// narrow returns the index of the function for an instruction, among the functions of its code.
+// Index 0 is the function for any operand.
 func (w *printer) narrow(in *ir.Instr) int {
 	if !w.t.Approximate || in.Type != ir.F32 || w.composing {
 		return 0
@@ -220,9 +220,9 @@ func (w *printer) argsAs(in *ir.Instr, half bool) {
 	w.c(')')
 }
 
-// logical reports whether && and || are printed for an instruction on booleans; vectors do not have
-// these operators. Naga in Go translates them to branches and variables, for which SwiftShader's
-// compiler takes minutes.
+// logical reports whether && and || are printed for an instruction on booleans. Vectors do not have
+// these operators. Naga in Go translates them to branches and variables, and SwiftShader's compiler
+// then takes minutes.
 func (w *printer) logical(in *ir.Instr) bool { return in.Width == 1 && w.t.Consumer != NagaGo }
 
 func (w *printer) infix(in *ir.Instr, info *codeInfo) {
@@ -271,7 +271,7 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 		return
 	case ir.Add, ir.Sub, ir.Mul, ir.Div, ir.IDiv, ir.IMod:
 		if in.Width != 1 {
-			// The language takes a number for one of two vectors.
+			// The language accepts a scalar in the place of one of two vectors.
 			x, y := in.Args[0], in.Args[1]
 			if w.splatted(y) {
 				y = w.unsplat(y)
@@ -289,13 +289,12 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 	w.expr(in.Args[1], right)
 }
 
-// splatted reports whether v is a vector of one number that would be written
-// out.
+// splatted reports whether v is a vector made of one number, and is printed at its use.
 func (w *printer) splatted(v ir.Value) bool {
 	return w.p.Code[v].Code == ir.Splat && w.values[v].how != asName
 }
 
-// unsplat returns the number that a splatted v is made of.
+// unsplat returns the number of which the splatted vector v consists.
 func (w *printer) unsplat(v ir.Value) ir.Value {
 	if x := &w.values[v]; x.uses > 0 {
 		x.uses--
@@ -303,8 +302,8 @@ func (w *printer) unsplat(v ir.Value) ir.Value {
 	return w.p.Code[v].Args[0]
 }
 
-// shiftCount prints the count of a shift: a u32 below 32 where it is constant,
-// because compilers reject others.
+// shiftCount prints the count of a shift. A constant count is reduced to a u32 below 32, because
+// compilers reject others.
 func (w *printer) shiftCount(v ir.Value, width uint8) {
 	in := &w.p.Code[v]
 	n := v
@@ -336,7 +335,7 @@ func (w *printer) shiftCount(v ir.Value, width uint8) {
 // number reports whether v is a constant that is not NaN.
 func (w *printer) number(v ir.Value) bool { return w.size(v) <= 0x7f800000 }
 
-// size returns the bits of the size of v if it is a constant float, else 2^32-1.
+// size returns the bits of the magnitude of v if v is a constant float, and otherwise 2^32-1.
 func (w *printer) size(v ir.Value) uint32 {
 	in := &w.p.Code[v]
 	if in.Code == ir.Splat {

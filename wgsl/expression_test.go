@@ -20,7 +20,7 @@ import (
 )
 
 // biasGeluScale is gelu of a sum with a bias, times a parameter: a typical chain of fused
-// operations, with four elements a lane.
+// operations, with four elements for each lane.
 func biasGeluScale(t testing.TB) *ir.Program {
 	a := assemble("bias_gelu_scale", 256)
 	x := a.buffer("x0", ir.F32, 4, ir.ReadOnly)
@@ -78,8 +78,8 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// kernelsOf adds the kernels that compute the operation, for each type that it
-// takes, over operands of every spread.
+// kernelsOf adds the kernels that compute the operation, for each of its types and each broadcast
+// kind of operands.
 func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel) {
 	types := []op.DType{op.F32, op.F16, op.I32, op.U32, op.Bool}
 	arity, _ := o.Arity()
@@ -135,8 +135,8 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 	}
 }
 
-// compute runs a program of one expression over n elements in the checking
-// interpreter, and returns its results.
+// compute runs a program of one expression over n elements in the checking interpreter, and returns
+// the results.
 func compute(t *testing.T, x *ir.Node, n int, out op.DType, buffers ...[]byte) []byte {
 	t.Helper()
 	r := &portable.Request{Post: &portable.Epilogue{Exprs: []*ir.Node{x}}, Out: []portable.Array{{Type: out, Shape: op.Shape{n}}}, Target: portable.Target{F16: true}}
@@ -167,7 +167,7 @@ func compute(t *testing.T, x *ir.Node, n int, out op.DType, buffers ...[]byte) [
 	return y
 }
 
-// TestRounding has half floats rounded to nearest even, and NaN kept.
+// TestRounding checks that half floats are rounded to nearest even, and that NaN is kept.
 func TestRounding(t *testing.T) {
 	const n = 4096
 	rng := testutil.Rand(t)
@@ -192,8 +192,8 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestRoundingExpansions rounds every number of a type of 16 bits, and the numbers
-// between two of them and beside these, by the bits.
+// TestRoundingExpansions rounds every number of a type of 16 bits, and the midpoints of neighbours
+// with the numbers next to them.
 func TestRoundingExpansions(t *testing.T) {
 	for code, half := range map[ir.Code]op.DType{ir.RoundF16: op.F16, ir.RoundBF16: op.BF16} {
 		value := func(bits uint16) float32 {
@@ -224,11 +224,11 @@ func TestRoundingExpansions(t *testing.T) {
 	}
 }
 
-// TestExpansions runs the functions that texts bring with them, without the
-// trick of adding a large number, and compares with the reference.
+// TestExpansions runs the functions that are added to texts, without rounding by the addition of a
+// large number, and compares with the reference.
 func TestExpansions(t *testing.T) {
-	// Units in the last place: those that Lower promises, and a rounding more
-	// where an integer is chosen differently.
+	// Units in the last place: the errors that Lower states, plus one more rounding if an integer
+	// is chosen differently.
 	bounds := map[ir.Code]float64{ir.Exp: 1, ir.Exp2: 1, ir.Expm1: 1.5, ir.Log: 1.5, ir.Log2: 2, ir.Log1p: 1.5, ir.Tanh: 2, ir.Sigmoid: 2.5,
 		ir.Erf: 2.5, ir.Erfc: 8, ir.NormCDF: 8, ir.Sin: 2, ir.Cos: 2, ir.Atan: 2, ir.Pow: 1.5, ir.CopySign: 0.5, ir.Ldexp: 0.5,
 		ir.RoundF16: 0.5, ir.RoundBF16: 0.5}

@@ -15,8 +15,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// A device is float32 as a device computes it: each operation rounds, and subnormal numbers
-// are 0 where it flushes them, on the way in and out.
+// A device simulates float32 arithmetic: each operation rounds, and a device that flushes replaces
+// subnormal operands and results by 0.
 type device struct {
 	flushes bool
 	// near returns the result of exp2 or 1/x on the device, given the exact result.
@@ -30,14 +30,14 @@ func (d device) f32(v float32) float32 {
 	return v
 }
 
-// A routine is a function that texts bring with them, of numbers, as its lines say.
+// A routine is a function of numbers that is added to texts, given by its lines.
 type routine struct {
 	params []string
 	lines  []line
 }
 
-// line is an assignment of a function: the variable's name, "" for the last line, which
-// is the result, and the expression.
+// line is an assignment of a function: the name of the variable and the expression. The name is ""
+// for the last line, which is the result.
 type line struct {
 	name string
 	expr ast.Expr
@@ -61,7 +61,7 @@ func routines(t *testing.T, fns ...fn) map[string]*routine {
 	return all
 }
 
-// addRoutine reads one function.
+// addRoutine parses one function.
 func addRoutine(t *testing.T, all map[string]*routine, name, whole string) {
 	text := strings.Split(whole, "\n")
 	head := heading.FindStringSubmatch(text[0])
@@ -90,7 +90,7 @@ func addRoutine(t *testing.T, all map[string]*routine, name, whole string) {
 	all[name] = r
 }
 
-// call computes a function.
+// call evaluates a function.
 func (d device) call(all map[string]*routine, name string, args ...any) any {
 	r := all[name]
 	values := map[string]any{}
@@ -107,7 +107,7 @@ func (d device) call(all map[string]*routine, name string, args ...any) any {
 	panic(name + " returns nothing")
 }
 
-// eval computes an expression: a float32, uint32 or bool.
+// eval evaluates an expression to a float32, uint32 or bool.
 func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr) any {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
@@ -139,7 +139,7 @@ func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr)
 	panic(fmt.Sprintf("no such expression: %T %v", e, e))
 }
 
-// binary computes an operation of two values.
+// binary evaluates an operation on two values.
 func (d device) binary(o go_token.Token, x, y any) any {
 	switch x := x.(type) {
 	case float32:
@@ -159,7 +159,7 @@ func (d device) binary(o go_token.Token, x, y any) any {
 	case int32:
 		switch y := y.(type) {
 		case uint32:
-			return x << y // which stands alone
+			return x << y // a shift is never mixed with other operators
 		case int32:
 			switch o {
 			case go_token.AND:
@@ -194,7 +194,7 @@ func (d device) binary(o go_token.Token, x, y any) any {
 	panic(fmt.Sprintf("no such operation: %T %v %T", x, o, y))
 }
 
-// builtIn computes a function of WGSL, if name is one.
+// builtIn evaluates a function of WGSL, if name is one.
 func (d device) builtIn(name string, args []any) (v any, is bool) {
 	number := func(i int) float64 { return float64(d.f32(args[i].(float32))) }
 	switch name {
@@ -271,7 +271,7 @@ func (d device) builtIn(name string, args []any) (v any, is bool) {
 func TestFmaOfAllExponents(t *testing.T) {
 	all := routines(t, fnFma, fnFmaAny)
 	rng := testutil.Rand(t)
-	// of returns a number of an exponent, at times of few digits.
+	// of returns a number with the given exponent, sometimes with few digits.
 	of := func(exponent int) float32 {
 		v := 1 + float64(rng.Uint32()>>9)*0x1p-23
 		switch rng.IntN(8) {
@@ -291,7 +291,7 @@ func TestFmaOfAllExponents(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		device
-		step int // between exponents
+		step int // step between exponents
 		lost float64
 	}{"flushing": {device{flushes: true}, 1 + sparse, 0x1p-122}, "gradual": {device{}, 1 + rng.IntN(3) + sparse, 0x1p-147}} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestFmaOfAllExponents(t *testing.T) {
 					switch rng.IntN(4) {
 					case 0: // the sum is the rounding error of the product
 						z = -(x * y)
-					case 1: // most of it goes
+					case 1: // the addition cancels most of the product
 						z = float32(-float64(x) * float64(y) * (1 + rng.Float64()*0x1p-10))
 					case 2:
 						z = of(max(-149, min(127, ex+ey+rng.IntN(60)-30)))

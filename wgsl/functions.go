@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// fn is a function that is added to texts because the language lacks it, or does not guarantee its
+// fn is a function that is added to texts, because the language lacks it or does not guarantee its
 // accuracy.
 type fn uint8
 
@@ -41,24 +41,23 @@ const (
 	numFns
 )
 
-// functions has their names and texts. $T, $I, $U and $B are replaced by the types of the width:
-// f32 or vec4f; $N by the width's suffix of a name.
+// functions has their names and texts. $T, $I, $U and $B stand for the types of the width, for
+// example f32 or vec4f, and $N for the suffix of the width in names.
 var functions = [numFns]struct {
 	name, text string
 	uses       fn // a function that it calls
 }{
 	fnNone: {name: "main"},
-	// A call, because compilers reject a bitcast of constants to an infinity
-	// or a NaN.
+	// This is a function because compilers reject a bitcast of a constant to an infinity or a NaN.
 	fnFromBits: {"from_bits", `fn from_bits$N(bits: $U) -> $T {
   return bitcast<$T>(bits);
 }`, 0},
-	// Compilers may assume that there is no NaN: they may compile x != x to false.
+	// Compilers may assume that there is no NaN, and may compile x != x to false.
 	fnIsNaN: {"is_nan", `fn is_nan$N(x: $T) -> $B {
   return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
 }`, 0},
-	// The built-in ones give either operand where one is NaN. The sum of the sizes is NaN
-	// where one of them is, and nowhere else.
+	// The built-in functions return either operand if one is NaN. The sum of the magnitudes is NaN
+	// exactly if one of them is.
 	fnMin: {"min_nan", `fn min_nan$N(x: $T, y: $T) -> $T {
   let sizes = abs(x) + abs(y);
   return select(min(x, y), sizes, bitcast<$U>(sizes) > $U(0x7f800000u));
@@ -77,7 +76,7 @@ var functions = [numFns]struct {
 	fnClip: {"clip", `fn clip$N(x: $T, lower: $T, upper: $T) -> $T {
   return select(min(max(x, lower), upper), x, is_nan$N(x));
 }`, fnIsNaN},
-	// At the end of a chain: see carry.
+	// This ends a chain: see carry.
 	fnKeepNaN: {"keep_nan", `fn keep_nan$N(x: $T, sizes: $T) -> $T {
   return select(x, sizes, bitcast<$U>(sizes) > $U(0x7f800000u));
 }`, 0},
@@ -98,20 +97,21 @@ var functions = [numFns]struct {
   let exact = s + (lost + rest);
   return select(s, exact, (bitcast<$U>(exact) & $U(0x7fffffffu)) < $U(0x7f800000u));
 }`, 0},
-	// A factor that is less than 2^-60 of the other is multiplied by 2^48 and the other by 2^-48,
-	// which does not change the product: then both have their lower halves, or the loss does not
-	// matter. Let the exponents be m and n, m < n-59. The smaller factor, unless the device flushed
-	// it to 0, becomes at least 2^(48-126), so that its lower half is not flushed, and at most
-	// 2^(127-59+48), which does not overflow. The larger loses its lower half if n-48 < -103; then
-	// m < -114, and at most 2^-126 times 2^(m+49), less than 2^-191, is missing. Factors that are
-	// closer to each other are not scaled: if the smaller has lost its lower half, m < -103, the
-	// other is below 2^-41, and less than 2^-167 is missing. If the device flushes |y|·2^-60 to 0,
-	// then n < -66, and the device also flushes a product with a factor that has lost bits.
-	// Infinities stay infinite, and a factor of an infinity may become infinite.
+	// A factor that is less than 2^-60 of the other is multiplied by 2^48, and the other by 2^-48,
+	// which does not change the product. Then both factors have their lower halves, or the loss
+	// does not matter, as follows. Let the exponents be m and n, with m < n-59. The smaller factor,
+	// unless the device has flushed it to 0, becomes at least 2^(48-126), so that its lower half is
+	// not flushed, and at most 2^(127-59+48), which does not overflow. The larger factor loses its
+	// lower half if n-48 < -103. In this case m < -114, and the error is at most 2^-126 times
+	// 2^(m+49), less than 2^-191. Factors that are closer to each other are not scaled: if the
+	// smaller factor has lost its lower half (m < -103), the other is below 2^-41, and the error is
+	// less than 2^-167. If the device flushes |y|·2^-60 to 0, then n < -66, and the device also
+	// flushes a product with a factor that has lost bits. Infinities stay infinite, and a factor of
+	// an infinity may become infinite.
 	//
 	// If the sum is not finite: a product of finite numbers that overflows does not overflow when
-	// divided by 16. The other cases are tested by bits, because compilers may assume that there
-	// are no infinities.
+	// divided by 16. Bits distinguish the other cases, because compilers may assume that there are
+	// no infinities.
 	fnFmaAny: {"fma_any", `fn fma_any$N(x: $T, y: $T, z: $T) -> $T {
   let infinite = $U(0x7f800000u);
   let size = $U(0x7fffffffu);
@@ -176,7 +176,7 @@ var functions = [numFns]struct {
 	fnPackHalf: {"pack_half", `fn pack_half(x: vec2f) -> u32 {
   return (pack2x16float(vec2f(x.x, 0.0f)) & 0xffffu) | (pack2x16float(vec2f(x.y, 0.0f)) << 16u);
 }`, 0},
-	// SwiftShader makes a NaN of an infinity, in either direction.
+	// SwiftShader converts an infinity to NaN in both directions.
 	fnPackHalfBits: {"pack_half_bits", `fn pack_half_bits(x: vec2f) -> u32 {
   let b = bitcast<vec2<u32>>(x);
   let m = b & vec2<u32>(0x7fffffffu);
@@ -209,7 +209,7 @@ var functions = [numFns]struct {
 	fnReduceAngle: {"reduce_angle", reduceText(), fnMulHigh},
 }
 
-// widths numbers the widths 1, 2 and 4; widthSuffix is what names end in.
+// widthIndex numbers the widths 1, 2 and 4; widthSuffix has the suffixes of names.
 func widthIndex(n uint8) int { return int(n >> 1) }
 
 var (
@@ -225,7 +225,7 @@ var (
 
 func typeName(t ir.Type, width uint8) string { return typeNames[t][widthIndex(width)] }
 
-// library is the texts of functions for each width.
+// library returns the texts of all functions for each width.
 var library = sync.OnceValue(func() (texts [numFns][3]string) {
 	for f := range functions {
 		for n, suffix := range widthSuffix {
@@ -236,8 +236,8 @@ var library = sync.OnceValue(func() (texts [numFns][3]string) {
 	return texts
 })
 
-// need notes that the text calls f for numbers of a width, and appends its name
-// and the opening parenthesis.
+// need records that the text calls f for numbers of a width, and prints its name and the opening
+// parenthesis.
 func (w *printer) need(f fn, width uint8) {
 	w.require(f, width)
 	w.s(functions[f].name)

@@ -12,8 +12,9 @@ func (w *printer) header(b []byte) []byte {
 		b = append(b, "enable f16;\n"...)
 	}
 	if w.needs&Subgroups != 0 && w.t.Consumer == Tint {
-		// Its proof of uniform control flow stops at values that it cannot follow;
-		// programs have subgroup operations in uniform control flow by contract.
+		// The compiler's analysis of uniform control flow rejects values that it cannot follow.
+		// Programs have subgroup operations only in uniform control flow, so the check is not
+		// needed.
 		b = append(b, "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n"...)
 	}
 	if len(p.Uniforms) > 0 {
@@ -74,8 +75,8 @@ func (w *printer) header(b []byte) []byte {
 	return append(b, ") {\n"...)
 }
 
-// paramBlock appends the parameters as a structure in uniform memory, with
-// members that nobody reads where the offsets leave room.
+// paramBlock appends the parameters as a structure in uniform memory. Unused members fill the gaps
+// between the offsets.
 func (w *printer) paramBlock(b []byte) []byte {
 	p := w.p
 	b = append(b, "struct Params {\n"...)
@@ -133,7 +134,7 @@ func (w *printer) functions(b []byte) []byte {
 	}
 	for _, c := range []ir.Code{ir.Sin, ir.Cos} {
 		if w.composed[c] != 0 {
-			w.composed[c] |= 1 // the scalar versions that the vector versions call
+			w.composed[c] |= 1 // vector versions call the scalar version
 		}
 	}
 	called(func(k *composition, width int) {

@@ -5,9 +5,9 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Kernel returns k as WGSL for t; the kernel of a [Source] gives its text. Equal kernels and targets give equal
-// texts. It returns the mistake in a kernel, and an error that wraps op.ErrUnsupported for a kernel that needs
-// more than t has.
+// Kernel returns k as WGSL for t. For the kernel of a [Source], it returns the text of the source.
+// Equal kernels and targets give equal texts. The error is the kernel's own error if it has one,
+// and wraps op.ErrUnsupported if the kernel needs more than t has.
 func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
 	if err := k.Err(); err != nil {
 		return Shader{}, err
@@ -18,9 +18,9 @@ func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
 	return s, err
 }
 
-// Position returns the place in the author's Go source that line n of the text, counted from 1,
-// comes from, or "" and 0 if the line has no instruction or an unknown position. If the kernel was
-// built without positions, it is built again.
+// Position returns the position in the author's Go source from which line n of the text comes; n
+// counts from 1. It returns "" and 0 if the line has no instruction or an unknown position. If the
+// kernel was built without positions, Position builds it again.
 func (s *Shader) Position(n int) (file string, line int) {
 	v := s.instruction(n)
 	if v == 0 {

@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// Type is a type of a text that memory can hold, laid out by the rules of the
-// language.
+// Type is a type of a text that can be in memory, with its layout by the rules of the language.
 type Type struct {
 	Kind   TypeKind
-	Elem   *Type   // of vectors, matrices (a column), arrays and atomics
-	Len    uint32  // components, columns, elements; 0 for an array as long as its buffer
-	Name   string  // of a structure or a scalar
-	Fields []Field // of a structure
+	Elem   *Type   // element type of vectors, arrays and atomics; column type of matrices
+	Len    uint32  // number of components, columns or elements; 0 for a runtime-sized array
+	Name   string  // name of a structure or a scalar
+	Fields []Field // members of a structure
 
-	Size   uint64 // bytes; for a runtime-sized array the bytes without elements
+	Size   uint64 // bytes; without the elements of a runtime-sized array
 	Align  uint64
-	Stride uint64 // bytes from one element of an array, or column, to the next
+	Stride uint64 // stride of the elements of an array, or of the columns of a matrix, in bytes
 
-	// set is the types of the scalars that t is made of.
+	// set has the types of the scalars in t.
 	set uint8
-	// raised is set for a structure that an attribute aligns more than its
-	// members are.
+	// raised is set if an attribute aligns a member of a structure more than the types of the
+	// members require.
 	raised bool
 }
 
@@ -46,7 +45,7 @@ type Field struct {
 	Offset uint64
 }
 
-// String returns the type as the language writes it.
+// String returns the type in WGSL.
 func (t *Type) String() string {
 	switch t.Kind {
 	case Vector:
@@ -64,7 +63,7 @@ func (t *Type) String() string {
 	return t.Name
 }
 
-// runtime reports whether the type is as long as its buffer.
+// runtime reports whether the type contains a runtime-sized array.
 func (t *Type) runtime() bool {
 	switch t.Kind {
 	case ArrayType:
@@ -75,7 +74,7 @@ func (t *Type) runtime() bool {
 	return false
 }
 
-// scalarNames are the types of scalars; sets of them are bits in this order.
+// scalarNames are the names of the scalar types. A set of them has one bit for each, in this order.
 var scalarNames = [...]string{"f32", "i32", "u32", "f16", "bool", "i64", "u64", "f64"}
 
 const (
@@ -89,8 +88,7 @@ const (
 	setF64
 )
 
-// maxSize bounds the sizes of types: no buffer is larger, and no sum of two
-// overflows.
+// maxSize limits the sizes of types. No buffer is larger, and sums of two sizes do not overflow.
 const maxSize = 1 << 40
 
 func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
@@ -124,7 +122,7 @@ func atomicOf(elem *Type) *Type {
 	return &Type{Kind: AtomicType, Elem: elem, Size: elem.Size, Align: elem.Align, set: elem.set}
 }
 
-// arrayOf returns an array of n elements, or as many as there are for 0.
+// arrayOf returns an array of n elements, or a runtime-sized array for n = 0.
 func arrayOf(elem *Type, n uint32) (*Type, error) {
 	stride := roundUp(elem.Size, elem.Align)
 	if elem.raised {
@@ -136,20 +134,21 @@ func arrayOf(elem *Type, n uint32) (*Type, error) {
 	return &Type{Kind: ArrayType, Elem: elem, Len: n, Size: uint64(n) * stride, Align: elem.Align, Stride: stride, set: elem.set}, nil
 }
 
-// errRaised refuses a structure within another type where naga forgets what @align
-// says of its members: it would be laid out differently for different compilers.
+// errRaised rejects a structure within another type if @align raises its alignment: naga ignores
+// the attribute there, so compilers would disagree about the layout.
 func errRaised(t *Type) error {
-	return fmt.Errorf("compilers disagree where %s lies within another type, as @align aligns it more than its members are: use @size", t.Name)
+	return fmt.Errorf("%s has a member with @align and is used within another type, for which compilers compute different layouts: use @size instead", t.Name)
 }
 
-// member is a member of a structure with its attributes; 0 means that an attribute is absent.
+// member is a member of a structure with its attributes. A value of 0 means that the attribute is
+// absent.
 type member struct {
 	name        string
 	typ         *Type
 	align, size uint64
 }
 
-// structure lays out the members.
+// structure computes the layout of a structure.
 func structure(name string, ms []member) (*Type, error) {
 	t := &Type{Kind: Struct, Name: name, Align: 1}
 	at, natural := uint64(0), uint64(1)
@@ -167,12 +166,12 @@ func structure(name string, ms []member) (*Type, error) {
 		}
 		if m.size != 0 {
 			if m.size < size || m.size > maxSize {
-				return nil, fmt.Errorf("@size(%d) of %s: its type has %d bytes", m.size, m.name, size)
+				return nil, fmt.Errorf("@size(%d) of %s is too small: its type has %d bytes", m.size, m.name, size)
 			}
 			size = m.size
 		}
 		if m.typ.runtime() && i+1 < len(ms) {
-			return nil, fmt.Errorf("%s has no size and is not the last member", m.name)
+			return nil, fmt.Errorf("%s has no fixed size and is not the last member", m.name)
 		}
 		at = roundUp(at, align)
 		t.Fields = append(t.Fields, Field{m.name, m.typ, at})
@@ -193,8 +192,7 @@ func structure(name string, ms []member) (*Type, error) {
 	return t, nil
 }
 
-// builtInType returns the type of a name that the language knows without a list
-// of types, or nil.
+// builtInType returns the type of a predeclared name without a template list, or nil.
 func builtInType(name string) *Type {
 	switch name {
 	case "f32", "i32", "u32", "f16", "bool", "i64", "u64", "f64":
@@ -217,7 +215,7 @@ func builtInType(name string) *Type {
 	return nil
 }
 
-// vectorLen returns 2, 3 or 4 for vec2, vec3 and vec4, else 0.
+// vectorLen returns 2, 3 or 4 for vec2, vec3 and vec4, and 0 for other names.
 func vectorLen(name string) uint32 {
 	if strings.HasPrefix(name, "vec") && len(name) == 4 && name[3] >= '2' && name[3] <= '4' {
 		return uint32(name[3] - '0')
@@ -225,7 +223,7 @@ func vectorLen(name string) uint32 {
 	return 0
 }
 
-// matrixShape returns columns and rows for mat2x2 ... mat4x4, else 0.
+// matrixShape returns the numbers of columns and rows for mat2x2 to mat4x4, and 0 for other names.
 func matrixShape(name string) (columns, rows uint32) {
 	if strings.HasPrefix(name, "mat") && len(name) == 6 && name[4] == 'x' &&
 		name[3] >= '2' && name[3] <= '4' && name[5] >= '2' && name[5] <= '4' {

@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// TestGrids checks that a text that does not unfold a grid gets none that is folded.
+// TestGrids checks that a folded grid is not allowed for a text that does not support it.
 func TestGrids(t *testing.T) {
 	text := `@group(0) @binding(0) var<storage, read_write> x: f32; @compute @workgroup_size(1) fn main(%s) { x = 1; }`
 	for builtin, folds := range map[string]bool{"": false, "@builtin(num_workgroups) n: vec3u": true} {
@@ -35,8 +35,7 @@ func TestGrids(t *testing.T) {
 	}
 }
 
-// TestLayouts compares the layouts of random structures with what naga makes of
-// them.
+// TestLayouts compares the layouts of random structures with those of naga.
 func TestLayouts(t *testing.T) {
 	testutil.Need(t, "naga")
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -49,7 +48,7 @@ func TestLayouts(t *testing.T) {
 	names := []string{"f32", "i32", "u32", "vec2f", "vec3f", "vec4f", "vec2u", "vec3i", "mat2x2f", "mat3x2f", "mat2x3f", "mat4x4f", "mat3x3f", "atomic<u32>"}
 	const structs = 60
 	for s := range structs {
-		raised := s%2 == 1 // then it lies in no other
+		raised := s%2 == 1 // such a structure must not be in another type
 		fmt.Fprintf(&text, "struct S%d {\n", s)
 		for m := range 1 + rnd.IntN(6) {
 			typ := names[rnd.IntN(len(names))]

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// shapes are operands that one operation or another takes.
+// shapes are operands that some of the operations accept.
 var shapes = [][]op.Shape{
 	{{5, 33}}, {{5, 64}}, {{3, 5000}}, {{70000}}, {{1}}, {{2, 3, 4, 8}},
 	{{5, 33}, {5, 33}}, {{5, 33}, {33}}, {{5, 64}, {64}}, {{5, 33}, {33}, {33}},
@@ -20,13 +20,13 @@ var shapes = [][]op.Shape{
 	{{6, 2, 8}, {6, 2, 8}, {6, 2, 8}}, {{33}, {33}, {33}}, {{33}, {33}},
 }
 
-// TestLibrary prints every kernel of the portable library for these shapes, in each
-// variant and for every target, and compiles the texts.
+// TestLibrary prints every kernel of the portable library for these shapes, with each variant and
+// for every target, and compiles the texts.
 func TestLibrary(t *testing.T) {
 	kernels := make(map[string]*kernel.Kernel)
 	for _, o := range op.Catalogue() {
 		if !portable.Has(o) || o.Class() == op.Elementwise && o != op.Gelu && o != op.Add {
-			continue // their expressions have a test of their own
+			continue // elementwise operations have a separate test
 		}
 		before := len(kernels)
 		for _, in := range shapes {
@@ -55,7 +55,7 @@ func TestLibrary(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
-				// Many requests have the same kernel.
+				// Many requests have the same kernel
 				if !seen[s.Text] {
 					seen[s.Text], texts[name] = true, s.Text
 				}
@@ -66,8 +66,8 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// request adds the kernels that compute o on operands of the shapes, of a type
-// or with indices as the last.
+// request adds the kernels that compute o on operands of the shapes. The last operand may be
+// indices instead of elements of the type.
 func request(t *testing.T, o *op.Operation, in []op.Shape, d op.DType, kernels map[string]*kernel.Kernel) {
 	attrs := o.Defaults()
 	least, most := o.Arity()

@@ -10,7 +10,7 @@ import (
 // appendUint appends n in decimal.
 func appendUint(b []byte, n uint32) []byte { return strconv.AppendUint(b, uint64(n), 10) }
 
-// literalClass returns how the literal of a constant binds.
+// literalClass returns the precedence of the literal of a constant.
 func literalClass(in *ir.Instr) class {
 	switch in.Type {
 	case ir.I32:
@@ -25,16 +25,15 @@ func literalClass(in *ir.Instr) class {
 	return primary
 }
 
-// byBits reports whether a float is written as its bits: infinities and NaN have
-// no literals, -0 and subnormal numbers are lost by some compilers, and the
-// shortest decimal that rounds to the greatest number is too great for others.
+// byBits reports whether a float is printed as its bits. Infinities and NaN have no literals; some
+// compilers lose -0 and subnormal numbers; and others reject the shortest decimal that rounds to
+// the greatest number.
 func byBits(bits uint32) bool {
 	e := bits >> 23 & 0xff
 	return e == 0xff || e == 0 && bits != 0 || bits<<1 == math.Float32bits(math.MaxFloat32)<<1
 }
 
-// literal prints a constant: with the suffix of its type, and with digits enough
-// to be exactly itself.
+// literal prints a constant with the suffix of its type and with enough digits to be exact.
 func (w *printer) literal(in *ir.Instr) {
 	switch in.Type {
 	case ir.Bool:

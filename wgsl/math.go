@@ -12,22 +12,22 @@ import (
 // functions have no stated accuracy. Only inverseSqrt, with an error of two units, is used
 // directly.
 
-// native lists the functions that the language computes accurately enough.
+// native reports whether the built-in function for a code is accurate enough.
 func native(c ir.Code) bool { return c == ir.Round || c == ir.Recip || c == ir.Rsqrt }
 
-// nativeNear is native for targets with Near.
+// nativeNear is native for targets with Approximate.
 func nativeNear(c ir.Code) bool {
 	return native(c) || c == ir.Exp2Approx || c == ir.RecipApprox || c == ir.FmaUnit
 }
 
-// composition is one such function for each width.
+// composition is a function that computes an expansion, for each width.
 type composition struct {
 	text [3]string
 	fns  [3][numFns]uint8 // the functions that they call
 }
 
-// compositions has them: one for any operand and, for targets with Near, one for operands in each
-// known range, in the order of [ir.Narrows].
+// compositions has the composition of each code: the first for any operand and, for targets with
+// Approximate, one for operands in each known range, in the order of [ir.Narrows].
 func compositions(t *Target) map[ir.Code][]*composition {
 	switch {
 	case t.Unfused:
@@ -61,7 +61,7 @@ func composeAll(t *Target) map[ir.Code][]*composition {
 	return m
 }
 
-// composedCodes lists the codes that are printed as such functions.
+// composedCodes lists the codes that are printed as calls of compositions.
 func composedCodes() []ir.Code {
 	var cs []ir.Code
 	for _, c := range ir.Codes() {
@@ -72,12 +72,11 @@ func composedCodes() []ir.Code {
 	return cs
 }
 
-// composedName returns the name of the function: with an underscore, because
-// most are the names of built-in ones.
+// composedName returns the name of the composition. The suffix distinguishes it from the built-in
+// functions, most of which have the same names.
 func composedName(c ir.Code) string { return c.String() + "_f" }
 
-// reductionName returns the name of one of the functions of a code: 0 is the function for any
-// operand.
+// reductionName returns the name of composition number mode of a code. Number 0 is for any operand.
 func reductionName(c ir.Code, mode int) string {
 	if mode == 0 {
 		return composedName(c)
@@ -99,7 +98,7 @@ func composedNames() []string {
 	return s
 }
 
-// expansion returns the code applied to operands as arithmetic.
+// expansion returns the arithmetic expansion of a code.
 func expansion(c ir.Code, t *Target) *ir.Node {
 	args := []*ir.Node{ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)}[:c.Arity()]
 	n, err := ir.New(c, args...)
@@ -112,14 +111,14 @@ func expansion(c ir.Code, t *Target) *ir.Node {
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
 }
 
-// withoutAssociation multiplies a sum by a computed 1 in expressions that use its rounding, such as
-// (x+y)-x. Otherwise Mesa's and NVIDIA's compilers simplify the expression to y, and the rounding
-// error to 0.
+// withoutAssociation multiplies a sum by a computed 1 if an expression uses the rounding of the
+// sum, as (x+y)-x does. Otherwise Mesa's and NVIDIA's compilers simplify the expression to y, and
+// the rounding error to 0.
 func withoutAssociation(n *ir.Node) *ir.Node {
 	same := func(a, b *ir.Node) bool {
 		return a == b || a.Code == ir.Const && b.Code == ir.Const && a.Type == b.Type && a.Value == b.Value
 	}
-	// of reports whether n is a sum of x, or a difference with it in front.
+	// of reports whether n is a sum with the term x, or a difference with x as its first operand.
 	of := func(n, x *ir.Node) bool {
 		return n.Code == ir.Add && (same(n.Args[0], x) || same(n.Args[1], x)) || n.Code == ir.Sub && same(n.Args[0], x)
 	}
@@ -147,13 +146,13 @@ func withoutAssociation(n *ir.Node) *ir.Node {
 	})
 }
 
-// withoutMagic replaces the expansions' way to round a number by round. The expansions add 1.5·2^23
-// and subtract it again, or use the bits of the sum. A compiler that treats sums as associative, as
-// Metal's and Direct3D's may, would remove this rounding.
+// withoutMagic replaces the expansions' way to round a number by the function round. The expansions
+// add 1.5·2^23 and subtract it again, or use the bits of the sum. A compiler that treats sums as
+// associative, as Metal's and Direct3D's may, would remove the rounding.
 func withoutMagic(n *ir.Node) *ir.Node {
 	magic := ir.ExpansionConstants().Magic
 	isMagic := func(n *ir.Node) bool { return n.Code == ir.Const && n.Value == magic }
-	// rounded returns what t rounds, rounded, if it is such a sum.
+	// rounded returns round(x) if t is the sum of x and magic.
 	rounded := func(t *ir.Node) *ir.Node {
 		switch {
 		case t.Code == ir.Add && isMagic(t.Args[1]):
@@ -171,8 +170,8 @@ func withoutMagic(n *ir.Node) *ir.Node {
 				return r
 			}
 		case n.Code == ir.Bitcast:
-			// Its bits are the bits of magic plus the integer, and the expansions shift the bits of
-			// magic out.
+			// The bits of the sum are the bits of magic plus the integer, and the expansions shift
+			// the bits of magic out.
 			if r := rounded(n.Args[0]); r != nil {
 				return ir.NewConvert(r, ir.I32)
 			}
@@ -181,7 +180,7 @@ func withoutMagic(n *ir.Node) *ir.Node {
 	})
 }
 
-// compose prints the function of an expansion, under a name.
+// compose prints the function of the given name that computes an expansion.
 func compose(expansion *ir.Node, arity int, name string, t *Target) *composition {
 	list, _ := ir.Flatten(expansion)
 	k := &composition{}
@@ -219,8 +218,8 @@ func compose(expansion *ir.Node, arity int, name string, t *Target) *composition
 	return k
 }
 
-// listing turns flattened nodes into instructions on numbers of a width. The operands come first,
-// as loads of placeholder variables; first is the index of the first instruction after them.
+// listing converts flattened nodes to instructions on numbers of a width. The operands come first,
+// as loads of placeholder variables. first is the index of the first instruction after them.
 func listing(list []*ir.Node, width uint8) (p *ir.Program, first int) {
 	p = &ir.Program{Name: "expansion", Local: [3]uint32{1, 1, 1}, Code: make([]ir.Instr, 1, len(list)+3)}
 	at := make(map[*ir.Node]ir.Value, len(list))
@@ -259,9 +258,8 @@ func listing(list []*ir.Node, width uint8) (p *ir.Program, first int) {
 	return p, first
 }
 
-// inRange is the Flag of a Convert of a number that is known to fit. Programs
-// do not have it.
+// inRange is the Flag of a Convert whose operand is known to fit. Programs do not contain it.
 const inRange = 0x80
 
-// composedList is composedCodes, made once.
+// composedList returns composedCodes, computed once.
 var composedList = sync.OnceValue(composedCodes)

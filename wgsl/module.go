@@ -2,40 +2,40 @@ package wgsl
 
 import "fmt"
 
-// A module is the declarations of a text. Functions are not read but for the
-// names in them; whether they are right is for a compiler to say.
+// A module holds the declarations of a text. Of functions it only records the names that they use;
+// a compiler must check the rest.
 type module struct {
 	text  string
 	toks  []token
 	decls map[string]*decl
 	order []*decl
-	// enables are the directives that ask for features: the names, and the
-	// tokens of each directive.
+	// enables are the directives that enable features: their names, and the tokens of each
+	// directive.
 	enables []enable
-	asserts []int // tokens behind the words const_assert
+	asserts []int // the tokens after each const_assert
 }
 
 type enable struct {
 	names  []string
-	lo, hi int // tokens of the directive, the semicolon included
+	lo, hi int // tokens of the directive, including the semicolon
 }
 
-// decl is one declaration.
+// decl is a declaration.
 type decl struct {
 	kind   declKind
 	name   string
 	at     int // token of the name
 	attrs  []attribute
-	lo, hi int // tokens behind the attributes, to the last one of the declaration
+	lo, hi int // first token after the attributes, and the token after the last one of the declaration
 	// list, typ and init are the tokens at which the template list of var<...>, the type and the
 	// initialiser begin, or 0 if absent.
 	list, typ, init int
 
-	resolving bool // while it is resolved: to see cycles
+	resolving bool // set while the declaration is resolved, to detect cycles
 	resolved  *Type
 	evaluated bool
-	value     int64        // of a constant
-	members   []memberDecl // of a structure
+	value     int64        // value of a constant
+	members   []memberDecl // members of a structure
 }
 
 type declKind uint8
@@ -60,10 +60,10 @@ type attribute struct {
 	name   string
 	lo, hi int // tokens of the arguments, without the parentheses; lo == hi without arguments
 	at     int // token of the @
-	end    int // token behind it
+	end    int // token after the attribute
 }
 
-// maxDecls bounds the declarations of a text.
+// maxDecls limits the number of declarations of a text.
 const maxDecls = 10000
 
 // parse reads the declarations of a text.
@@ -79,13 +79,13 @@ func parse(text string) (*module, *CompileError) {
 			return nil, err
 		}
 		if len(m.order) > maxDecls {
-			return nil, p.fail(p.i, "more than %d declarations", maxDecls)
+			return nil, p.fail(p.i, "the text has more than %d declarations", maxDecls)
 		}
 	}
 	return m, nil
 }
 
-// parser goes through the tokens.
+// parser is a position in the tokens.
 type parser struct {
 	*module
 	i int
@@ -93,7 +93,7 @@ type parser struct {
 
 func (p *parser) tok() *token { return &p.toks[p.i] }
 
-// next goes on to the next token; the last one stays.
+// next moves to the next token. It does not move beyond the last one.
 //
 //go:noinline
 func (p *parser) next() {
@@ -107,7 +107,7 @@ func (m *module) fail(i int, format string, args ...any) *CompileError {
 	return mistake(m.text, m.toks[i].at, fmt.Sprintf(format, args...))
 }
 
-// accept goes past a token that is text.
+// accept skips the token text, and reports whether it was there.
 //
 //go:noinline
 func (p *parser) accept(text string) bool {
@@ -118,7 +118,7 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-// operator goes past an operator of one or more characters.
+// operator skips an operator of one or more characters, and reports whether it was there.
 func (p *parser) operator(text string) bool {
 	for j := range len(text) {
 		t := &p.toks[min(p.i+j, len(p.toks)-1)]
@@ -296,7 +296,7 @@ func (p *parser) skipGroup() *CompileError {
 	}
 }
 
-// skipTo goes past the next token that is text outside of brackets.
+// skipTo skips all tokens to the next token text that is outside of brackets, and this token.
 func (p *parser) skipTo(text string) *CompileError {
 	for {
 		switch t := p.tok(); {
@@ -315,7 +315,7 @@ func (p *parser) skipTo(text string) *CompileError {
 	}
 }
 
-// skipList goes past <...>.
+// skipList skips a template list <...>.
 func (p *parser) skipList() *CompileError {
 	start, depth := p.i, 0
 	for {
@@ -328,7 +328,7 @@ func (p *parser) skipList() *CompileError {
 			}
 			continue
 		case t.is("<") && p.toks[p.i+1].is("<") && p.toks[p.i+1].at == t.end():
-			p.next() // a shift
+			p.next() // a shift operator
 		case t.is("<"):
 			depth++
 		case t.is(">"):
@@ -341,7 +341,7 @@ func (p *parser) skipList() *CompileError {
 	}
 }
 
-// skipType goes past a type.
+// skipType skips a type.
 func (p *parser) skipType() *CompileError {
 	if _, err := p.word(); err != nil {
 		return err
@@ -381,7 +381,7 @@ func (p *parser) members(d *decl) *CompileError {
 	return nil
 }
 
-// function goes past the parameters, the result and the body of a function.
+// function skips the parameters, the result and the body of a function.
 func (p *parser) function() *CompileError {
 	if !p.tok().is("(") {
 		return p.expect("(")
@@ -398,7 +398,7 @@ func (p *parser) function() *CompileError {
 	return p.skipGroup()
 }
 
-// find returns the attribute of that name, or nil.
+// find returns the attribute of the given name, or nil.
 func find(as []attribute, name string) *attribute {
 	for i := range as {
 		if as[i].name == name {

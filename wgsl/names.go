@@ -2,8 +2,8 @@ package wgsl
 
 import "strings"
 
-// The names that the text uses for things without a name in the program. A name of the program that
-// equals one of them gets an underscore.
+// The names that the printer uses for things that have no name in the program. A name of the
+// program that equals one of them gets an underscore.
 const (
 	wordParams       = "params"
 	wordLocal        = "local"
@@ -14,18 +14,18 @@ const (
 	wordSubgroupLane = "subgroup_lane"
 )
 
-// shortNames are the counters of loops, by depth, and the parameters of
-// functions. Deeper counters are called as other values are.
+// shortNames are the counters of loops, by nesting depth, and the parameters of functions. Deeper
+// counters have the names of other values.
 var shortNames = [...]string{"i", "j", "k", "l", "m", "x", "y"}
 
 const (
 	loopNames = 5
-	nameX     = 5 // in shortNames
+	nameX     = 5 // index in shortNames
 	nameY     = 6
 )
 
-// taken has the words that are not allowed as names: the words of the language, the built-in
-// functions that the printer calls, and the printer's own names.
+// taken has the words that cannot be names: the words of the language, the built-in functions that
+// the printer calls, and the printer's own names.
 var taken = func() map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range strings.Fields(`
@@ -57,8 +57,8 @@ var taken = func() map[string]bool {
 		Params x y i j k l m`) {
 		m[w] = true
 	}
-	// Buffers and variables are often called x and y; only functions of their
-	// own use these, and the counters of loops are rare enough to give way.
+	// Buffers and variables are often called x and y. These names are allowed, because only added
+	// functions use them.
 	delete(m, "x")
 	delete(m, "y")
 	for _, w := range []string{wordParams, wordLocal, wordGroup, wordGroups, wordLane, wordSubgroupSize, wordSubgroupLane} {
@@ -77,8 +77,7 @@ var taken = func() map[string]bool {
 	return m
 }()
 
-// member is identify for the members of a structure, which may have the names of
-// counters.
+// member is identify for members of structures, which may have the names of loop counters.
 func (w *printer) member(s string) string {
 	if len(s) == 1 && plain(s) && w.used[s] == 0 {
 		w.used[s] = 1
@@ -87,8 +86,8 @@ func (w *printer) member(s string) string {
 	return w.identify(s, "param")
 }
 
-// identify returns a name like s that is valid and unused, and marks it as used. other replaces an
-// empty name.
+// identify returns an unused valid name similar to s, and marks it as used. other replaces an empty
+// name.
 func (w *printer) identify(s, other string) string {
 	if !plain(s) || taken[s] {
 		s = spell(s, other)
@@ -109,8 +108,8 @@ func (w *printer) identify(s, other string) string {
 	return s
 }
 
-// suffixed returns s_n. A printer meets the same names again and again and keeps
-// some.
+// suffixed returns s_n. It caches some of these strings, because a printer needs the same names
+// often.
 func (w *printer) suffixed(s string, n uint32) string {
 	k := suffix{s, n}
 	name, ok := w.names[k]
@@ -128,8 +127,8 @@ type suffix struct {
 	n uint32
 }
 
-// plain reports whether s is an identifier that cannot be one of the printer's:
-// v and a number.
+// plain reports whether s is an identifier that differs from the printer's names: v followed by a
+// number.
 func plain(s string) bool {
 	if s == "" || s[0] >= '0' && s[0] <= '9' || s[0] == '_' {
 		return false
@@ -145,7 +144,7 @@ func plain(s string) bool {
 	return !digits && !strings.HasPrefix(s, "turns") && !strings.HasPrefix(s, "sizes")
 }
 
-// spell makes an identifier of s.
+// spell returns an identifier similar to s.
 func spell(s, other string) string {
 	var b []byte
 	for i := 0; i < len(s) && i < 64; i++ {

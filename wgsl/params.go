@@ -11,22 +11,22 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// encoder carries Go values to the places that a type of WGSL has for them.
+// encoder copies Go values to their positions in a WGSL type.
 type encoder struct {
 	name string
-	typ  *Type    // nil without parameters
+	typ  *Type    // nil if the kernel has no parameters
 	made sync.Map // reflect.Type -> *encoding
 }
 
-// encoding is how the values of one Go type are carried.
+// encoding says how to copy the values of one Go type.
 type encoding struct {
 	moves []move
 	err   error
-	// inPlace means that values are not copied: each must already have WGSL's offset.
+	// inPlace means that values are not copied: each field must already have the offset of WGSL.
 	inPlace bool
 }
 
-// move is bytes that go from one offset to another.
+// move copies n bytes from one offset to another.
 type move struct{ from, to, n uintptr }
 
 // encode appends params, a value or a pointer to one, in the layout of WGSL.
@@ -65,7 +65,7 @@ func (e *encoder) fail(format string, args ...any) error {
 	return fmt.Errorf("wgsl: %s: %s: %w", e.name, fmt.Sprintf(format, args...), kernel.ErrParams)
 }
 
-// of returns how values of a type are carried.
+// of returns the encoding of a Go type.
 func (e *encoder) of(t reflect.Type) *encoding {
 	if c, ok := e.made.Load(t); ok {
 		return c.(*encoding)
@@ -78,12 +78,12 @@ func (e *encoder) of(t reflect.Type) *encoding {
 	return c
 }
 
-// plan adds the moves for a value of t at offset from, which is called path, to a w at offset to.
-// It returns a description of a mismatch, or "".
+// plan adds the moves for a value of type t at offset from to a value of type w at offset to. path
+// is the name of the value in messages. plan returns a description of a mismatch, or "".
 func (c *encoding) plan(t reflect.Type, from uintptr, w *Type, to uintptr, path string) string {
 	mismatch := func() string {
 		if c.inPlace && fits(t, w.Name) {
-			return fmt.Sprintf("%s is at offset %d in Go, and at offset %d in WGSL: put padding before it, as _ [%d]byte", c.place(path), from, to, to-from)
+			return fmt.Sprintf("%s is at offset %d in Go, and at offset %d in WGSL: add padding before it, for example _ [%d]byte", c.place(path), from, to, to-from)
 		}
 		return fmt.Sprintf("%s is %v at offset %d in Go, and %v at offset %d in WGSL", c.place(path), t, from, w, to)
 	}
@@ -178,7 +178,7 @@ func (c *encoding) fields(t reflect.Type, from uintptr, w *Type, to uintptr, pat
 	return ""
 }
 
-// place is how messages call the value of a path.
+// place returns the name of the value at path in messages.
 func (c *encoding) place(path string) string {
 	switch {
 	case path != "":
@@ -189,28 +189,27 @@ func (c *encoding) place(path string) string {
 	return "the struct of parameters"
 }
 
-// elements returns why values of a Go type are not the elements of a buffer, or
-// nil.
+// elements returns an error if values of a Go type cannot be the elements of a buffer.
 func elements(v *Variable, t reflect.Type) error {
 	if v.Type.Kind != ArrayType {
-		return fmt.Errorf("the buffer is a %v, not an array of structures: %w", v.Type, op.ErrUnsupported)
+		return fmt.Errorf("the buffer has type %v; it must be an array of structures: %w", v.Type, op.ErrUnsupported)
 	}
 	elem := v.Type.Elem
 	c := &encoding{inPlace: true}
 	why := c.plan(t, 0, elem, 0, "")
 	if why == "" && uint64(t.Size()) != v.Type.Stride {
-		why = fmt.Sprintf("the struct has %d bytes in Go, and %d in WGSL: put padding at its end, as a field _", t.Size(), v.Type.Stride)
+		why = fmt.Sprintf("the struct has %d bytes in Go, and %d in WGSL: add padding at its end, as a field _", t.Size(), v.Type.Stride)
 	}
 	if why == "" {
 		return nil
 	}
-	return fmt.Errorf("%v for %v: %s: %w", t, elem, why, op.ErrUnsupported)
+	return fmt.Errorf("%v cannot be an element of type %v: %s: %w", t, elem, why, op.ErrUnsupported)
 }
 
-// folded returns a name without case and underscores.
+// folded returns a name in lower case and without underscores.
 func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// fits reports whether values of a Go type have the bytes of a scalar.
+// fits reports whether values of a Go type have the representation of a WGSL scalar type.
 func fits(t reflect.Type, scalar string) bool {
 	switch scalar {
 	case "f32":

@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// printProgram returns p as WGSL for t: see [Kernel]. A program that is not well formed gives an error that
-// wraps [ir.ErrProgram].
+// printProgram returns p as WGSL for t: see [Kernel]. If p is not well formed, the error wraps
+// [ir.ErrProgram].
 func printProgram(p *ir.Program, t Target) (Shader, error) {
 	if p != nil && p.Text != nil {
 		return printText(p, &t)
@@ -30,7 +30,7 @@ func printProgram(p *ir.Program, t Target) (Shader, error) {
 	}
 	if t.Features&Half == 0 {
 		if what := usesHalf(p); what != "" {
-			return Shader{}, fmt.Errorf("wgsl: %s: %s of half floats: %w", p.Name, what, op.ErrUnsupported)
+			return Shader{}, fmt.Errorf("wgsl: %s uses %s of half floats, which the target lacks: %w", p.Name, what, op.ErrUnsupported)
 		}
 	}
 	w.declareNames()
@@ -69,19 +69,19 @@ func accessOf(b *ir.Binding) Access {
 	return ReadWrite
 }
 
-// printer writes one program. It is kept for the next.
+// printer prints one program. Printers are reused.
 type printer struct {
 	p *ir.Program
 	t *Target
 
 	values []value
-	blocks []uint32 // the open blocks
-	scopes []scope  // of the variables
+	blocks []uint32 // the blocks that are open
+	scopes []scope  // the scopes of the variables
 	// pending are loads that are printed at their use, unless an instruction that may change the
-	// loaded memory comes first.
+	// loaded memory comes before.
 	pending []ir.Value
 
-	text // of the body
+	text // the text of the body
 	head []byte
 
 	entry                          string
@@ -89,22 +89,22 @@ type printer struct {
 	used                           map[string]uint32
 	names                          map[suffix]string
 
-	fns       [numFns]uint8 // functions called, one bit a width
-	composed  [256]uint16   // likewise, for each of the functions of a code
-	ranges    []ir.Interval // of the values, nil as long as nobody has asked
+	fns       [numFns]uint8 // functions that the text calls, one bit for each width
+	composed  [256]uint16   // likewise for the compositions of each code
+	ranges    []ir.Interval // ranges of the values; nil until they are needed
 	exchanges []exchange
-	// For chains of maximum and minimum: empty if there are none.
+	// These are for chains of Max and Min, and empty if there are none.
 	ending    []ir.Value
 	carries   []carried
 	sources   []sizeOf
 	builtIns  uint32
 	needs     Feature
 	indent    int
-	depth     int  // of loops
-	composing bool // the function of a code
+	depth     int  // nesting depth of loops
+	composing bool // the printer is printing a composition
 }
 
-// exchange is the function for a compare and exchange on one array.
+// exchange is the function that compares and exchanges an element of one array.
 type exchange struct {
 	shared bool
 	index  uint32
@@ -113,8 +113,7 @@ type exchange struct {
 
 var printers = sync.Pool{New: func() any { return &printer{} }}
 
-// release keeps the printer's memory for the next text, unless it is very
-// large.
+// release keeps the printer's memory for the next text, unless the memory is very large.
 func (w *printer) release() {
 	w.p, w.t = nil, nil
 	if len(w.buf) <= 1<<20 {
@@ -143,7 +142,7 @@ func (w *printer) reset(p *ir.Program, t *Target) {
 	clear(w.used)
 }
 
-// usesHalf returns what of p has half floats, or "".
+// usesHalf returns the first use of half floats in p, or "".
 func usesHalf(p *ir.Program) string {
 	for i := range p.Bindings {
 		if p.Bindings[i].Type == ir.F16 {
@@ -216,11 +215,11 @@ func (w *printer) count() {
 	}
 }
 
-// maxWeight is how many nodes an expression has at most before a part of it
-// gets a name.
+// maxWeight is the maximum number of nodes of an expression. A part of a larger expression gets a
+// name.
 const maxWeight = 14
 
-// code prints the instructions from place first on.
+// code prints the instructions from number first on.
 func (w *printer) code(first int) {
 	p := w.p
 	for i := first; i < len(p.Code); i++ {
@@ -235,8 +234,7 @@ func (w *printer) code(first int) {
 	}
 }
 
-// place decides whether the value of v is printed where it is used or gets a
-// name here.
+// place decides whether v is printed at its use or gets a name here.
 func (w *printer) place(in *ir.Instr, v ir.Value) {
 	x := &w.values[v]
 	x.weight = 1
@@ -270,7 +268,7 @@ func (w *printer) place(in *ir.Instr, v ir.Value) {
 	}
 }
 
-// weights returns how many nodes the operands of an instruction have.
+// weights returns the number of nodes of the operands of an instruction.
 func (w *printer) weights(in *ir.Instr) int {
 	t := traits[in.Code]
 	if t&varying != 0 {
@@ -288,7 +286,7 @@ func (w *printer) weights(in *ir.Instr) int {
 	return sum
 }
 
-// let gives v a name.
+// let declares a name for v.
 func (w *printer) let(v ir.Value) {
 	w.begin(w.indent)
 	if w.values[v].flags&zero != 0 {
@@ -321,11 +319,11 @@ const (
 	array           // Shared[which]
 	buffer          // Bindings[which]
 	memory          // arrays and buffers
-	all             // all of it: a block begins
+	all             // all memory, because a block begins
 )
 
-// flush gives names to the pending loads that the effect may change, in front
-// of the line that is being written.
+// flush declares names for the pending loads whose memory the effect may change, before the line
+// that is being printed.
 func (w *printer) flush(e effect, which uint32) {
 	if len(w.pending) == 0 || e == nothing {
 		return
@@ -354,8 +352,7 @@ func (w *printer) flush(e effect, which uint32) {
 	w.pending = keep
 }
 
-// variables declares the variables of a lane that are not declared by their
-// first store.
+// variables declares the variables of a lane that are not declared by their first store.
 func (w *printer) variables() {
 	for i := range w.p.Vars {
 		if s := &w.scopes[i]; s.first != top {

@@ -18,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// large are the limits of a large adapter: the corpus has arrays of any size.
+// large are the limits of a large adapter, because the corpus has large arrays.
 var large = Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, WorkgroupBytes: 1 << 20, Bindings: 30}
 
 // targets are the targets that the corpus is printed for.
@@ -34,7 +34,7 @@ var targets = map[string]Target{
 	"tint_subgroups": {Consumer: Tint, Limits: large, Features: Subgroups, SubgroupSize: [2]uint32{32, 32}},
 }
 
-// chosen returns the names of the targets, in short runs a quarter of them.
+// chosen returns the names of the targets; in short runs, a quarter of them.
 func chosen(t *testing.T) []string {
 	names := slices.Sorted(maps.Keys(targets))
 	if testing.Short() {
@@ -45,8 +45,8 @@ func chosen(t *testing.T) []string {
 	return names
 }
 
-// compiler returns the name of the compiler that checks texts for a consumer: naga also
-// checks the texts for its translation to Go.
+// compiler returns the name of the compiler that checks texts for a consumer. Naga also checks the
+// texts for its translation to Go.
 func compiler(c Consumer) string {
 	if c == NagaGo {
 		return "naga"
@@ -100,9 +100,10 @@ func TestCorpus(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGolden compares texts with files, which are there to be read.
+// TestGolden compares texts with files, which people can read.
 func TestGolden(t *testing.T) {
-	// These programs do not come from package kernel, whose changes would change the texts.
+	// These programs do not come from package kernel, because changes of that package would change
+	// the texts.
 	programs := map[string]*ir.Program{"bias_gelu_scale": biasGeluScale(t), "row_sums": rowSums(t)}
 	for name, p := range programs {
 		for _, target := range []string{"naga", "tint_all"} {
@@ -127,7 +128,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestText looks for strings that a text must or must not contain.
+// TestText checks strings that a text must or must not contain.
 func TestText(t *testing.T) {
 	text := func(p *ir.Program, target string) string {
 		s, err := printProgram(p, targets[target])
@@ -189,7 +190,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestOrder has loads and stores of one memory keep their order.
+// TestOrder checks that loads and stores of the same memory keep their order.
 func TestOrder(t *testing.T) {
 	a := assemble("order")
 	x := a.buffer("x", ir.U32, 1, ir.ReadWrite)
@@ -204,7 +205,7 @@ func TestOrder(t *testing.T) {
 	a.barrier() // and this before the barrier
 	a.store(x, i, shared)
 	again := a.load(x, i)
-	a.store(x, a.u32(0), again) // its own operand
+	a.store(x, a.u32(0), again) // an operand of its own store
 	if err := ir.Verify(&a.Program); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestInstruction has each line belong to the instruction that it prints.
+// TestInstruction checks that each line belongs to the instruction that it prints.
 func TestInstruction(t *testing.T) {
 	p, err := histogram.Program()
 	if err != nil {
@@ -269,7 +270,7 @@ func TestInstruction(t *testing.T) {
 	}
 }
 
-// TestErrors has programs refused that no device can run.
+// TestErrors checks that programs that no device can run are rejected.
 func TestErrors(t *testing.T) {
 	good := func() *assembler {
 		a := assemble("p")
@@ -325,7 +326,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestShader checks the description of a shader that a host gets.
+// TestShader checks the description of a shader for a host.
 func TestShader(t *testing.T) {
 	s, err := Kernel(matmul, Target{})
 	if err != nil {
@@ -352,7 +353,7 @@ func TestShader(t *testing.T) {
 	}
 }
 
-// TestLiterals reads literals back.
+// TestLiterals parses printed literals.
 func TestLiterals(t *testing.T) {
 	w := &printer{}
 	for _, v := range []float32{1, -1, 0.1, 1.0 / 3, 1e10, 1 << 24, 1<<24 - 1, 0x1.fffffcp127, 0x1p-126, 123456.789, -0x1p-100} {
@@ -380,8 +381,7 @@ func BenchmarkPrint(b *testing.B) {
 	}
 }
 
-// BenchmarkKernel is without the checks that a program which package kernel
-// built does not need.
+// BenchmarkKernel prints without the checks that programs of package kernel do not need.
 func BenchmarkKernel(b *testing.B) {
 	for range b.N {
 		if _, err := Kernel(matmul, Target{}); err != nil {
@@ -390,7 +390,7 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkBuildAndPrint measures the time of a kernel that is not in a cache.
+// BenchmarkBuildAndPrint measures the time of a kernel that is not cached.
 func BenchmarkBuildAndPrint(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep types and constants may be nested.
+// maxDepth limits the nesting depth of types and constants.
 const maxDepth = 100
 
-// resolver finds types and the values of constants.
+// resolver computes types and the values of constants.
 type resolver struct {
 	parser
 	depth int
@@ -58,7 +58,7 @@ func (r *resolver) typ() (*Type, *CompileError) {
 				return nil, err
 			}
 			if n == 0 {
-				return nil, r.fail(sized, "an array has at least one element")
+				return nil, r.fail(sized, "an array must have at least one element")
 			}
 		}
 		if t, aerr = arrayOf(elem, n); aerr != nil {
@@ -116,7 +116,7 @@ func (r *resolver) declared(d *decl, at int) (*Type, *CompileError) {
 				return nil, err
 			}
 			if n == 0 {
-				return nil, r.fail(a.at, "@%s(0)", a.name)
+				return nil, r.fail(a.at, "@%s must not be 0", a.name)
 			}
 			*to = uint64(n)
 		}
@@ -135,8 +135,8 @@ func (r *resolver) declared(d *decl, at int) (*Type, *CompileError) {
 	return t, nil
 }
 
-// count evaluates a constant that is a size: 0 to 2^32-1. Within a list of types
-// a > ends it.
+// count evaluates a constant expression for a size, from 0 to 2^32-1. In a template list, a > ends
+// the expression.
 func (r *resolver) count(list bool) (uint32, *CompileError) {
 	at := r.i
 	v, err := r.expression(0, list)
@@ -144,12 +144,12 @@ func (r *resolver) count(list bool) (uint32, *CompileError) {
 		return 0, err
 	}
 	if v < 0 || v >= 1<<32 {
-		return 0, r.fail(at, "%d is not a valid size", v)
+		return 0, r.fail(at, "%d is not a valid size: it must be from 0 to 4294967295", v)
 	}
 	return uint32(v), nil
 }
 
-// The binary operators on integers, by how tight they bind.
+// The binary operators on integers, by precedence.
 var operators = []struct {
 	text string
 	rank int
@@ -177,7 +177,7 @@ var operators = []struct {
 	}},
 }
 
-// maxConstant bounds what constants are, so that products of two fit.
+// maxConstant limits the magnitudes of constants, so that products of two of them fit.
 const maxConstant = 1 << 32
 
 // expression evaluates a constant expression of integers.
@@ -207,7 +207,7 @@ next:
 			}
 			v, ok := o.f(x, y)
 			if !ok || v > maxConstant || v < -maxConstant {
-				return 0, r.fail(at, "%d %s %d has no value here", x, o.text, y)
+				return 0, r.fail(at, "%d %s %d is undefined or too large", x, o.text, y)
 			}
 			x = v
 			continue next
@@ -216,7 +216,7 @@ next:
 	}
 }
 
-// operator goes past an operator, but for a shift within a list of types, which ends two.
+// operator skips an operator. In a template list it does not skip >>, which ends two lists.
 func (r *resolver) operator(text string, list bool) bool {
 	return !(list && text == ">>") && r.parser.operator(text)
 }
@@ -292,7 +292,7 @@ func (r *resolver) constant(d *decl, at int) (int64, *CompileError) {
 	case d.init == 0:
 		return 0, r.fail(d.at, "%s has no value: give it one in Source.Constants", d.name)
 	case d.resolving:
-		return 0, r.fail(d.at, "%s is defined by itself", d.name)
+		return 0, r.fail(d.at, "%s is defined in terms of itself", d.name)
 	}
 	d.resolving = true
 	defer func() { d.resolving = false }()

@@ -5,22 +5,22 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Shader is the text of a kernel and the information that a host needs to run it.
+// Shader is the text of a kernel with the information that a host needs to run it.
 //
 // The storage buffers are bindings 0, 1 ... of group 0, in the order in which the kernel
 // declares them. The parameter block, if there is one, is the uniform buffer at binding
 // Params, or several uniform buffers from binding Params on.
 type Shader struct {
 	Text  string
-	Entry string // the name of the entry point
+	Entry string // name of the entry point
 
-	Bindings    []Access // of the storage buffers
-	Params      int      // binding of the parameter block, -1 without parameters
-	ParamBytes  int      // its size, a multiple of 16
-	Blocks      []Block  // the parts of it that are uniform buffers: all of it, or several
+	Bindings    []Access // access to each storage buffer
+	Params      int      // binding of the parameter block; -1 without parameters
+	ParamBytes  int      // size of the parameter block, a multiple of 16
+	Blocks      []Block  // the uniform buffers that contain the parameter block: one or several
 	Local       [3]uint32
 	SharedBytes uint32
-	Needs       Feature // the optional features of the target that the text uses
+	Needs       Feature // optional features of the target that the text uses
 
 	lines []ir.Value // the instruction that each line of Text prints, or 0
 	pos   []uintptr
@@ -28,8 +28,8 @@ type Shader struct {
 	kernel *kernel.Kernel
 }
 
-// A Block is a uniform buffer with a part of the parameters: Bytes of them from Offset on, which is a
-// multiple of 256.
+// A Block is a uniform buffer with a part of the parameters: Bytes bytes from Offset on. Offset is
+// a multiple of 256.
 type Block struct{ Offset, Bytes uint32 }
 
 // Access is how a storage buffer is bound.
@@ -41,7 +41,8 @@ const (
 	ReadWrite               // var<storage, read_write>
 )
 
-// instruction returns the instruction of the program for line n of the text, counted from 1, or 0.
+// instruction returns the instruction that line n of the text prints, or 0. Lines are counted from
+// 1.
 func (s *Shader) instruction(line int) ir.Value {
 	if line < 1 || line > len(s.lines) {
 		return 0

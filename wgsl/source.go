@@ -16,8 +16,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Source is a kernel that a user wrote in WGSL: what Device.Kernel of package
-// device makes ready on devices of WebGPU.
+// Source is a kernel that a user wrote in WGSL. Device.Kernel of package device prepares it for
+// running on WebGPU devices.
 //
 //	k, err := dev.Kernel(ctx, wgsl.Source{Text: `
 //		struct Params { scale: f32, n: u32 }
@@ -35,12 +35,12 @@ import (
 //
 // The buffers are the storage variables that the entry point or its callees use, in the order of
 // group and binding; the numbers need not be consecutive. Pass a variable that is declared read by
-// In, and a read_write variable by Out or InOut. Arrays of f32, i32, u32 and f16, of their vectors
-// and matrices, and of structures made of one of them take Go slices of that type (a vec3 has an
-// unused fourth component in memory); structures that mix types take any type of four bytes.
-// InStructs, OutStructs and InOutStructs take slices of a Go struct whose fields have WGSL's
-// offsets: a difference is an error with both offsets. The length of a slice must be a nonzero
-// multiple of the length of an element.
+// In, and a read_write variable by Out or InOut. An array whose elements consist of only one of the
+// types f32, i32, u32 and f16 takes a Go slice of that type; the elements may be scalars, vectors,
+// matrices or structures (a vec3 has an unused fourth component in memory). An array of structures
+// that mix types takes a slice of any type of four bytes. InStructs, OutStructs and InOutStructs
+// take slices of a Go struct whose fields have WGSL's offsets; otherwise the error reports both
+// offsets. The length of a slice must be a nonzero multiple of the length of an element.
 //
 // # Parameters
 //
@@ -62,8 +62,8 @@ type Source struct {
 	Text string
 	// Name is used in messages; by default it is the name of the entry point.
 	Name string
-	// Entry is the name of the entry point. It may be "" where the text has one
-	// @compute function alone.
+	// Entry is the name of the entry point. It may be "" if the text has only one @compute
+	// function.
 	Entry string
 	// Constants are the values of overrides. A bool is 0 or 1.
 	Constants map[string]float64
@@ -76,20 +76,20 @@ type Interface struct {
 	Buffers     []Variable
 	Uniforms    []Variable
 	Params      *Variable // the uniforms: one variable, or a structure of several; nil without uniforms
-	SharedBytes uint64    // workgroup memory
+	SharedBytes uint64    // bytes of workgroup memory
 	Needs       Feature
 }
 
-// Variable is a buffer, or the parameters.
+// Variable is a buffer or the parameters.
 type Variable struct {
 	Name           string
-	Group, Binding uint32 // as the text has them
+	Group, Binding uint32 // the numbers in the text
 	Access         Access
 	Type           *Type
 }
 
-// Interface reads the declarations of the text. Mistakes in them are a
-// [*CompileError]; others it does not see.
+// Interface parses the declarations of the text and returns its bindings. An error in a declaration
+// is a [*CompileError]. Interface does not find other errors.
 func (s Source) Interface() (*Interface, error) {
 	u, err := s.use()
 	if err != nil {
@@ -98,16 +98,16 @@ func (s Source) Interface() (*Interface, error) {
 	return &u.Interface, nil
 }
 
-// usage is a text as one entry point uses it.
+// usage describes the use of a text by one entry point.
 type usage struct {
 	Interface
 	m        *module
 	name     string
-	vars     []*decl // of Buffers
+	vars     []*decl // declarations of Buffers
 	uniforms []*decl
 	edits    []edit
-	blank    map[*decl]bool // names that are not in the edited text
-	unfolds  bool           // it looks at the number of workgroups, as grids that were folded need
+	blank    map[*decl]bool // declarations whose names are not in the edited text
+	unfolds  bool           // the text reads the number of workgroups, so it may support folded grids
 	declared []string
 }
 
@@ -119,7 +119,7 @@ type edit struct {
 
 func (s Source) name() string { return cmp.Or(s.Name, s.Entry, "wgsl") }
 
-// label names the source of a mistake.
+// label adds the name of the source to an error.
 func (s Source) label(err *CompileError) error {
 	err.Label = s.name()
 	return err
@@ -165,7 +165,7 @@ func (s Source) use() (*usage, error) {
 	return u, nil
 }
 
-// entry returns the function that is the entry point.
+// entry returns the entry point.
 func (s Source) entry(m *module) (*decl, error) {
 	var all []string
 	var found *decl
@@ -182,15 +182,15 @@ func (s Source) entry(m *module) (*decl, error) {
 	case len(all) == 0:
 		return nil, s.label(&CompileError{Message: "the text has no @compute function"})
 	case found == nil:
-		return nil, s.label(&CompileError{Message: fmt.Sprintf("no @compute function %s: there is %s", s.Entry, strings.Join(all, ", "))})
+		return nil, s.label(&CompileError{Message: fmt.Sprintf("the text has no @compute function %s; it has %s", s.Entry, strings.Join(all, ", "))})
 	case s.Entry == "" && len(all) > 1:
-		return nil, s.label(&CompileError{Message: "which of " + strings.Join(all, ", ") + " is the entry point? Say so in Source.Entry"})
+		return nil, s.label(&CompileError{Message: "the text has several @compute functions, " + strings.Join(all, ", ") + ": name the entry point in Source.Entry"})
 	}
 	return found, nil
 }
 
-// others blanks the declarations that this entry point does not use: their bindings may equal
-// bindings of this one, and their overrides may have no values. It keeps functions that no entry
+// others blanks the declarations that this entry point does not use, because their bindings may
+// equal its own bindings and their overrides may have no values. It keeps functions that no entry
 // point calls, so that the compiler checks them.
 func (u *usage) others(entry *decl, used map[*decl]bool) {
 	m := u.m
@@ -230,7 +230,7 @@ func (u *usage) others(entry *decl, used map[*decl]bool) {
 	}
 }
 
-// blanks returns spaces for a text, and its line feeds.
+// blanks returns the text with a space for each character except line feeds.
 func blanks(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' {
@@ -240,14 +240,14 @@ func blanks(text string) string {
 	}, text)
 }
 
-// constants makes constants of the overrides.
+// constants replaces overrides by constants.
 func (u *usage) constants(values map[string]float64, used map[*decl]bool) *CompileError {
 	m := u.m
 	for _, d := range m.order {
 		if d.kind != overrideDecl || u.blank[d] {
 			continue
 		}
-		// A line keeps its columns where it can.
+		// The edits keep the columns of a line if possible.
 		word := m.toks[d.lo]
 		u.edits = append(u.edits, edit{word.at, word.end(), "const   "})
 		for _, a := range d.attrs {
@@ -262,7 +262,7 @@ func (u *usage) constants(values map[string]float64, used map[*decl]bool) *Compi
 		case used[d]:
 			return m.fail(d.at, "%s has no value: give it one in Source.Constants", d.name)
 		default:
-			v = 1 // for a function that nobody calls
+			v = 1 // the override belongs to a function that is never called, so any value is fine
 		}
 		text, err := m.literal(d, v)
 		if err != nil {
@@ -277,18 +277,18 @@ func (u *usage) constants(values map[string]float64, used map[*decl]bool) *Compi
 		d.evaluated = v == math.Trunc(v) && math.Abs(v) <= maxConstant
 		d.value = int64(v)
 		if !d.evaluated {
-			d.init = 0 // no size is made of it
+			d.init = 0 // no size depends on the value
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if d := m.decls[name]; d == nil || d.kind != overrideDecl {
-			return &CompileError{Message: fmt.Sprintf("there is a constant %s, but the text has no override of that name", name)}
+			return &CompileError{Message: fmt.Sprintf("Source.Constants has a value for %s, but the text has no override of that name", name)}
 		}
 	}
 	return nil
 }
 
-// literal returns v as the type of an override.
+// literal returns v as a literal of the type of an override.
 func (m *module) literal(d *decl, v float64) (string, *CompileError) {
 	name := ""
 	switch {
@@ -308,7 +308,7 @@ func (m *module) literal(d *decl, v float64) (string, *CompileError) {
 		}
 	}
 	fail := func() (string, *CompileError) {
-		return "", m.fail(d.at, "%v is no value of an override %s of type %s", v, d.name, name)
+		return "", m.fail(d.at, "%v is not a valid value for override %s of type %s", v, d.name, name)
 	}
 	switch name {
 	case "f32", "f16":
@@ -333,12 +333,12 @@ func (m *module) literal(d *decl, v float64) (string, *CompileError) {
 		}
 		return strconv.FormatBool(v == 1), nil
 	case "":
-		return "", m.fail(d.at, "the type of override %s is not clear: write it down", d.name)
+		return "", m.fail(d.at, "the type of override %s is unknown: declare it", d.name)
 	}
 	return fail()
 }
 
-// literalType returns the type of an override whose value is a single token, or "".
+// literalType returns the type of an override whose initialiser is a single token, or "".
 func literalType(word string) string {
 	switch {
 	case word == "true", word == "false":
@@ -357,7 +357,7 @@ func literalType(word string) string {
 	return ""
 }
 
-// local finds the size of a workgroup.
+// local computes the size of a workgroup.
 func (u *usage) local(entry *decl) *CompileError {
 	a := find(entry.attrs, "workgroup_size")
 	if a == nil {
@@ -375,7 +375,7 @@ func (u *usage) local(entry *decl) *CompileError {
 			return err
 		}
 		if n == 0 {
-			return r.fail(at, "the workgroup has no lanes")
+			return r.fail(at, "the workgroup has no lanes: @workgroup_size must not be 0")
 		}
 		u.Local[i] = n
 		if r.i < a.hi {
@@ -412,7 +412,7 @@ func (u *usage) features() {
 	}
 }
 
-// edited returns the text with the edits.
+// edited returns the text after the edits.
 func (u *usage) edited() string {
 	slices.SortStableFunc(u.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
@@ -426,7 +426,8 @@ func (u *usage) edited() string {
 	return b.String()
 }
 
-// Kernel returns the kernel of the text. [kernel.Kernel.Err] returns the mistake in it, a [*CompileError] for most.
+// Kernel returns the kernel of the text. [kernel.Kernel.Err] returns an error in the text, which is
+// mostly a [*CompileError].
 func (s Source) Kernel() *kernel.Kernel {
 	p, t, err := s.program()
 	k := new(kernel.Kernel)
@@ -469,7 +470,7 @@ func (s Source) program() (*ir.Program, *ir.KernelText, error) {
 	return p, t, nil
 }
 
-// binding returns the planner's description of a buffer.
+// binding returns the description of a buffer for the planner.
 func binding(v *Variable) (ir.Binding, ir.Layout, error) {
 	b := ir.Binding{Name: v.Name, Type: ir.U32, Width: 1, Access: ir.ReadOnly}
 	if v.Access == ReadWrite {
@@ -487,7 +488,7 @@ func binding(v *Variable) (ir.Binding, ir.Layout, error) {
 	default:
 		l.Mixed = true
 		if v.Type.set&setBool != 0 {
-			return b, l, fmt.Errorf("%s: a bool cannot be stored in a buffer: %w", v.Name, op.ErrUnsupported)
+			return b, l, fmt.Errorf("%s has bools, which cannot be stored in a buffer: %w", v.Name, op.ErrUnsupported)
 		}
 	}
 	head, stride := v.Type.Size, uint64(0)
@@ -501,7 +502,7 @@ func binding(v *Variable) (ir.Binding, ir.Layout, error) {
 		stride = last.Stride
 	}
 	if head >= 1<<31 || stride >= 1<<31 {
-		return b, l, fmt.Errorf("%s has elements of %d bytes: %w", v.Name, max(head, stride), op.ErrUnsupported)
+		return b, l, fmt.Errorf("%s has elements of %d bytes, which is too large: %w", v.Name, max(head, stride), op.ErrUnsupported)
 	}
 	l.Head, l.Stride = uint32(head), uint32(stride)
 	return b, l, nil

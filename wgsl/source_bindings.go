@@ -11,9 +11,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// What an entry point binds: the variables that it uses, in order, with numbers of their own.
+// An entry point binds the variables that it uses, in order and with consecutive numbers.
 
-// reached returns the declarations that d uses, d among them.
+// reached returns the declarations that d uses, directly or indirectly, including d.
 func (m *module) reached(d *decl) map[*decl]bool {
 	seen := map[*decl]bool{d: true}
 	for list := []*decl{d}; len(list) > 0; {
@@ -36,7 +36,7 @@ func (m *module) reached(d *decl) map[*decl]bool {
 	return seen
 }
 
-// variables finds the buffers, the parameters and the workgroup memory.
+// variables finds the buffers, the parameters and the size of the workgroup memory.
 func (u *usage) variables(entry *decl) error {
 	m := u.m
 	used := m.reached(entry)
@@ -65,7 +65,7 @@ func (u *usage) variables(entry *decl) error {
 			if space != "" {
 				what = "variables of address space " + space
 			}
-			return fmt.Errorf("%s: %s: %w", d.name, what, op.ErrUnsupported)
+			return fmt.Errorf("%s: %s are not supported: %w", d.name, what, op.ErrUnsupported)
 		}
 		if d.typ == 0 {
 			return m.fail(d.at, "%s has no type", d.name)
@@ -76,7 +76,7 @@ func (u *usage) variables(entry *decl) error {
 		}
 		if space == "workgroup" {
 			if t.runtime() {
-				return m.fail(d.at, "%s has no size", d.name)
+				return m.fail(d.at, "%s has no fixed size", d.name)
 			}
 			u.SharedBytes += roundUp(t.Size, 16)
 			continue
@@ -91,24 +91,25 @@ func (u *usage) variables(entry *decl) error {
 		switch {
 		case space == "uniform":
 			if t.runtime() {
-				return m.fail(d.at, "%s has no size", d.name)
+				return m.fail(d.at, "%s has no fixed size", d.name)
 			}
 			if t.Size > maxParamBytes {
-				return fmt.Errorf("%s has %d bytes of parameters, of %d: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
+				return fmt.Errorf("%s has %d bytes of parameters; at most %d are supported: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
 			}
 			u.Uniforms, u.uniforms = append(u.Uniforms, v), append(u.uniforms, d)
 			continue
 		case access == "read_write":
 			v.Access = ReadWrite
 		case access != "" && access != "read":
-			return m.fail(d.list+2, "buffers are read or read_write")
+			return m.fail(d.list+2, "the access of a buffer must be read or read_write")
 		}
 		u.Buffers, u.vars = append(u.Buffers, v), append(u.vars, d)
 	}
 	return u.number()
 }
 
-// What every device binds as uniform: bytes, and buffers of one kernel.
+// Every device supports these numbers of bytes of uniform memory, and of uniform buffers of a
+// kernel.
 const (
 	maxParamBytes = 64 << 10
 	maxUniforms   = 12
@@ -131,8 +132,8 @@ func (m *module) location(d *decl, name string) (uint32, *CompileError) {
 	return n, err
 }
 
-// number sorts the buffers and the uniforms, and has the text count them from 0 on, the
-// uniforms last.
+// number sorts the buffers and the uniforms, and numbers them in the text from 0 on. The uniforms
+// come last.
 func (u *usage) number() error {
 	u.Buffers, u.vars = inOrder(u.Buffers, u.vars)
 	u.Uniforms, u.uniforms = inOrder(u.Uniforms, u.uniforms)
@@ -150,10 +151,10 @@ func (u *usage) number() error {
 	return u.parameters()
 }
 
-// place orders variables by their bindings.
+// place returns a number that orders variables by group and binding.
 func (v *Variable) place() uint64 { return uint64(v.Group)<<32 | uint64(v.Binding) }
 
-// inOrder sorts variables with their declarations.
+// inOrder sorts variables together with their declarations.
 func inOrder(vars []Variable, decls []*decl) ([]Variable, []*decl) {
 	order := make([]int, len(vars))
 	for i := range order {
@@ -168,7 +169,7 @@ func inOrder(vars []Variable, decls []*decl) ([]Variable, []*decl) {
 	return sorted, with
 }
 
-// parameters makes the parameters of the uniforms.
+// parameters sets Params from the uniforms.
 func (u *usage) parameters() error {
 	switch n := len(u.Uniforms); {
 	case n == 0:
@@ -177,7 +178,7 @@ func (u *usage) parameters() error {
 		u.Params = &u.Uniforms[0]
 		return nil
 	case n > maxUniforms:
-		return fmt.Errorf("%d uniforms, of %d: %w", n, maxUniforms, op.ErrUnsupported)
+		return fmt.Errorf("the text has %d uniform variables; at most %d are supported: %w", n, maxUniforms, op.ErrUnsupported)
 	}
 	t := &Type{Kind: Struct, Name: "the uniforms", Align: ir.BlockAlign}
 	for i := range u.Uniforms {
@@ -186,7 +187,7 @@ func (u *usage) parameters() error {
 		t.Size = roundUp(t.Size, ir.BlockAlign) + v.Type.Size
 	}
 	if t.Size > maxParamBytes {
-		return fmt.Errorf("%d bytes of parameters, of %d: %w", t.Size, maxParamBytes, op.ErrUnsupported)
+		return fmt.Errorf("the uniform variables have %d bytes of parameters; at most %d are supported: %w", t.Size, maxParamBytes, op.ErrUnsupported)
 	}
 	u.Params = &Variable{Name: t.Name, Type: t}
 	return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// featureNames are the names of features, by the number of their bit.
+// featureNames are the names of the features, in the order of their bits.
 var featureNames = [...]string{"half floats", "subgroups"}
 
-// printText is printProgram for a program that is a user's text: it adds nothing, and checks the text
-// against the features of the target.
+// printText is printProgram for the text of a user. It adds nothing to the text, and checks that
+// the target has the features that the text needs.
 func printText(p *ir.Program, t *Target) (Shader, error) {
 	if p.Text.Language != ir.WGSL {
-		return Shader{}, fmt.Errorf("wgsl: %s is a text of %v: %w", p.Name, p.Text.Language, op.ErrUnsupported)
+		return Shader{}, fmt.Errorf("wgsl: %s is written in %v, not in WGSL: %w", p.Name, p.Text.Language, op.ErrUnsupported)
 	}
 	if err := t.allows(p); err != nil {
 		return Shader{}, err
@@ -40,16 +40,16 @@ func printText(p *ir.Program, t *Target) (Shader, error) {
 	return s, nil
 }
 
-// directives returns a text with the directives that a consumer wants: naga supports subgroups
-// without a directive and rejects the directive. Line numbers do not change, nor do columns except
-// in the first line.
+// directives adds or removes the directive that enables subgroups, as the consumer requires: naga
+// supports subgroups without the directive and rejects it. Line numbers do not change, and columns
+// change only in the first line.
 func directives(text string, needs Feature, c Consumer) string {
 	if needs&Subgroups == 0 {
 		return text
 	}
 	m, err := parse(text)
 	if err != nil {
-		return text // for the compiler to say
+		return text // the compiler reports the error
 	}
 	b, asked := []byte(text), false
 	blank := func(i int) { copy(b[m.toks[i].at:], strings.Repeat(" ", len(m.toks[i].text))) }

@@ -12,9 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// waves is a text that has something of everything: buffers out of order and of
-// several groups, structures, nested comments, overrides, memory of workgroups,
-// two entry points.
+// waves is a text with a variety of features: buffers out of order and in several groups,
+// structures, nested comments, overrides, workgroup memory, and two entry points.
 const waves = `/* waves /* on */ a string */
 enable subgroups; // with sums
 const LANES = 8u * (3 + 5);
@@ -75,7 +74,7 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// TestTexts has both compilers read texts as they are printed.
+// TestTexts compiles texts with both compilers as they are printed.
 func TestTexts(t *testing.T) {
 	sources := map[string]Source{
 		"waves":     {Text: waves, Entry: "step"},
@@ -121,8 +120,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestPrintText checks the description of a text that a host gets, and the errors of
-// targets that lack a feature.
+// TestPrintText checks the description of a text for a host, and the errors for targets that lack a
+// feature.
 func TestPrintText(t *testing.T) {
 	p, _, err := Source{Text: waves, Entry: "step"}.program()
 	if err != nil {
@@ -155,15 +154,15 @@ func TestSourceErrors(t *testing.T) {
 	}{
 		{"", "the text has no @compute function"},
 		{head + "fn main() {}", "the text has no @compute function"},
-		{head + main + "@compute @workgroup_size(1) fn other() {}", "which of main, other is the entry point?"},
+		{head + main + "@compute @workgroup_size(1) fn other() {}", "the text has several @compute functions, main, other: name the entry point"},
 		{head + "@compute fn main() {}", "2:13: main has no @workgroup_size"},
 		{head + "@compute @workgroup_size(0) fn main() {}", "2:26: the workgroup has no lanes"},
 		{head + "@compute @workgroup_size(1, 2, 3, 4) fn main() {}", "2:35: @workgroup_size has more than three arguments"},
 		{head + "@compute @workgroup_size(n) fn main() {}", "2:26: rayo cannot compute a size from n"},
 		{head + "override n: u32;\n@compute @workgroup_size(n) fn main() {}", "2:10: n has no value: give it one in Source.Constants"},
-		{head + "const n = n;\n@compute @workgroup_size(n) fn main() {}", "2:7: n is defined by itself"},
-		{head + "const n = 1 << 40;\n@compute @workgroup_size(n) fn main() {}", "2:13: 1 << 40 has no value here"},
-		{head + "fn f() { f(); }\n" + main[:39] + "f(); }", "2:10: f is defined by itself"},
+		{head + "const n = n;\n@compute @workgroup_size(n) fn main() {}", "2:7: n is defined in terms of itself"},
+		{head + "const n = 1 << 40;\n@compute @workgroup_size(n) fn main() {}", "2:13: 1 << 40 is undefined or too large"},
+		{head + "fn f() { f(); }\n" + main[:39] + "f(); }", "2:10: f is defined in terms of itself"},
 		{head + main[:39] + "x[0] = z; }", "2:47: no definition in scope for z"},
 		{"/* no end", "1:1: the comment does not end"},
 		{"fn main( {", "1:8: \"(\" is not closed"},
@@ -174,11 +173,11 @@ func TestSourceErrors(t *testing.T) {
 		{"const a = 1;\nconst a = 2;", "2:7: a is declared twice"},
 		{"struct S { s: S }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S contains itself"},
 		{"@group(0) @binding(0) var<storage> x: array<wat>;\n" + main, "1:45: unknown type wat"},
-		{"@group(0) @binding(0) var<storage> x: array<f32, 0>;\n" + main, "1:50: an array has at least one element"},
-		{"struct S { a: array<f32>, b: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S: a has no size and is not the last member"},
+		{"@group(0) @binding(0) var<storage> x: array<f32, 0>;\n" + main, "1:50: an array must have at least one element"},
+		{"struct S { a: array<f32>, b: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "1:8: S: a has no fixed size and is not the last member"},
 		{"struct S { @align(6) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@align(6) of a must be a power of two"},
-		{"struct S { @size(2) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@size(2) of a: its type has 4 bytes"},
-		{"@group(0) @binding(0) var<storage, write> x: array<f32>;\n" + main, "1:36: buffers are read or read_write"},
+		{"struct S { @size(2) a: f32 }\n@group(0) @binding(0) var<storage> x: S;\n" + main, "@size(2) of a is too small: its type has 4 bytes"},
+		{"@group(0) @binding(0) var<storage, write> x: array<f32>;\n" + main, "1:36: the access of a buffer must be read or read_write"},
 		{"@group(0) var<storage> x: array<f32>;\n" + main, "1:24: x has no @binding"},
 		{"@group(0) @binding(0) var x: texture_2d<f32>;\n" + main, "textures and samplers"},
 		{"var<push_constant> x: f32;\n" + main, "address space push_constant"},
@@ -186,7 +185,7 @@ func TestSourceErrors(t *testing.T) {
 			"x and y are both binding 0 of group 0"},
 		{"@group(0) @binding(0) var<uniform> x: f32; @group(0) @binding(0) var<uniform> y: f32;" + main[:39] + "_ = x + y; }", "x and y are both binding 0 of group 0"},
 		{"@group(0) @binding(0) var<uniform> x: array<vec4f, 4000>; @group(0) @binding(1) var<uniform> y: array<vec4f, 99>;" + main[:39] + "_ = x[0] + y[0]; }", "65584 bytes of parameters"},
-		{head + uniforms(13) + main[:39] + "x[0] = " + "u0 + u1 + u2 + u3 + u4 + u5 + u6 + u7 + u8 + u9 + u10 + u11 + u12; }", "13 uniforms, of 12"},
+		{head + uniforms(13) + main[:39] + "x[0] = " + "u0 + u1 + u2 + u3 + u4 + u5 + u6 + u7 + u8 + u9 + u10 + u11 + u12; }", "13 uniform variables; at most 12"},
 	} {
 		err := Source{Text: c.text}.Kernel().Err()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -197,8 +196,8 @@ func TestSourceErrors(t *testing.T) {
 		constants map[string]float64
 		want      string
 	}{
-		{map[string]float64{"STEPS": 1.5}, "1.5 is no value of an override STEPS of type u32"},
-		{map[string]float64{"DAMPING": math.NaN()}, "NaN is no value of an override DAMPING of type f32"},
+		{map[string]float64{"STEPS": 1.5}, "1.5 is not a valid value for override STEPS of type u32"},
+		{map[string]float64{"DAMPING": math.NaN()}, "NaN is not a valid value for override DAMPING of type f32"},
 		{map[string]float64{"LANES": 3}, "no override of that name"},
 	} {
 		err := Source{Text: waves, Entry: "step", Constants: c.constants}.Kernel().Err()
@@ -220,7 +219,7 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-// uniforms declares so many of them.
+// uniforms declares n uniform variables.
 func uniforms(n int) (s string) {
 	for i := range n {
 		s += fmt.Sprintf("@group(1) @binding(%d) var<uniform> u%d: f32;\n", i, i)
@@ -228,7 +227,7 @@ func uniforms(n int) (s string) {
 	return s
 }
 
-// TestUniforms carries a struct of structs to several uniforms.
+// TestUniforms encodes a struct of structs to several uniforms.
 func TestUniforms(t *testing.T) {
 	text := `
 		struct View { scale: f32, shift: vec3f }
@@ -270,8 +269,8 @@ func TestUniforms(t *testing.T) {
 	}
 }
 
-// TestBounds checks that texts which drivers would compile for minutes are refused, and
-// that texts just within the limits are accepted.
+// TestBounds checks that texts that drivers would compile for minutes are rejected, and that texts
+// just within the limits are accepted.
 func TestBounds(t *testing.T) {
 	head := "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
 	main := func(body string) string { return "@compute @workgroup_size(1) fn main() { x[0] = 1; " + body + " }\n" }
@@ -286,7 +285,7 @@ func TestBounds(t *testing.T) {
 		text, want string // want is "" for a text that is accepted
 	}{
 		{head + main("var a: array<f32, 16384>; x[1] = a[2];"), ""},
-		{head + main("var a: array<f32, 16385>; x[1] = a[2];"), "2:58: main has 65540 bytes of variables for each lane, of at most 65536"},
+		{head + main("var a: array<f32, 16385>; x[1] = a[2];"), "2:58: main has 65540 bytes of variables for each lane; at most 65536 are allowed"},
 		{head + main("var a: array<f32, 8192>; var b: array<f32, 8192>;"), ""},
 		{head + main("var a: array<f32, 8192>; var b = array<f32, 8193>();"), "2:84: main has 65540 bytes"},
 		{head + main("let a = array<vec4f, 5000>();"), "main has 80000 bytes"},
@@ -300,15 +299,15 @@ func TestBounds(t *testing.T) {
 		{calls(13), ""},
 		{calls(15), "main is too long"},
 		{calls(100), "main is too long"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = y[1]; x[1] = p.a[3];"), "4:59: a value of 4000000 bytes, of at most 65536"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("y[0] = y[1];"), "a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = y[1]; x[1] = p.a[3];"), "4:59: the value has 4000000 bytes, and a lane has room for at most 65536"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("y[0] = y[1];"), "the value has 4000000 bytes"},
 		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("x[0] = (y[1]).a[2];"), ""},
 		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = &(*p).a; x[0] = (*q)[2] + q[1] + p.a[4];"), ""},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = p; let v = *q; x[0] = v.a[1];"), "4:85: a value of 4000000 bytes"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\nfn f(p: ptr<storage, array<f32, 1000000>, read_write>) -> f32 { let all = *p; return all[1]; }\n" + main("x[0] = f(&y[1].a);"), "4:75: a value of 4000000 bytes"},
-		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("{ let y = 1; _ = y; } var p = y[1].a; x[0] = p[2];"), "a value of 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let p = &y[1]; let q = p; let v = *q; x[0] = v.a[1];"), "4:85: the value has 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\nfn f(p: ptr<storage, array<f32, 1000000>, read_write>) -> f32 { let all = *p; return all[1]; }\n" + main("x[0] = f(&y[1].a);"), "4:75: the value has 4000000 bytes"},
+		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("{ let y = 1; _ = y; } var p = y[1].a; x[0] = p[2];"), "the value has 4000000 bytes"},
 		{head + "struct Big { a: array<f32, 1000000> }\n@group(0) @binding(1) var<storage, read_write> y: array<Big>;\n" + main("let n = arrayLength(&y); { let y = x[n]; x[0] = y; }"), ""},
-		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16385>>;\n" + main("for (var i = 0; i < 3; i++) { _ = y[i]; }"), "a value of 65540 bytes"},
+		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16385>>;\n" + main("for (var i = 0; i < 3; i++) { _ = y[i]; }"), "the value has 65540 bytes"},
 		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16384>>;\n" + main("let p = y[2]; x[0] = p[3];"), ""},
 	} {
 		err := Source{Text: c.text}.Kernel().Err()
@@ -326,7 +325,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestParams carries a struct to where WGSL has its members.
+// TestParams encodes a struct in the layout of WGSL.
 func TestParams(t *testing.T) {
 	_, l, err := Source{Text: waves, Entry: "step"}.program()
 	if err != nil {
@@ -427,7 +426,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// FuzzSource parses arbitrary texts: nothing panics, and accepted texts have valid sizes.
+// FuzzSource parses arbitrary texts. Nothing may panic, and accepted texts must have valid sizes.
 func FuzzSource(f *testing.F) {
 	f.Add(waves, "step")
 	f.Add("struct S { @align(16) @size(32) a: vec3<f32>, b: array<mat4x4f, (1 << 3) + 0x1u> }\n@group(0) @binding(0) var<uniform> s: S;"+

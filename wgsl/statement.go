@@ -89,7 +89,7 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 	}
 }
 
-// finish ends a statement with the effect.
+// finish ends a statement with the given effect.
 func (w *printer) finish(v ir.Value, e effect, which uint32) {
 	w.c(';')
 	w.flush(e, which)
@@ -111,7 +111,7 @@ func (w *printer) assign(name string, in *ir.Instr) {
 	w.expr(in.Args[1], anything)
 }
 
-// result begins the declaration of the value of v.
+// result prints the beginning of the declaration of v.
 func (w *printer) result(v ir.Value) {
 	w.s("let v")
 	w.u(uint32(v))
@@ -124,7 +124,7 @@ var atomicNames = [...]string{
 	ir.AtomicXor: "atomicXor", ir.AtomicExchange: "atomicExchange",
 }
 
-// atomic prints an atomic operation on an element of the array of that name.
+// atomic prints an atomic operation on an element of the array with the given name.
 func (w *printer) atomic(in *ir.Instr, v ir.Value, name string) {
 	if w.values[v].uses > 0 {
 		w.result(v)
@@ -150,8 +150,8 @@ func (w *printer) atomic(in *ir.Instr, v ir.Value, name string) {
 	w.c(')')
 }
 
-// exchange returns the name of the function that compares and exchanges an
-// element: the language has only one that may fail for no reason.
+// exchange returns the name of the function that compares and exchanges an element. The language
+// has only an operation that may fail spuriously.
 func (w *printer) exchange(in *ir.Instr, name string) string {
 	shared := in.Code == ir.AtomicOpShared
 	for i := range w.exchanges {
@@ -164,8 +164,8 @@ func (w *printer) exchange(in *ir.Instr, name string) string {
 	return e.name
 }
 
-// barrier prints what waits for the workgroup, for the memory that the program
-// can see changes of.
+// barrier prints a barrier for the workgroup. It covers the kinds of memory that the program can
+// see changes of.
 func (w *printer) barrier(v ir.Value) {
 	storage := false
 	for i := range w.p.Bindings {
@@ -186,7 +186,7 @@ func (w *printer) barrier(v ir.Value) {
 	w.end(v)
 }
 
-// iterations declares the counter of the turns of a loop that may not end.
+// iterations declares the iteration counter of a loop that may not end.
 func (w *printer) iterations(v ir.Value) {
 	w.begin(w.indent)
 	w.flush(all, 0)
@@ -196,7 +196,7 @@ func (w *printer) iterations(v ir.Value) {
 	w.end(v)
 }
 
-// budget ends the loop when it has turned too often.
+// budget prints code that ends the loop after too many iterations.
 func (w *printer) budget(v ir.Value) {
 	w.begin(w.indent)
 	w.s("if turns")
@@ -255,8 +255,8 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 		w.name(v)
 		w.s(")))")
 	default:
-		// The step may be negative: it went the wrong way if the sum is below
-		// the counter and the step is not, or the other way round.
+		// The step may be negative. The counter has overflowed if the sum is below the counter and
+		// the step is not negative, or if the sum is above the counter and the step is negative.
 		w.s(" = select(")
 		w.expr(hi, operand)
 		w.s(", ")
@@ -283,8 +283,7 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	}
 }
 
-// incrementFits reports whether a counter below hi can be increased by step without
-// overflow.
+// incrementFits reports whether a counter below hi can be increased by step without overflow.
 func (w *printer) incrementFits(hi, step ir.Value) bool {
 	s := &w.p.Code[step]
 	if s.Code != ir.Const {
@@ -300,8 +299,7 @@ func (w *printer) incrementFits(hi, step ir.Value) bool {
 	return w.upper(hi, 4)+uint64(s.Imm) <= most
 }
 
-// upper returns a number that an integer is known not to exceed, by looking at
-// the instructions behind it, to a depth.
+// upper returns an upper bound of an integer. It follows the operands of v up to the given depth.
 func (w *printer) upper(v ir.Value, depth int) uint64 {
 	in := &w.p.Code[v]
 	most := uint64(1<<32 - 1)
@@ -322,7 +320,7 @@ func (w *printer) upper(v ir.Value, depth int) uint64 {
 		}
 		return uint64(in.Imm)
 	case ir.Len:
-		return 1 << 31 // elements have two bytes or more
+		return 1 << 31 // elements have at least two bytes
 	case ir.BuiltIn:
 		l := w.t.limits()
 		if in.Flag <= ir.BuiltInLocalZ || in.Flag >= ir.BuiltInLane {

@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// maxNesting is how deep blocks may nest: compilers count too.
+// maxNesting is the maximum nesting depth of blocks. Compilers have such limits too.
 const maxNesting = 64
 
-// value has the printer's data about the value of an instruction.
+// value is the printer's data about the value of an instruction.
 type value struct {
-	block  uint32 // the instruction that opens its block, or 0
-	uses   uint32 // how often it is still to be printed
-	weight uint8  // nodes of the expression that would be printed in its place
+	block  uint32 // the instruction that opened its block, or 0
+	uses   uint32 // number of uses that are still to be printed
+	weight uint8  // nodes of the expression that would be printed at its use
 	how    how
-	name   uint8 // 1 + place in shortNames, or 0 for v and its number
+	name   uint8 // 1 + index in shortNames, or 0 for v followed by the number
 	flags  uint8
 }
 
@@ -24,22 +24,22 @@ type value struct {
 type how uint8
 
 const (
-	asExpression how = iota // written out
-	asName                  // by its name, or another word that may be repeated
+	asExpression how = iota // by its expression
+	asName                  // by its name, or by another word that can be repeated
 )
 
 const (
-	crosses  uint8 = 1 << iota // used in a block inside its own
-	repeated                   // is in a loop and evaluated repeatedly
-	computed                   // gets a name so that compilers do not take it for a constant
-	constant                   // compilers take its text for a constant
+	crosses  uint8 = 1 << iota // used in a block within its own block
+	repeated                   // evaluated repeatedly, in a loop
+	computed                   // gets a name so that compilers do not treat it as a constant
+	constant                   // compilers treat its text as a constant
 	zero                       // a constant divisor that may be 0
-	open                       // of a block: not closed yet
-	left                       // of a Loop: something in it leaves it
+	open                       // the value opened a block that is not closed yet
+	left                       // the value is a Loop, and an instruction in it leaves it
 )
 
-// survey records the block and the requirements of the users of each value in a well-formed
-// program, and rejects programs that compilers would reject.
+// survey records for each value of a well-formed program its block and how it is used, and rejects
+// programs that compilers would reject.
 func (w *printer) survey() error {
 	p := w.p
 	w.blocks = append(w.blocks[:0], 0)
@@ -85,7 +85,7 @@ func (w *printer) survey() error {
 	return nil
 }
 
-// operand notes a use of a in the block, and returns constant if it is one.
+// operand records a use of a in the block, and returns the flag constant if a has it.
 func (w *printer) operand(a ir.Value, block uint32) uint8 {
 	o := &w.values[a]
 	if o.block != block {
@@ -94,9 +94,9 @@ func (w *printer) operand(a ir.Value, block uint32) uint8 {
 	return o.flags & constant
 }
 
-// constants decides how to print an instruction whose operands are constants, or that has no
-// operands. Compilers fold it, and reject an overflow or NaN. Compilers do not treat a named
-// operand as constant.
+// constants decides how to print an instruction without operands, or whose operands are constants.
+// Compilers would compute it, and reject an overflow or NaN. They do not treat a named operand as a
+// constant.
 func (w *printer) constants(in *ir.Instr, x *value) {
 	switch in.Code {
 	case ir.Param32, ir.Len:
@@ -118,8 +118,8 @@ func (w *printer) constants(in *ir.Instr, x *value) {
 	}
 }
 
-// divisor sees to it that compilers do not see a constant divisor that is 0, or
-// may be. Some look through the names of values, but not into variables.
+// divisor ensures that compilers do not see a constant divisor that may be 0. Some compilers look
+// through names of values, but not into variables.
 func (w *printer) divisor(v ir.Value) {
 	x, in := &w.values[v], &w.p.Code[v]
 	if x.flags&constant == 0 || in.Code == ir.Const && in.Imm != 0 || in.Code == ir.BuiltIn && in.Flag == ir.BuiltInSubgroupSize {
@@ -133,7 +133,7 @@ func (w *printer) divisor(v ir.Value) {
 	x.flags |= computed | zero
 }
 
-// surveyStatement follows blocks, loops, variables and arrays.
+// surveyStatement tracks blocks, loops, variables and arrays.
 func (w *printer) surveyStatement(in *ir.Instr, v ir.Value, block *uint32) error {
 	p := w.p
 	switch in.Code {
@@ -141,19 +141,19 @@ func (w *printer) surveyStatement(in *ir.Instr, v ir.Value, block *uint32) error
 		w.scope(&w.scopes[in.Imm], in.Code, v, *block)
 	case ir.LoadShared, ir.StoreShared, ir.AtomicOpShared, ir.UniformLoad:
 		if i, a := &p.Code[in.Args[0]], &p.Shared[in.Imm]; i.Code == ir.Const && i.Imm >= a.Len {
-			return w.fail(ir.ErrProgram, v, "index %d of workgroup array %s, which has %d elements", i.Imm, a.Name, a.Len)
+			return w.fail(ir.ErrProgram, v, "index %d is out of range: workgroup array %s has %d elements", i.Imm, a.Name, a.Len)
 		}
 	case ir.If, ir.For, ir.Loop:
 		if in.Code == ir.For {
 			w.values[in.Args[1]].flags |= repeated
 			w.values[in.Args[2]].flags |= repeated
-			w.values[v].block = uint32(v) // the counter is seen inside alone
+			w.values[v].block = uint32(v) // only the body of the loop can use the counter
 		}
 		*block = uint32(v)
 		w.blocks = append(w.blocks, *block)
 		w.values[v].flags |= open
 		if len(w.blocks) > maxNesting {
-			return w.fail(op.ErrUnsupported, v, "blocks nested deeper than %d", maxNesting)
+			return w.fail(op.ErrUnsupported, v, "blocks are nested deeper than %d levels", maxNesting)
 		}
 	case ir.Else:
 		w.values[*block].flags &^= open
@@ -162,7 +162,7 @@ func (w *printer) surveyStatement(in *ir.Instr, v ir.Value, block *uint32) error
 		w.blocks[len(w.blocks)-1] = *block
 	case ir.End:
 		if o := &p.Code[*block]; o.Code == ir.Loop && o.Flag == ir.Bounded && w.values[*block].flags&left == 0 {
-			return w.fail(ir.ErrProgram, ir.Value(*block), "a loop that nothing leaves")
+			return w.fail(ir.ErrProgram, ir.Value(*block), "no instruction leaves the loop")
 		}
 		w.values[*block].flags &^= open
 		w.blocks = w.blocks[:len(w.blocks)-1]
@@ -177,16 +177,16 @@ func (w *printer) surveyStatement(in *ir.Instr, v ir.Value, block *uint32) error
 	return nil
 }
 
-// scope is where a variable is declared: by its first store, if everything else
-// that has to do with it comes after that, in its block; otherwise at the top.
+// scope says where a variable is declared: by its first store, if all other uses come after it in
+// the same block, and otherwise at the top of the function.
 type scope struct {
-	first ir.Value // 0 before anything, top if at the top
+	first ir.Value // 0 before the first use; top if declared at the top
 	block uint32
 }
 
 const top = ^ir.Value(0)
 
-// scope notes that v, in the block, loads or stores the variable.
+// scope records that v, in the given block, loads or stores the variable.
 func (w *printer) scope(s *scope, code ir.Code, v ir.Value, block uint32) {
 	switch {
 	case s.first == 0 && code == ir.StoreVar:

@@ -8,19 +8,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Consumer is the compiler that reads the text. Compilers differ in the directives that they
-// require and in their defects.
+// Consumer is the compiler that reads the text. Compilers require different directives and have
+// different defects.
 type Consumer uint8
 
 const (
-	// Naga is the compiler of wgpu and wgpu-native. It has subgroup operations
-	// without being asked and rejects the directive that asks for them.
+	// Naga is the compiler of wgpu and wgpu-native. It always supports subgroup operations, and
+	// rejects the directive that enables them.
 	Naga Consumer = iota
-	// Tint is the compiler of Dawn and Chromium. It wants each feature enabled in the text and
+	// Tint is the compiler of Dawn and Chromium. It requires a directive for each feature, and
 	// checks that barriers are in uniform control flow.
 	Tint
-	// NagaGo is the translation of naga to Go, of gogpu. The text for it avoids functions that it
-	// translates incorrectly: countLeadingZeros and countTrailingZeros. It has no half floats.
+	// NagaGo is the translation of naga to Go, by gogpu. The text avoids functions that this
+	// compiler translates incorrectly: countLeadingZeros and countTrailingZeros. It has no half
+	// floats.
 	NagaGo
 
 	numConsumers
@@ -34,17 +35,17 @@ func (c Consumer) String() string {
 	return fmt.Sprintf("Consumer(%d)", uint8(c))
 }
 
-// Feature is something that not every adapter has.
+// Feature is an optional feature of an adapter.
 type Feature uint8
 
 const (
-	// Half is half floats: in storage, workgroup memory and arithmetic.
+	// Half means half floats in storage, workgroup memory and arithmetic.
 	Half Feature = 1 << iota
-	// Subgroups is the operations between the lanes of a subgroup. Without
-	// them a subgroup has one lane, and they are printed as the identity.
+	// Subgroups means operations between the lanes of a subgroup. Without them a subgroup has one
+	// lane, and these operations are printed as the identity.
 	Subgroups
-	// Dot4 is the built-in functions on four bytes packed in a word. Without
-	// it they are printed as shifts and sums.
+	// Dot4 means the built-in functions on four bytes packed in a word. Without them, the printer
+	// uses shifts and sums.
 	Dot4
 )
 
@@ -52,33 +53,33 @@ const (
 type Limits struct {
 	Invocations    uint32    // lanes of a workgroup
 	Size           [3]uint32 // lanes of a workgroup along each axis
-	WorkgroupBytes uint32    // workgroup memory
+	WorkgroupBytes uint32    // bytes of workgroup memory
 	Bindings       int       // storage buffers of a kernel
-	Grid           uint32    // workgroups along each axis
+	Grid           uint32    // workgroups along each axis of a grid
 }
 
 // DefaultLimits are the limits that every adapter guarantees.
 var DefaultLimits = Limits{Invocations: 256, Size: [3]uint32{256, 256, 64}, WorkgroupBytes: 16 << 10, Bindings: 8, Grid: 65535}
 
-// Target describes the compiler and the device that a text is printed for.
+// Target describes the compiler and the device for which a text is printed.
 type Target struct {
 	Consumer Consumer
 	Features Feature
 	// Limits of 0 mean the values in [DefaultLimits].
 	Limits Limits
-	// Unfused says that the device's fma rounds the product, as Mesa's and SwiftShader's
-	// software does. Functions of the text would lose accuracy, so Fma is printed as a
-	// compensated sum. MulAdd is not.
+	// Unfused says that the device's fma rounds the product, as the software of Mesa and
+	// SwiftShader does. Functions of the text would lose accuracy, so Fma is printed as a
+	// compensated sum. MulAdd is printed as fma.
 	Unfused bool
 	// Approximate says that the device computes exp2 and 1/x within the bounds of the
 	// approximate codes of package ir, and does not simplify the addition and subtraction of
 	// a large number; subnormal results may be 0. The text then has shorter functions. WGSL
 	// does not promise these properties, so they have to be measured.
 	Approximate bool
-	// Narrows says that the device's conversion of float32 to half floats, which it has,
-	// rounds to nearest even, gives infinities beyond the range and keeps NaN. It rounds
-	// values to half floats then; the language leaves all three open, so that it has to
-	// be measured.
+	// Narrows says that the device can convert float32 to half floats, and that the conversion
+	// rounds to nearest even, gives infinities beyond the range and keeps NaN. The text then uses
+	// it to round values to half floats. WGSL does not promise these properties, so they have to be
+	// measured.
 	Narrows bool
 	// SubgroupSize is the least and the greatest number of lanes of a subgroup, or 0 if
 	// unknown. If both are equal, the size is printed as a number.
@@ -87,7 +88,7 @@ type Target struct {
 
 func (t *Target) has(f Feature) bool { return t.Features&f != 0 }
 
-// limits returns the limits with the defaults in the place of zeros.
+// limits returns the limits, with defaults for limits of 0.
 func (t *Target) limits() Limits {
 	l, d := t.Limits, &DefaultLimits
 	if l.Invocations == 0 {
@@ -113,31 +114,31 @@ func (t *Target) limits() Limits {
 // allows returns an error if p needs more than t has.
 func (t *Target) allows(p *ir.Program) error {
 	if t.Consumer >= numConsumers {
-		return fmt.Errorf("wgsl: %v: %w", t.Consumer, op.ErrUnsupported)
+		return fmt.Errorf("wgsl: unknown compiler %v: %w", t.Consumer, op.ErrUnsupported)
 	}
 	if t.Consumer == NagaGo && t.has(Half) {
-		return fmt.Errorf("wgsl: half floats for %v: %w", t.Consumer, op.ErrUnsupported)
+		return fmt.Errorf("wgsl: compiler %v does not support half floats: %w", t.Consumer, op.ErrUnsupported)
 	}
 	l := t.limits()
 	lanes := uint64(1)
 	for i, n := range p.Local {
 		if n > l.Size[i] {
-			return tooMuch(p, "%d lanes along axis %d of a workgroup, of at most %d", n, i, l.Size[i])
+			return tooMuch(p, "%d lanes along axis %d of a workgroup; the device allows at most %d", n, i, l.Size[i])
 		}
 		if lanes *= uint64(n); lanes > uint64(l.Invocations) {
-			return tooMuch(p, "%d lanes of a workgroup, of at most %d", lanes, l.Invocations)
+			return tooMuch(p, "%d lanes of a workgroup; the device allows at most %d", lanes, l.Invocations)
 		}
 	}
 	if n := len(p.Bindings); n > l.Bindings {
-		return tooMuch(p, "%d buffers, of at most %d", n, l.Bindings)
+		return tooMuch(p, "%d buffers; the device allows at most %d", n, l.Bindings)
 	}
 	if n := sharedBytes(p); n > uint64(l.WorkgroupBytes) {
-		return tooMuch(p, "%d bytes of workgroup memory, of at most %d", n, l.WorkgroupBytes)
+		return tooMuch(p, "%d bytes of workgroup memory; the device has %d", n, l.WorkgroupBytes)
 	}
 	return nil
 }
 
-// limitError is a program that needs more than a target has: both
+// limitError is the error of a program that exceeds a limit of the target. It wraps both
 // [op.ErrUnsupported] and [kernel.ErrLimit].
 type limitError string
 
@@ -151,8 +152,8 @@ func tooMuch(p *ir.Program, format string, args ...any) error {
 	return limitError(fmt.Sprintf("wgsl: %s uses "+format, append([]any{p.Name}, args...)...))
 }
 
-// sharedBytes returns the bytes of workgroup memory that p uses: its arrays one
-// after another, each aligned as its elements are.
+// sharedBytes returns the bytes of workgroup memory that p uses. The arrays follow one another,
+// each aligned to the size of its elements.
 func sharedBytes(p *ir.Program) uint64 {
 	if p.Text != nil {
 		return p.Text.SharedBytes
@@ -166,8 +167,8 @@ func sharedBytes(p *ir.Program) uint64 {
 	return total
 }
 
-// elementBytes returns the size of a scalar or vector in memory, which is its alignment too. For
-// other types it returns the largest element size.
+// elementBytes returns the size of a scalar or vector in memory, which is also its alignment. For
+// other types it returns the size of the largest element.
 func elementBytes(t ir.Type, width uint8) uint32 {
 	if width != 1 && width != 2 {
 		width = 4

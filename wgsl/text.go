@@ -6,18 +6,17 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// text is a text that grows. Half of printing is appending a few bytes: methods
-// on a buffer and a length do that faster than append, which stores a slice
-// each time.
+// text is a buffer for the printed text. Half of printing is appending a few bytes: methods on a
+// buffer and a length are faster than append, which stores a slice each time.
 type text struct {
 	buf   []byte
 	n     int        // bytes written
-	start int        // of the line that is being written
+	start int        // where the current line begins
 	lines []ir.Value // the instruction of each line
 	spare []byte
 }
 
-// room is the least that a buffer grows by.
+// room is the minimum number of bytes by which a buffer grows.
 const room = 4096
 
 // grow makes room for n more bytes. It is a separate function because its callers are inlined in
@@ -72,7 +71,7 @@ func (t *text) u(n uint32) {
 
 const spaces = "                                                                "
 
-// begin begins a line, so far indented.
+// begin begins a line with the given indentation.
 //
 //go:noinline
 func (t *text) begin(indent int) {
@@ -82,14 +81,13 @@ func (t *text) begin(indent int) {
 	}
 }
 
-// end ends the line, which belongs to v.
+// end ends the line, which belongs to instruction v.
 func (t *text) end(v ir.Value) {
 	t.c('\n')
 	t.lines = append(t.lines, v)
 }
 
-// before calls f, which writes lines, and puts them before the line that is
-// being written.
+// before calls f, which prints lines, and inserts these lines before the current line.
 func (t *text) before(f func()) {
 	line := append(t.spare[:0], t.buf[t.start:t.n]...)
 	t.n = t.start

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A token is a word, a number or one character of a text. Longer operators are
-// their characters one after the other, which spares the question whether >> ends
-// two lists of types or shifts.
+// A token is a word, a number or one character of a text. A longer operator is several tokens, so
+// that the tokenizer need not decide whether >> ends two template lists or is a shift.
 type token struct {
 	kind tokenKind
 	at   int // byte offset
@@ -29,10 +28,10 @@ func (t *token) is(text string) bool { return t.kind != endToken && t.text == te
 
 func (t *token) end() int { return t.at + len(t.text) }
 
-// maxText bounds the texts that are read.
+// maxText limits the length of texts in bytes.
 const maxText = 1 << 20
 
-// tokens splits a text. Invalid text becomes single characters.
+// tokens splits a text into tokens. Invalid characters become tokens of one character.
 func tokens(text string) ([]token, *CompileError) {
 	if len(text) > maxText {
 		return nil, &CompileError{Message: "the text has more than 1 MiB"}
@@ -78,8 +77,8 @@ func tokens(text string) ([]token, *CompileError) {
 	return append(ts, token{endToken, len(text), ""}), nil
 }
 
-// comment returns the length of a comment, which may have others within it, or
-// -1 if it does not end.
+// comment returns the length of a comment, or -1 if the comment does not end. Comments may be
+// nested.
 func comment(text string) int {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {
@@ -97,7 +96,7 @@ func comment(text string) int {
 	return -1
 }
 
-// number returns the length of a number.
+// number returns the length of the number at the beginning of text.
 func number(text string) int {
 	hex := len(text) > 1 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')
 	for i := 1; i < len(text); i++ {
@@ -116,10 +115,10 @@ func number(text string) int {
 	return len(text)
 }
 
-// maxLine bounds a line that an error shows.
+// maxLine limits the length of the line that an error shows.
 const maxLine = 400
 
-// mistake returns an error about the place of a text.
+// mistake returns an error at a position of the text.
 func mistake(text string, at int, message string) *CompileError {
 	at = min(at, len(text))
 	start := strings.LastIndexByte(text[:at], '\n') + 1

@@ -7,15 +7,15 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// The expansions of Sin and Cos hold for angles up to [ir.TrigLimit]. Larger ones
-// are first reduced to a quarter of a turn by as many bits of 2/pi as that takes.
+// The expansions of Sin and Cos hold for angles up to [ir.TrigLimit]. Larger angles are first
+// reduced to a quarter turn with as many bits of 2/pi as necessary.
 
 func nearName(c ir.Code) string   { return c.String() + "_near_f" }
 func turnedName(c ir.Code) string { return c.String() + "_turned_f" }
 
-// trigText is the function of $C: $N is the function for angles that are not large, and $T the
-// other of the two functions, a quarter turn away. $S and $Q are the results for even and odd
-// quarter turns, and $M is the sign of the argument if it matters.
+// trigText is the function for $C. $N is the function for angles that are not large, and $T is the
+// other of the two functions, which differs by a quarter turn. $S and $Q are the results for even
+// and odd quarter turns, and $M is the sign of the argument if it matters.
 const trigText = `
 fn $C(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -62,13 +62,13 @@ func composeTrig(c ir.Code, t *Target) *composition {
 	return k
 }
 
-// reduceText returns the function that returns which quarter of a turn |x| > 2**16
-// is nearest to, modulo 4, and the bits of the angle from there, for the bits of x.
+// reduceText returns the text of a function that reduces |x| > 2**16, given by its bits. The
+// function returns the nearest quarter turn, modulo 4, and the bits of the remaining angle.
 //
-// The bits of 2/pi that give whole turns do not matter: only 96 bits from a position that depends
-// on the exponent do. Their product with the mantissa gives the fraction of a turn; 64 of its bits
-// are used. The products of its leading bits with the leading bits of pi are exact, so for an angle
-// that is not small only the last sum is rounded.
+// The bits of 2/pi that give whole turns do not matter: only 96 bits, from a position that depends
+// on the exponent, do. Their product with the mantissa gives the fraction of a turn, of which 64
+// bits are used. The products of its leading bits with the leading bits of pi are exact, so only
+// the last sum is rounded unless the angle is small.
 func reduceText() string {
 	var b strings.Builder
 	b.WriteString(`fn reduce_angle(bits: u32) -> vec2u {

@@ -79,8 +79,8 @@ func TestWGSLCommandLines(t *testing.T) {
 		{"check a kernel", []string{"check", "softmax"}, 0, `^naga    is not installed\ntint    is not installed\n$`, `^$`},
 		{"check a file", []string{"check", one}, 0, `(?s)main: workgroups of 64 x 1 x 1 lanes.*buffer 0: @group\(0\) @binding\(4\) x: array<vec2<f32>>, read_write.*P, 32 bytes\n.*s: vec3<f32> at 16\n`, `^$`},
 		{"check one of two", []string{"check", two, "--entry=b"}, 0, `b: workgroups of 8 x 8 x 1 lanes`, `^$`},
-		{"check which of two", []string{"check", two}, 1, `two\.wgsl: which of a, b is the entry point\?`, `there are mistakes`},
-		{"check a broken file", []string{"check", broken}, 1, `broken\.wgsl:4:26: the workgroup has no lanes\n`, `there are mistakes`},
+		{"check which of two", []string{"check", two}, 1, `two\.wgsl: the text has several @compute functions, a, b: name the entry point`, `there are mistakes`},
+		{"check a broken file", []string{"check", broken}, 1, `broken\.wgsl:4:26: the workgroup has no lanes: @workgroup_size must not be 0\n`, `there are mistakes`},
 		{"check no file", []string{"check", "nowhere.wgsl"}, 1, `^$`, `nowhere\.wgsl`},
 		{"check what is not text", []string{"check", binary}, 1, `^$`, `is not text`},
 	} {

@@ -147,24 +147,24 @@ func TestCUDAFaults(t *testing.T) {
 		"load": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			y.Set(b.Lane(), x.At(b.Lane().Add(b.U32(&p.N))))
-		}, "of buffer x, which has 64 elements"},
+		}, "buffer x has 64 elements"},
 		"store": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			b.If(b.Lane().Eq(kernel.U(3)), func() { y.Set(b.U32(&p.N).Mul(kernel.U(1<<20)), x.At(b.Lane())) })
-		}, "of buffer y"},
+		}, "buffer y has"},
 		"shared": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			s := kernel.Shared[kernel.F32](b, "s", 4)
 			b.If(b.Lane().Lt(kernel.U(4)), func() { s.Set(b.Lane(), kernel.F(0)) })
 			b.Barrier()
 			y.Set(b.Lane(), s.At(b.U32(&p.N)).Add(x.At(b.Lane())))
-		}, "of workgroup array s"},
+		}, "workgroup array s has"},
 		"loop": {func(b *kernel.Builder, p *faultParams) {
 			x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 			b.Budget(1000)
 			b.Loop(func() { b.If(x.At(b.Lane()).Gt(kernel.F(1e9)), b.Break) })
 			y.Set(b.Lane(), kernel.F(1))
-		}, "a loop turned more than"},
+		}, "a loop had more than"},
 	} {
 		k, err := dev.Kernel(t.Context(), kernel.New(name, func(b *kernel.Builder, p *faultParams) {
 			b.LocalSize(64, 1, 1)

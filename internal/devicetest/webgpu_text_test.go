@@ -305,7 +305,7 @@ func textStructures(t *testing.T, dev *device.Device) {
 		{device.InOutStructs(make([]short, 6)), "the struct has 24 bytes in Go, and 32 in WGSL", device.ErrUnsupported},
 		{device.InOutStructs(make([]string, 6)), "string", device.ErrUnsupported},
 		{device.InOutStructs(make([]item, 0)), "no elements", device.ErrShape},
-		{device.InOut(make([]float32, 9)), "whole ones of 32 bytes", device.ErrShape},
+		{device.InOut(make([]float32, 9)), "whole elements of 32 bytes", device.ErrShape},
 		{device.InOut(make([]op.Float16, 16)), "elements of four bytes", device.ErrUnsupported},
 	} {
 		err := k.Run(ctx, kernel.Grid(1), nil, c.arg, device.Out(list), device.In(table))

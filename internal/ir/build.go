@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// NewArg returns operand i, an element of type t.
+// NewArg returns operand i of the operation, an element of type t.
 //
 //go:noinline
 func NewArg(i int, t Type) *Node { return &Node{Code: Arg, Type: t, Index: i} }
@@ -15,8 +15,8 @@ func NewArg(i int, t Type) *Node { return &Node{Code: Arg, Type: t, Index: i} }
 //go:noinline
 func NewParam(i int) *Node { return &Node{Code: Param, Type: F32, Index: i} }
 
-// NewConst returns the constant v of type t. A float is rounded to float32
-// here, once, so that every back end sees the same number.
+// NewConst returns the constant v of type t. A float is rounded to float32 here, so that every back
+// end uses the same number.
 //
 //go:noinline
 func NewConst(v float64, t Type) *Node {
@@ -26,18 +26,17 @@ func NewConst(v float64, t Type) *Node {
 	return &Node{Code: Const, Type: t, Value: v}
 }
 
-// New returns the node that applies c to args. The result type follows from
-// c and the operands; for Convert and Bitcast use [NewConvert] and
-// [NewBitcast]. Operands that do not fit give an error, never a panic: they
-// may come from a user's expression.
+// New returns the node that applies c to args. The result type follows from c and the operands; for
+// Convert and Bitcast use [NewConvert] and [NewBitcast]. Invalid operands give an error and never a
+// panic, because they may come from a user's expression.
 func New(c Code, args ...*Node) (*Node, error) {
 	n := &Node{Code: c}
 	if c < Add || c >= numCodes || c == Convert || c == Bitcast {
-		return nil, fmt.Errorf("ir: %v is not built from operands alone", c)
+		return nil, fmt.Errorf("ir: New cannot make %v: use its own constructor", c)
 	}
 	info := &codes[c]
 	if len(args) != info.arity {
-		return nil, fmt.Errorf("ir: %v takes %d operands, not %d", c, info.arity, len(args))
+		return nil, fmt.Errorf("ir: %v takes %d operands, but got %d", c, info.arity, len(args))
 	}
 	for i, a := range args {
 		if a == nil || a.Type == Invalid {
@@ -47,19 +46,19 @@ func New(c Code, args ...*Node) (*Node, error) {
 		n.depth = max(n.depth, a.depth+1)
 	}
 	if n.depth > MaxDepth {
-		return nil, fmt.Errorf("ir: expression deeper than %d", MaxDepth)
+		return nil, fmt.Errorf("ir: the expression is nested deeper than %d levels", MaxDepth)
 	}
 	vals := args
 	if c == Select {
 		if args[0].Type != Bool {
-			return nil, fmt.Errorf("ir: select needs a bool condition, not %v", args[0].Type)
+			return nil, fmt.Errorf("ir: the condition of select has type %v; it must be a bool", args[0].Type)
 		}
 		vals = args[1:]
 	}
 	t := vals[0].Type
 	for _, a := range vals {
 		if a.Type != t {
-			return nil, fmt.Errorf("ir: %v of %v and %v", c, t, a.Type)
+			return nil, fmt.Errorf("ir: the operands of %v have different types: %v and %v", c, t, a.Type)
 		}
 	}
 	if !info.on.has(t) {
@@ -80,7 +79,7 @@ func NewConvert(x *Node, t Type) *Node {
 	return fold(&Node{Code: Convert, Type: t, Args: [3]*Node{x}, depth: x.depth + 1})
 }
 
-// NewBitcast returns the bits of x as a t.
+// NewBitcast returns the value of type t that has the bits of x.
 func NewBitcast(x *Node, t Type) *Node {
 	if x.Type == t {
 		return x
@@ -93,10 +92,9 @@ func NewRound(c Code, x *Node) *Node {
 	return fold(&Node{Code: c, Type: F32, Args: [3]*Node{x}, depth: x.depth + 1})
 }
 
-// fold replaces a node whose operands are all constant by its value. The
-// arithmetic is done in float64 and rounded once to float32: with float32
-// operands that is the correctly rounded result for + - * / and sqrt, and
-// within half a unit of the last place for the functions.
+// fold replaces a node with constant operands by its value. It computes in float64 and rounds once
+// to float32. For float32 operands the result is correctly rounded for + - * / and sqrt, and within
+// half a unit in the last place for the functions.
 func fold(n *Node) *Node {
 	for _, a := range n.Operands() {
 		if a.Code != Const {
@@ -110,15 +108,14 @@ func fold(n *Node) *Node {
 	return NewConst(evalNode(n, v[0], v[1], v[2]), n.Type)
 }
 
-// Map returns the expression in which f has replaced every node, operands
-// first: f gets each node once, its operands already replaced, and returns
-// the node to use instead (or the same). Sharing is kept.
+// Map returns the expression in which f has replaced every node. It calls f once for each node,
+// after it has replaced the node's operands. f returns the node to use instead, or the same node.
+// Shared nodes stay shared.
 func Map(root *Node, f func(*Node) *Node) *Node {
 	return mapFrom(root, func(_, n *Node) *Node { return f(n) })
 }
 
-// mapFrom is Map, where f also gets what the node was before its operands were
-// replaced.
+// mapFrom is Map, but f also gets the original node, whose operands are not replaced.
 func mapFrom(root *Node, f func(was, n *Node) *Node) *Node {
 	done := make(map[*Node]*Node)
 	var walk func(*Node) *Node
@@ -143,9 +140,9 @@ func mapFrom(root *Node, f func(was, n *Node) *Node) *Node {
 	return walk(root)
 }
 
-// Substitute returns root with operand i replaced by args[i] and parameter j
-// by params[j]: how a chain of operations becomes one expression. A nil or
-// missing entry leaves the operand or parameter as it is.
+// Substitute returns root with operand i replaced by args[i], and parameter j by params[j]. It
+// combines a chain of operations to one expression. A nil or missing entry leaves the operand or
+// parameter as it is.
 func Substitute(root *Node, args, params []*Node) *Node {
 	return Map(root, func(n *Node) *Node {
 		switch {
@@ -158,9 +155,9 @@ func Substitute(root *Node, args, params []*Node) *Node {
 	})
 }
 
-// Retype returns root, written for F32 operands, as an expression over
-// operands of type t, or an error if a code in it is not defined for t.
-// Parameters and float constants must be integral.
+// Retype converts root, an expression over F32 operands, to an expression over operands of type t.
+// It returns an error if a code of root is not defined for t. Parameters and float constants must
+// be integral.
 func Retype(root *Node, t Type) (*Node, error) {
 	if t == F32 {
 		return root, nil
@@ -183,12 +180,12 @@ func Retype(root *Node, t Type) (*Node, error) {
 				return n
 			}
 			if n.Value != math.Trunc(n.Value) || math.IsInf(n.Value, 0) {
-				first = fmt.Errorf("ir: constant %v is not a %v", n.Value, t)
+				first = fmt.Errorf("ir: constant %v is not a value of type %v", n.Value, t)
 				return n
 			}
 			return NewConst(n.Value, t)
 		case Convert, Bitcast:
-			first = fmt.Errorf("ir: %v in an expression that is retyped", n.Code)
+			first = fmt.Errorf("ir: an expression with %v cannot be retyped", n.Code)
 			return n
 		}
 		m, err := New(n.Code, n.Operands()...)

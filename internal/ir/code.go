@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// The codes. Every back end implements the first group; the second,
-// from Exp on, has an expansion into the first ([Lower]), which a back end may
-// replace by a native function that is as accurate.
+// The codes. Every back end implements the codes up to RoundBF16. Codes from Exp on have expansions
+// into these ([Lower]); a back end may instead use a native function that is as accurate.
 const (
 	None Code = iota
 
@@ -21,8 +20,8 @@ const (
 	Div
 	Neg
 	Abs
-	Min      // the lesser; NaN if either is NaN
-	Max      // the greater; NaN if either is NaN
+	Min      // the lesser operand; NaN if either is NaN
+	Max      // the greater operand; NaN if either is NaN
 	Fma      // a*b+c, rounded once: see Loose
 	Sqrt     // correctly rounded
 	Floor    // towards -Inf
@@ -50,8 +49,8 @@ const (
 	Bitcast // to Type by bits, between F32, I32 and U32
 	Ldexp   // a * 2**b for an integral F32 b in [-300, 300], rounded once, with gradual underflow
 
-	RoundF16  // the nearest number that an IEEE 754 binary16 holds, the even one of two; from 65520 on Inf
-	RoundBF16 // likewise of a bfloat16; from 2^128-2^119 on Inf
+	RoundF16  // the nearest IEEE 754 binary16 number, to even; Inf from 65520 on
+	RoundBF16 // likewise for bfloat16; Inf from 2^128-2^119 on
 
 	Exp     // e**a
 	Exp2    // 2**a
@@ -77,18 +76,18 @@ const (
 
 	Exp2Approx  // 2**a within 1.4 units, for a < 0 within 2.1; 0 where that is below 2^-126
 	RecipApprox // 1/a within 1 unit, 0 where that is below 2^-126
-	FmaUnit     // a·b + c limited to [0, 1]; 0 where that is NaN
+	FmaUnit     // a·b + c limited to [0, 1]; 0 if the sum is NaN
 	SqrtInRange // the square root, correctly rounded, for a in [2^-96, 2^126]
 
-	// Unfused stands nowhere: a back end that says to have it makes an Fma of float64
-	// numbers, which takes long. Expansions then do with fewer of them.
+	// Unfused is never part of an expression. A back end that lists it as native computes an Fma
+	// with float64 numbers, which is slow. Expansions then use fewer Fma.
 
 	Unfused
 
 	numCodes
 )
 
-// lastCode is the last code that expressions and programs are made of.
+// lastCode is the last code that may be part of expressions and programs.
 const lastCode = Rsqrt
 
 // codeInfo describes a code. Everything else (type rules, constant
@@ -96,8 +95,8 @@ const lastCode = Rsqrt
 type codeInfo struct {
 	name  string
 	arity int
-	// commutes: swapping the first two operands changes nothing, not even
-	// which NaN or zero comes out.
+	// commutes: swapping the first two operands does not change the result, including which NaN or
+	// zero it is.
 	commutes bool
 	// on lists the operand types that the code takes.
 	on typeSet
@@ -194,8 +193,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// String returns the name of the code, as listings and generated symbols
-// spell it.
+// String returns the name of the code in listings and in generated symbols.
 func (c Code) String() string {
 	if c < numCodes && codes[c].name != "" {
 		return codes[c].name
@@ -206,7 +204,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("Code(%d)", uint8(c))
 }
 
-// Arity returns how many operands the code takes.
+// Arity returns the number of operands of the code.
 func (c Code) Arity() int {
 	if c < numCodes {
 		return codes[c].arity
@@ -214,14 +212,13 @@ func (c Code) Arity() int {
 	return 0
 }
 
-// Commutes reports whether the first two operands may be swapped without any
-// change of the result.
+// Commutes reports whether swapping the first two operands never changes the result.
 func (c Code) Commutes() bool { return c < numCodes && codes[c].commutes }
 
 // Composite reports whether the code has an expansion into simpler ones.
 func (c Code) Composite() bool { return c >= Exp && c <= lastCode }
 
-// Codes returns every code that computes something, in the order of the table.
+// Codes returns every code that computes a value, in the order of the table.
 func Codes() []Code {
 	var cs []Code
 	for c := Add; c <= lastCode; c++ {

@@ -1,13 +1,13 @@
 package ir
 
-// Contract returns the expressions with products that are added to something as
-// one Fma, which rounds once instead of twice: its result lies between the results
-// that the product and the sum can give when each is rounded up or down. Contract
-// does not change a product that has another use. It does not change sums of two products
-// either, because it would round only one of the two: a·a - b·b must be 0 where a is b.
+// Contract returns the expressions in which a sum of a product and another value is one Fma, which
+// rounds once instead of twice: its result lies between the results that the product and the sum
+// can give when each is rounded up or down. Contract does not change a product that has another
+// use. It does not change sums of two products either, because it would round only one of the two:
+// a·a - b·b must be 0 if a is b.
 //
-// Codes that [Lower] expands must not have been expanded yet: their arithmetic makes
-// up for roundings that would not be there.
+// Call Contract before [Lower]. The expansions contain arithmetic that compensates for roundings,
+// which Contract would remove.
 func Contract(roots ...*Node) []*Node {
 	uses := make(map[*Node]int)
 	var count func(n *Node)
@@ -18,8 +18,8 @@ func Contract(roots ...*Node) []*Node {
 			}
 		}
 	}
-	// The same product twice is one with two uses. The last of the list, which may
-	// be there for a second time, is not one of the roots.
+	// Equal products are merged to one product with several uses. Flatten may repeat the last root,
+	// so a constant is added as the last root.
 	list, at := Flatten(append(roots[:len(roots):len(roots)], NewConst(0, Bool))...)
 	out := make([]*Node, len(roots))
 	for i := range out {
@@ -57,8 +57,8 @@ func Contract(roots ...*Node) []*Node {
 	return out
 }
 
-// negated returns -x, or x unless minus is set. It keeps the depth of x,
-// because the depth of the parent is kept too.
+// negated returns -x if minus is set, and otherwise x. It keeps the depth of x, because the depth
+// of the parent is kept too.
 func negated(x *Node, minus bool) *Node {
 	if !minus {
 		return x

@@ -2,12 +2,11 @@ package ir
 
 import "math"
 
-// Evaluator computes expressions in float64: the reference that every back end
-// is compared with. Integers wrap at 32 bits and Convert saturates, as the
-// codes say. It is not safe for concurrent use.
+// Evaluator computes expressions in float64, as the reference for all back ends. Integers wrap at
+// 32 bits and Convert saturates, as the codes define. It is not safe for concurrent use.
 type Evaluator struct {
 	list   []*Node
-	places [][3]int // of the operands of each entry
+	places [][3]int // indices in list of the operands of each node
 	values []float64
 }
 
@@ -25,8 +24,8 @@ func NewEvaluator(root *Node) *Evaluator {
 	return e
 }
 
-// Eval returns the value of the expression; args and params are indexed by
-// Arg and Param.
+// Eval returns the value of the expression. args and params are the values of its operands and
+// parameters.
 func (e *Evaluator) Eval(args, params []float64) float64 {
 	for i, n := range e.list {
 		switch n.Code {
@@ -44,7 +43,7 @@ func (e *Evaluator) Eval(args, params []float64) float64 {
 	return e.values[len(e.values)-1]
 }
 
-// evalNode applies the code of n to values of its operands.
+// evalNode applies the code of n to the values of its operands.
 func evalNode(n *Node, a, b, c float64) float64 {
 	switch n.Code {
 	case Not:
@@ -68,7 +67,7 @@ func evalNode(n *Node, a, b, c float64) float64 {
 	return wrap(codes[n.Code].eval(a, b, c), n.Type)
 }
 
-// wrap brings an integer result back to 32 bits, as the hardware does.
+// wrap reduces an integer result to 32 bits.
 func wrap(v float64, t Type) float64 {
 	switch t {
 	case I32:

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Flatten returns the nodes of the expressions in an order in which operands
-// come before their users, each distinct value once: nodes that compute the
-// same from the same operands are merged. The last entry is the last root;
-// at[i] is the place of roots[i]. The operands of the returned nodes are
-// entries of the list.
+// Flatten returns the nodes of the expressions in an order in which operands come before their
+// users. Nodes that compute the same value from the same operands are merged. The last entry is the
+// last root, and at[i] is the index of roots[i]. The operands of the returned nodes are entries of
+// the list.
 func Flatten(roots ...*Node) (list []*Node, at []int) {
 	seen := make(map[*Node]*Node)
 	same := make(map[identity]*Node)
@@ -42,8 +41,8 @@ func Flatten(roots ...*Node) (list []*Node, at []int) {
 		at = append(at, place[walk(r)])
 	}
 	if len(at) > 0 && at[len(at)-1] != len(list)-1 {
-		// The last root was met before as part of another: give it a place
-		// at the end, where the contract wants it, without computing again.
+		// The last root is also part of another root. It gets another entry at the end of the list,
+		// because the last entry must be the last root.
 		last := *list[at[len(at)-1]]
 		list = append(list, &last)
 		at[len(at)-1] = len(list) - 1
@@ -51,7 +50,7 @@ func Flatten(roots ...*Node) (list []*Node, at []int) {
 	return list, at
 }
 
-// identity is the key by which nodes that compute the same value are equal.
+// identity is the key of a node: nodes with equal keys compute the same value.
 type identity struct {
 	code  Code
 	typ   Type
@@ -60,8 +59,8 @@ type identity struct {
 	args  [3]*Node
 }
 
-// Key returns a text that two expressions share exactly if they compute the
-// same in the same way: the name under which plans and kernels are cached.
+// Key returns the same text for two expressions exactly if they compute the same value in the same
+// way. Plans and kernels are cached under it.
 func Key(roots ...*Node) string {
 	list, at := Flatten(roots...)
 	var b strings.Builder
@@ -92,9 +91,9 @@ func Key(roots ...*Node) string {
 var infix = map[Code]string{Add: " + ", Sub: " - ", Mul: " * ", Div: " / ", Eq: " == ", Ne: " != ",
 	Lt: " < ", Le: " <= ", And: " & ", Or: " | ", Xor: " ^ ", Shl: " << ", Shr: " >> ", IDiv: " / ", IMod: " % "}
 
-// Format writes an expression as a formula: operands are x0, x1 … (or names),
-// parameters p0, p1 … (or names). A value that is used often is written out
-// each time, so a long formula is cut with an ellipsis.
+// Format returns an expression as a formula. Operands are x0, x1 … and parameters p0, p1 …, unless
+// args and params give names. Shared values are written out at each use, so a long formula is cut
+// with an ellipsis.
 func Format(n *Node, args, params []string) string {
 	name := func(names []string, i int, prefix string) string {
 		if i < len(names) && names[i] != "" {
@@ -102,7 +101,7 @@ func Format(n *Node, args, params []string) string {
 		}
 		return fmt.Sprintf("%s%d", prefix, i)
 	}
-	left := 500 // nodes that are still written out
+	left := 500 // number of nodes that may still be written
 	var walk func(n *Node, nested bool) string
 	walk = func(n *Node, nested bool) string {
 		if left--; left < 0 {

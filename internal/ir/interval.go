@@ -2,8 +2,8 @@ package ir
 
 import "math"
 
-// Interval is a bound of a number: the number lies in [Lo, Hi], or may be NaN if NaN
-// is set. If Lo > Hi it is NaN for certain. A Bool is 0 or 1.
+// Interval is a range of a number: the number is in [Lo, Hi], or may be NaN if NaN is set. If Lo >
+// Hi, the number is certainly NaN. A Bool is 0 or 1.
 type Interval struct {
 	Lo, Hi float64
 	NaN    bool
@@ -28,12 +28,12 @@ func (x Interval) Contains(v float64) bool {
 	return x.Lo <= v && v <= x.Hi
 }
 
-// Certain reports whether the number can have one value only.
+// Certain reports whether the number can have only one value.
 func (x Interval) Certain() bool { return x.Lo == x.Hi && !x.NaN || x.empty() }
 
 func (x Interval) empty() bool { return x.Lo > x.Hi }
 
-// value is the value of a certain interval.
+// value returns the value of a certain interval.
 func (x Interval) value() float64 {
 	if x.empty() {
 		return math.NaN()
@@ -47,15 +47,15 @@ func (x Interval) join(y Interval) Interval {
 	return Interval{min(x.Lo, y.Lo), max(x.Hi, y.Hi), x.NaN || y.NaN}
 }
 
-// nothing returns the empty interval, the identity of joining.
+// nothing returns the empty interval, the identity of join.
 func nothing() Interval { return Interval{math.Inf(1), math.Inf(-1), false} }
 
-// Encloser computes expressions over intervals: the result contains the value
-// of the expression for all operands in theirs. The sign of a zero is not
-// taken to be known. It is not safe for concurrent use.
+// Encloser computes expressions over intervals. The result contains the value of the expression for
+// all operands in their intervals. The sign of a zero counts as unknown. An Encloser is not safe
+// for concurrent use.
 type Encloser struct {
 	list   []*Node
-	places [][3]int // of the operands of each entry
+	places [][3]int // indices in list of the operands of each node
 	values []Interval
 	round  func(n *Node, v Interval) Interval
 }
@@ -67,8 +67,8 @@ func NewEncloser(root *Node, round func(n *Node, v Interval) Interval) *Encloser
 	return &Encloser{e.list, e.places, make([]Interval, len(e.list)), round}
 }
 
-// Enclose returns the range of the expression; args are indexed by Arg, params
-// by Param.
+// Enclose returns the interval of the expression. args are the intervals of its operands, and
+// params the values of its parameters.
 func (e *Encloser) Enclose(args []Interval, params []float64) Interval {
 	var in [3]Interval
 	for i, n := range e.list {
@@ -96,7 +96,7 @@ func (e *Encloser) Enclose(args []Interval, params []float64) Interval {
 // leastNormal is the least float32 that is not subnormal.
 const leastNormal = 0x1p-126
 
-// domain is where functions begin that are NaN below.
+// domain has the lower end of the domain of functions that are NaN below it.
 var domain = map[Code]float64{Sqrt: 0, Rsqrt: 0, Log: 0, Log2: 0, Log1p: -1}
 
 // enclosure is the application of a code to ranges.
@@ -104,13 +104,13 @@ type enclosure struct {
 	n         *Node
 	in        []Interval
 	nan       bool // an operand may be NaN
-	certain   bool // all operands are
+	certain   bool // all operands are certain
 	unbounded bool // an operand may be infinite
 }
 
-// encloseNode applies the code of n to ranges. Codes that are monotonic in
-// each operand have their extremes at corners; the others, and those with
-// poles and jumps, are treated one by one.
+// encloseNode applies the code of n to intervals. The extremes of a code that is monotonic in each
+// operand are at the corners. Other codes, and codes with poles and jumps, have functions of their
+// own.
 func encloseNode(n *Node, in []Interval) Interval {
 	e := enclosure{n: n, in: in, certain: true}
 	for _, x := range in {
@@ -144,7 +144,7 @@ func encloseNode(n *Node, in []Interval) Interval {
 	return e.monotonic()
 }
 
-// monotonic returns the interval that the corners enclose, where the function is defined.
+// monotonic returns the interval of the values at the corners, within the domain of the function.
 func (e *enclosure) monotonic() Interval {
 	in, nan := e.in, e.nan
 	if least, ok := domain[e.n.Code]; ok {
@@ -161,15 +161,15 @@ func (e *enclosure) monotonic() Interval {
 		return Anything() // infinities of opposite sign, or times zero
 	}
 	switch e.n.Code {
-	case Mul, Div, Fma: // infinity times a zero that is no end; of sums the ends tell
+	case Mul, Div, Fma: // infinity times a zero inside of the interval; for sums the ends show it
 		nan = nan || e.unbounded
 	}
 	r.NaN = nan
 	return r
 }
 
-// jumps holds functions that enclose codes with poles or jumps, and codes with operands or
-// results that are not numbers. They return false where the general rule applies.
+// jumps has functions for codes with poles or jumps, and for codes with operands or results that
+// are not numbers. They return false if the general rule applies.
 var jumps = [numCodes]func(e *enclosure) (Interval, bool){
 	Select: func(e *enclosure) (Interval, bool) {
 		r := nothing()
@@ -191,13 +191,13 @@ var jumps = [numCodes]func(e *enclosure) (Interval, bool){
 	CopySign: func(e *enclosure) (Interval, bool) { return copySigns(absolute(e.in[0]), e.in[1]), true },
 	Pow:      func(e *enclosure) (Interval, bool) { return Anything(), e.in[0].zero() && !(e.in[1].Lo > 0) },
 	Bitcast: func(e *enclosure) (Interval, bool) {
-		// Which NaN it is and the sign of 0 are not known, and subnormal numbers may be 0.
+		// The sign of 0 and the bits of NaN are unknown, and subnormal numbers may be 0.
 		a := e.in[0]
 		return Anything(), e.n.Args[0].Type == F32 && (a.NaN || a.Lo < leastNormal && a.Hi > -leastNormal)
 	},
 }
 
-// curves holds functions that enclose codes that are not monotonic, for operands that are not points.
+// curves has functions for codes that are not monotonic, for operands that are not points.
 var curves = [numCodes]func(e *enclosure) (Interval, bool){
 	Convert: func(e *enclosure) (Interval, bool) {
 		if from := e.n.Args[0].Type; from != F32 && from != Bool {
@@ -230,7 +230,7 @@ func (e *enclosure) logic() (Interval, bool) {
 	return corners(e.n, in[:len(e.in)]), true
 }
 
-// divide encloses quotients of divisors that may be zero.
+// divide encloses quotients whose divisor may be zero.
 func (e *enclosure) divide(x, y Interval) (Interval, bool) {
 	if x.empty() || y.empty() || !y.zero() {
 		return Interval{}, false
@@ -265,8 +265,8 @@ func copySigns(m, y Interval) Interval {
 	return Interval{-m.Hi, m.Hi, m.NaN}
 }
 
-// wave encloses sines and cosines, whose turning points are at multiples of pi, for a sine
-// half of it on.
+// wave encloses sines and cosines. The extremes of a sine are at odd multiples of pi/2, and those
+// of a cosine at multiples of pi.
 func (e *enclosure) wave(shift float64) (Interval, bool) {
 	a := e.in[0]
 	if !(a.Hi-a.Lo < 2*math.Pi) || a.Lo < -1e9 || a.Hi > 1e9 {
@@ -280,7 +280,7 @@ func (e *enclosure) wave(shift float64) (Interval, bool) {
 	return Interval{min(r.Lo, ends.Lo), max(r.Hi, ends.Hi), ends.NaN}, true
 }
 
-// corners joins the values of n at the ends of its operands.
+// corners returns the interval of the values of n at the ends of its operands.
 func corners(n *Node, in []Interval) Interval {
 	r := nothing()
 	for c := range 1 << len(in) {

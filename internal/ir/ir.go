@@ -1,12 +1,10 @@
-// Package ir holds typed scalar expressions as immutable nodes. An
-// elementwise operation of package op consists of such nodes, and every printer
-// (vector assembly, Go, WGSL, PTX) reads them.
+// Package ir represents typed scalar expressions as immutable nodes. An elementwise operation of
+// package op consists of such nodes, and every printer (vector assembly, Go, WGSL, PTX) reads them.
 //
-// A node is built by the functions of build.go, which check types and fold
-// constants, and is never changed afterwards, so nodes may be shared: an
-// expression is a directed acyclic graph. [Flatten] turns it into a list in
-// evaluation order with equal nodes merged. [Lower] replaces the functions
-// that a back end does not have by arithmetic that every back end has.
+// The functions of build.go make nodes: they check types and fold constants. Nodes never change
+// afterwards, so expressions may share them: an expression is a directed acyclic graph. [Flatten]
+// converts it to a list in evaluation order and merges equal nodes. [Lower] replaces functions that
+// a back end does not have by arithmetic that every back end has.
 package ir
 
 import "fmt"
@@ -29,7 +27,7 @@ const (
 
 var typeNames = [...]string{"invalid", "f32", "i32", "u32", "bool", "f16"}
 
-// String returns the name of the type as WGSL spells it.
+// String returns the name of the type in WGSL.
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]
@@ -48,20 +46,19 @@ type Code uint8
 type Node struct {
 	Code Code
 	Type Type
-	// Index is the number of the operand for Arg and of the parameter for
-	// Param; otherwise 0.
+	// Index is the number of the operand for Arg, and of the parameter for Param; otherwise 0.
 	Index int
 	// Value is the value of a Const. A float constant holds a float32 value
 	// exactly; an integer constant holds the integer; a Bool holds 0 or 1.
 	Value float64
-	// Args are the operands, as many as Code.Arity says; the rest is nil.
+	// Args are the operands: as many as Code.Arity returns. The rest is nil.
 	Args [3]*Node
-	// depth is the longest way down to an operand.
+	// depth is the length of the longest path to an operand.
 	depth int32
 }
 
-// MaxDepth bounds the depth of an expression: walks over it are recursive.
+// MaxDepth limits the depth of an expression, because functions that walk it are recursive.
 const MaxDepth = 4096
 
-// Operands returns the operands of n without the unused places.
+// Operands returns the operands of n.
 func (n *Node) Operands() []*Node { return n.Args[:n.Code.Arity()] }

@@ -2,28 +2,26 @@ package ir
 
 import "math"
 
-// Lower returns root with every code that a back end does not have replaced by
-// arithmetic that it has. native reports which of the following codes the back
-// end computes itself, as accurately as the expansion: the composite ones
-// ([Code.Composite]), and CopySign, Round, RoundF16, RoundBF16 and Ldexp. All other codes every
-// back end has. A nil native stands for none. The codes behind lastCode, which a back
-// end has all or none of, stand in expansions in the place of longer arithmetic; less
-// of it is needed where an operand is known to be small.
+// Lower returns root with every code that a back end does not have replaced by arithmetic that it
+// has. native reports which of the following codes the back end computes as accurately as the
+// expansion: the composite codes ([Code.Composite]), and CopySign, Round, RoundF16, RoundBF16 and
+// Ldexp. Every back end has all other codes. A nil native means none. Codes after lastCode, of
+// which a back end has all or none, replace longer arithmetic in expansions. Expansions are shorter
+// if an operand is known to be small.
 //
-// The expansions are free of branches, follow IEEE 754 at NaN, infinities,
-// signed zeros and subnormal numbers, and rely on Fma being fused. Errors, in
-// units of the last place of the result (the tests of package simd measure
-// them):
+// The expansions are free of branches, follow IEEE 754 for NaN, infinities, signed zeros and
+// subnormal numbers, and require that Fma is fused. The tests of package simd measure their errors,
+// in units in the last place of the result:
 //
 //	exp 1, exp2 1, expm1 1.5, log 1.5, log2 2, log1p 1.5, tanh 2, sigmoid 2.5,
 //	erf 2.5, erfc 8, normcdf 8, sin and cos 2, atan 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
-// and with Exp2Approx and what is behind it up to one more, of operands that are known to be
-// moderate up to two. A GPU's, at every float32 there is: exp 2, exp2 1.7, sigmoid 2.9, and
-// at every moderate one up to 16 exp 2.6, sigmoid 3.7.
+// With Exp2Approx and the codes after it, errors are up to one unit larger, and for operands that
+// are known to be moderate up to two. On a GPU, measured at every float32: exp 2, exp2 1.7, sigmoid
+// 2.9; and at every moderate one up to 16: exp 2.6, sigmoid 3.7.
 //
-// Sin and Cos hold for |x| <= [TrigLimit] only; beyond it a back end has to
-// compute them in another way.
+// Sin and Cos are correct for |x| <= [TrigLimit] only. Back ends must compute them in another way
+// for larger numbers.
 func Lower(root *Node, native func(Code) bool) *Node {
 	if native == nil {
 		native = func(Code) bool { return false }
@@ -39,18 +37,17 @@ func Lower(root *Node, native func(Code) bool) *Node {
 // accurate: up to it the nearest multiple of pi is exact in float32.
 const TrigLimit = 1 << 16
 
-// TwoOverPi is 2/pi, 32 bits a word, after a word for larger units: what back ends
-// reduce larger angles with.
+// TwoOverPi is 2/pi in words of 32 bits, after a word for larger units. Back ends use it to reduce
+// larger angles.
 var TwoOverPi = [8]uint32{0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab}
 
-// expansions holds how each code is computed from others. The operands are
-// lowered already and so must the result be: the functions build only codes
-// that are not in the table, except through methods of lowering that ask
-// whether the code is native.
+// expansions computes each code from others. The operands are already lowered, and so must be the
+// result: the functions use only codes that are not in this table, or methods of lowering that
+// check whether a code is native.
 var expansions [numCodes]func(l *lowering, a [3]*Node) *Node
 
 func init() {
-	// Set here because the expansions refer to the table through expand.
+	// An initialiser would be a cycle, because the expansions refer to the table through expand.
 	expansions = [numCodes]func(l *lowering, a [3]*Node) *Node{
 		CopySign:  func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
 		Round:     func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
@@ -96,8 +93,8 @@ func (l *lowering) expand(was, n *Node) *Node {
 	return f(l, n.Args)
 }
 
-// The functions below write expressions shortly. Their operands come from this
-// package alone, so an operand that does not fit is a mistake in it.
+// The following functions are short forms for expressions. All their operands come from this
+// package, so an invalid operand is a bug in it.
 
 func node(code Code, args ...*Node) *Node {
 	n, err := New(code, args...)
@@ -172,13 +169,13 @@ func (l *lowering) copySign(a, b *Node) *Node {
 	return float(node(Or, node(And, bits(a), ci(math.MaxInt32)), node(And, bits(b), ci(math.MinInt32))))
 }
 
-// round returns the nearest integral number.
+// round returns the nearest integral number, to even.
 func (l *lowering) round(a *Node) *Node {
 	if l.native(Round) {
 		return node(Round, a)
 	}
-	// Below 2^23 adding 2^23 rounds the fraction away; from there on there is
-	// none. NaN is not below.
+	// Below 2^23, adding 2^23 rounds the fraction away. Larger numbers have no fraction. A
+	// comparison with NaN is false.
 	const big = 1 << 23
 	m := abs(a)
 	return choose(lt(m, c(big)), l.copySign(sub(add(m, c(big)), c(big)), a), a)
@@ -189,9 +186,9 @@ func (l *lowering) ldexp(a, b *Node) *Node {
 	if l.native(Ldexp) {
 		return node(Ldexp, a, b)
 	}
-	// Three factors, as one has not the range. A factor of 2^-102 leaves more
-	// than 24 bits of scale to the next, so that a result which is not 0 is
-	// rounded in one of them only.
+	// One factor does not have enough range, so there are three. A factor of 2^-102 leaves more
+	// than 24 bits of scale to the next factor, so that only one of them rounds a result that is
+	// not 0.
 	for range 2 {
 		n := choose(lt(b, c(-126)), c(-102), choose(lt(c(127), b), c(127), c(0)))
 		a, b = mul(a, pow2(n)), sub(b, n)
@@ -204,21 +201,20 @@ func pow2(n *Node) *Node {
 	return float(node(Shl, add(NewConvert(n, I32), ci(127)), ci(23)))
 }
 
-// magic rounds to an integer by addition: the bits of x+magic end in the
-// integer nearest to x, in two's complement.
+// magic rounds to an integer when it is added: the low bits of x+magic are the integer nearest to
+// x, in two's complement.
 const magic = 3 << 22
 
-// scaled is p·2**n, not yet multiplied: p in [1/2, 2] is the mantissa of an
-// exponential and n the integer, also in the bits of t = n + magic.
+// scaled represents p·2**n: p in [1/2, 2] is the mantissa of an exponential, and n an integer,
+// which is also in the low bits of t = n + magic.
 type scaled struct{ p, n, t *Node }
 
-// scale returns s.p·2**s.n for n in [-152, 129], rounded once. Where s.p is NaN
-// so is the result.
+// scale returns s.p·2**s.n for n in [-152, 129], rounded once. The result is NaN if s.p is.
 func (l *lowering) scale(s scaled) *Node {
 	if l.native(Ldexp) {
 		return node(Ldexp, s.p, s.n)
 	}
-	// 2^n has not the range: the first factor is 2^(n±64), the second 2^∓64.
+	// The range of 2^n is too large for one factor: the first factor is 2^(n±64), the second 2^∓64.
 	down := lt(s.n, c(0))
 	bias := choose(down, ci((127+64)<<23), ci((127-64)<<23))
 	first := float(add(node(Shl, bits(s.t), ci(23)), bias))
@@ -242,15 +238,15 @@ func reduce(x *Node) (r *Node, s scaled) {
 	return fma(s.n, c(-ln2Parts[1]), r), s
 }
 
-// expScaled returns e**x for x in [-128, 128] unscaled.
+// expScaled returns e**x for x in [-128, 128] as p and n.
 func expScaled(x *Node) scaled {
 	r, s := reduce(x)
 	s.p = horner(r, expPoly())
 	return s
 }
 
-// Constants are the constants of the expansions, for back ends that write parts of
-// an expansion themselves.
+// Constants are constants of the expansions, for back ends that implement parts of an expansion
+// themselves.
 type Constants struct {
 	Magic      float64   // rounds to an integer when added: see reduce
 	Ln2, Log2e []float64 // ln 2 and its inverse as sums
@@ -262,7 +258,7 @@ func ExpansionConstants() Constants { return Constants{magic, ln2Parts, log2ePar
 
 func expPoly() []float64 { return append([]float64{1, 1}, expm1Poly...) }
 
-// The arguments below and above which e**x is 0 and infinite.
+// e**x is 0 below expLow, and infinite above expHigh.
 const (
 	expLow  = -104
 	expHigh = 89
@@ -277,7 +273,7 @@ func (l *lowering) exp(x *Node) *Node {
 	return l.scale(expScaled(clamp(x, expLow, expHigh)))
 }
 
-// inverse returns 1/x for x in [2^-100, 2^126], where one unit does not matter.
+// inverse returns 1/x for x in [2^-100, 2^126], with an error of up to one unit.
 func (l *lowering) inverse(x *Node) *Node {
 	if l.native(RecipApprox) {
 		return node(RecipApprox, x)
@@ -290,8 +286,7 @@ func (l *lowering) expNegative(x *Node) *Node {
 	return l.scaleDown(expScaled(upper(x, c(expLow))))
 }
 
-// exp2Scaled returns 2**(x + low) unscaled, for x in [-152, 129] and a small
-// low; a nil low is 0.
+// exp2Scaled returns 2**(x + low) as p and n, for x in [-152, 129] and a small low. A nil low is 0.
 func exp2Scaled(x, low *Node) scaled {
 	var s scaled
 	s.t = add(x, c(magic))
@@ -311,8 +306,8 @@ func (l *lowering) exp2(x *Node) *Node {
 	return l.scale(exp2Scaled(clamp(x, -151, 128), nil))
 }
 
-// expm1Core returns (e**x-1)/2 for x in [-26, 89]: half, so that 2**n does not
-// overflow before the 1 is taken off.
+// expm1Core returns (e**x-1)/2 for x in [-26, 89]. It computes half of the result, so that 2**n
+// does not overflow before 1 is subtracted.
 func expm1Core(x *Node) *Node {
 	r, s := reduce(x)
 	p := fma(mul(r, r), horner(r, expm1Poly), r)
@@ -322,11 +317,11 @@ func expm1Core(x *Node) *Node {
 
 func (l *lowering) expm1(x *Node) *Node {
 	y := expm1Core(clamp(x, -26, expHigh))
-	return l.copySign(add(y, y), x) // for -0
+	return l.copySign(add(y, y), x) // keeps -0
 }
 
-// tanh: with h = (e**2|x| - 1)/2 it is h/(h+1), which does not cancel. What
-// the sum and the quotient lost is made up for.
+// tanh: the result is h/(h+1) with h = (e**2|x| - 1)/2, in which nothing cancels. The rounding
+// errors of the sum and the quotient are compensated.
 func (l *lowering) tanh(x *Node) *Node {
 	if l.native(Exp2Approx) {
 		return l.tanhNear(x)
@@ -345,8 +340,8 @@ func (l *lowering) tanh(x *Node) *Node {
 	return l.copySign(fma(rest, inverse, q), x)
 }
 
-// sigmoid: with e = e**-|x| it is 1/(1+e) for positive x and e/(1+e) for
-// negative, and neither overflows nor cancels.
+// sigmoid: with e = e**-|x|, the result is 1/(1+e) for positive x and e/(1+e) for negative x.
+// Neither overflows or cancels.
 func (l *lowering) sigmoid(x *Node) *Node {
 	if l.native(Exp2Approx) {
 		return l.sigmoidNear(x)
@@ -355,15 +350,15 @@ func (l *lowering) sigmoid(x *Node) *Node {
 	return div(choose(lt(x, c(0)), e, c(1)), add(e, c(1)))
 }
 
-// log returns the logarithm of a positive normal number with mantissa 1+f in
-// [sqrt(1/2), sqrt(2)] and exponent e: e·ln 2 + log(1+f).
+// logOf returns the logarithm of a positive normal number with mantissa 1+f in [sqrt(1/2), sqrt(2)]
+// and exponent e: e·ln 2 + log(1+f).
 func logOf(e, f *Node) *Node {
 	y := fma(mul(mul(f, f), f), horner(f, logPoly), mul(e, c(ln2Parts[1])))
 	y = fma(mul(f, f), c(-0.5), y)
 	return fma(e, c(ln2Parts[0]), add(y, f))
 }
 
-// sqrtHalf is the bits of sqrt(1/2).
+// sqrtHalf has the bits of sqrt(1/2).
 const sqrtHalf = 0x3f3504f3
 
 // mantissa splits a positive normal x into 2**e and m in [sqrt(1/2), sqrt(2)).
@@ -374,13 +369,13 @@ func mantissa(x *Node) (m, e, exponent *Node) {
 	return float(sub(bits(x), exponent)), NewConvert(k, F32), exponent
 }
 
-// normalize returns x·2**23 and 23 where x is subnormal, else x and 0.
+// normalize returns x·2**23 and 23 if x is subnormal, and otherwise x and 0.
 func normalize(x *Node) (y, shift *Node) {
 	tiny := lt(x, c(0x1p-126))
 	return choose(tiny, mul(x, c(0x1p23)), x), choose(tiny, c(23), c(0))
 }
 
-// logDomain gives y its values where x is not a positive finite number.
+// logDomain replaces y by the right value if x is not a positive finite number.
 func logDomain(x, y *Node) *Node {
 	inf, nan := c(math.Inf(1)), c(math.NaN())
 	return choose(lt(c(0), x), choose(lt(x, inf), y, inf), choose(eq(x, c(0)), c(math.Inf(-1)), nan))
@@ -404,27 +399,26 @@ func (l *lowering) log2(x *Node) *Node {
 	return logDomain(x, add(t, sub(e, shift)))
 }
 
-// log1p: the mantissa of u = 1+x, and what the addition lost, brought to the
-// scale of the mantissa.
+// log1p: the logarithm of u = 1+x, plus the rounding error of this sum, scaled to the mantissa.
 func (l *lowering) log1p(x *Node) *Node {
 	u := add(x, c(1))
 	lost := sub(x, sub(u, c(1)))
 	m, e, exponent := mantissa(u)
 	scale := float(sub(ci(128<<23), exponent)) // 2^(1-e); 0 for the largest e
 	y := logDomain(u, logOf(e, fma(mul(lost, c(0.5)), scale, sub(m, c(1)))))
-	return choose(eq(x, c(0)), x, y) // for -0
+	return choose(eq(x, c(0)), x, y) // keeps -0
 }
 
-// sin: n·pi is taken off in three steps, of which the first is exact and the
-// last is left to the end. The sign is that of (-1)**n.
+// sin: n·pi is subtracted in three steps. The first is exact, and the last comes at the end. The
+// sign of the result is (-1)**n.
 func (l *lowering) sin(x *Node) *Node {
 	t := fma(x, c(1/math.Pi), c(magic))
 	n := sub(t, c(magic))
 	y := sinTimes(fma(n, c(-piParts[1]), fma(n, c(-piParts[0]), x)), mul(n, c(-piParts[2])), t)
-	return choose(eq(x, c(0)), x, y) // for -0
+	return choose(eq(x, c(0)), x, y) // keeps -0
 }
 
-// cos: as sin of x + pi/2, with odd multiples of pi/2 taken off.
+// cos: like sin of x + pi/2; odd multiples of pi/2 are subtracted.
 func (l *lowering) cos(x *Node) *Node {
 	t := add(fma(x, c(1/math.Pi), c(-0.5)), c(magic))
 	n := fma(sub(t, c(magic)), c(2), c(1))
@@ -436,6 +430,6 @@ func (l *lowering) cos(x *Node) *Node {
 func sinTimes(r, low, t *Node) *Node {
 	u := mul(r, r)
 	y := add(r, fma(mul(u, r), horner(u, sinPoly), low))
-	y = clamp(y, -1, 1) // rounding may carry it beyond
+	y = clamp(y, -1, 1) // rounding errors may exceed these limits
 	return float(node(Xor, bits(y), node(Shl, bits(t), ci(31))))
 }

@@ -2,22 +2,22 @@ package ir
 
 import "math"
 
-// Expansions for back ends that have Exp2Approx and the codes behind it.
+// Expansions for back ends that have Exp2Approx and the codes after it.
 //
-// Exp2Approx is most accurate for operands that are not negative, so exponents are split into
-// the integer below and a fraction: 2**(n+f) for f in [0, 1].
+// Exp2Approx is most accurate for operands that are not negative. Exponents are therefore split
+// into the integer below them and a fraction: 2**(n+f) for f in [0, 1].
 
-// powerParts splits x·a into n + f, where n is an integer in [-126, 127] and f is in
-// [0, 1.0002] unless n is at an end. It returns f and 2**n. a is in two parts; without
-// the second it is 1.
+// powerParts splits x·a into n + f: n is an integer in [-126, 127], and f is in [0, 1.0002] unless
+// n is at a limit. It returns f and 2**n. a has two parts; if only one is given, the other is 0,
+// and without parts a is 1.
 //
-// A number between 0 and 1 that grows with x says how far n is from its least, so that
-// n has its bounds at no cost; it need not be accurate. Where x is NaN so is f.
+// FmaUnit computes n as a number between 0 and 1, so that its limits cost nothing; it need not be
+// accurate. If x is NaN, so is f.
 func powerParts(x *Node, a ...float64) (f, power *Node) {
 	const (
 		least = -126
 		steps = 253
-		below = 0.5 + 0x1p-13 // rounding to nearest is then to what is below, for certain
+		below = 0.5 + 0x1p-13 // rounding to nearest then certainly gives the integer below
 	)
 	s := node(FmaUnit, x, c(a[0]/steps), c((-least-below)/steps))
 	t := fma(s, c(steps), c(magic+127+least))
@@ -30,11 +30,11 @@ func powerParts(x *Node, a ...float64) (f, power *Node) {
 	return f, powerOf(t)
 }
 
-// powerOf returns 2**n for t = n + 127 + magic, whose bits end in n + 127.
+// powerOf returns 2**n for t = n + 127 + magic, whose low bits are n + 127.
 func powerOf(t *Node) *Node { return float(node(Shl, bits(t), ci(23))) }
 
-// expFull returns e**x. At the limits of n the rest of the exponent makes the
-// result overflow or underflow, and the product rounds it.
+// expFull returns e**x. At the limits of n, the remaining exponent f makes the result overflow or
+// underflow, and the product rounds it.
 func (l *lowering) expFull(x *Node) *Node {
 	f, power := powerParts(x, log2eParts...)
 	return mul(node(Exp2Approx, f), power)
@@ -51,9 +51,8 @@ func (l *lowering) exp2Full(x *Node) *Node {
 	return mul(node(Exp2Approx, f), power)
 }
 
-// sigmoidNear: with e = e**-|x| and q = e/(1+e) it is 1 - q for positive x and
-// e - e·q for negative, where the errors of the inverse and of the
-// rounding of 1+e have little effect.
+// sigmoidNear: with e = e**-|x| and q = e/(1+e), the result is 1 - q for positive x and e - e·q for
+// negative x. The errors of the inverse, and of rounding 1+e, have little effect on these.
 func (l *lowering) sigmoidNear(x *Node) *Node {
 	size := lower(x, neg(x))
 	if l.guards() {
@@ -65,16 +64,16 @@ func (l *lowering) sigmoidNear(x *Node) *Node {
 	return fma(neg(y), mul(e, l.inverse(add(e, c(1)))), y)
 }
 
-// guards reports whether the back end has no instructions for a Min that minds NaN and
-// for CopySign, as texts have none: then both take several operations.
+// guards reports whether the back end lacks instructions for CopySign and for a Min that returns
+// NaN, as texts do. Both then take several operations.
 func (l *lowering) guards() bool { return l.native(Exp2Approx) && !l.native(CopySign) }
 
-// tanhSmall is up to where tanhPoly holds. From there on the result is more than 1/2.
+// tanhSmall is the upper limit for tanhPoly. Above it, the result is more than 1/2.
 const tanhSmall = 0.6
 
-// tanhNear: for small x by its series, for others 1 - 1/(h + 1/2) for h = e**2|x|/2,
-// where nothing cancels. Of a power of 2 the halved one has a smaller exponent, which is
-// rounded by less.
+// tanhNear: a series for small x, and otherwise 1 - 1/(h + 1/2) with h = e**2|x|/2, in which
+// nothing cancels. h is half of the power, because the smaller exponent has a smaller rounding
+// error.
 func (l *lowering) tanhNear(x *Node) *Node {
 	a := abs(x)
 	h := node(Exp2Approx, fma(a, c(twoLog2eParts[0]), c(-1)))
@@ -82,7 +81,7 @@ func (l *lowering) tanhNear(x *Node) *Node {
 	if !l.guards() {
 		return choose(lt(a, c(tanhSmall)), tanhSeries(x), l.copySign(large, x))
 	}
-	// What has no sign takes one by a single operation on its bits.
+	// A number without a sign gets one by a single operation on its bits.
 	return float(node(Or, bits(choose(lt(a, c(tanhSmall)), tanhSeries(a), large)), node(And, bits(x), ci(math.MinInt32))))
 }
 
@@ -94,31 +93,30 @@ func tanhSeries(x *Node) *Node {
 // Operands within these bounds have shorter expansions.
 const (
 	unscaled = 87   // e**x is a normal number for |x| up to it
-	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 does little
-	moderate = 20   // for |x| <= moderate, what ln 2 in one part is off by does little
+	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 has little effect
+	moderate = 20   // for |x| <= moderate, the error of ln 2 in one part has little effect
 )
 
-// Narrow is a range of operands for which a function is shorter.
+// Narrow is a range of operands for which the expansion of a function is shorter.
 type Narrow struct {
 	Name    string // of the range
 	Operand Interval
-	More    float64 // units that the function may be off by there beside ApproxUnits
+	More    float64 // additional error of the function in this range, beyond ApproxUnits
 }
 
-// narrows lists such ranges: see bounded. Those are left out whose arithmetic does not
-// survive a compiler that takes products for associative, as those of texts are: of
-// x - x·a·b they make x·(1 - a·b).
+// narrows lists such ranges: see bounded. It omits ranges whose arithmetic fails with compilers
+// that treat products as associative, as those of texts do: they replace x - x·a·b by x·(1 - a·b).
 var narrows = map[Code][]Narrow{
 	Tanh:    {{"small", Interval{-tanhSmall, tanhSmall, true}, 0}},
 	Exp:     {{"unit", Interval{0, direct, true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}},
 	Sigmoid: {{"positive", Interval{0, math.Inf(1), true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}},
 }
 
-// Narrows returns the ranges of operands for which c is shorter where a back end has
-// Exp2Approx and the codes behind it.
+// Narrows returns the ranges of operands for which the expansion of c is shorter, for back ends
+// with Exp2Approx and the codes after it.
 func Narrows(c Code) []Narrow { return narrows[c] }
 
-// Within reports whether x is a part of y.
+// Within reports whether y contains x.
 func (x Interval) Within(y Interval) bool {
 	return (x.empty() || y.Lo <= x.Lo && x.Hi <= y.Hi) && (y.NaN || !x.NaN)
 }
@@ -132,14 +130,14 @@ func ApproxUnits(c Code) float64 {
 		return 2
 	case Sigmoid, Erf:
 		return 3
-	case Erfc, NormCDF: // of the 10 that gelu may be off
+	case Erfc, NormCDF: // gelu may have an error of 10
 		return 9
 	}
 	return 0
 }
 
-// LowerNarrow returns a function of one operand, Arg 0, as [Lower] does, where the
-// operand is known to be in a range.
+// LowerNarrow returns the expansion of a function of one operand, Arg 0, like [Lower], for an
+// operand that is in the given range.
 func LowerNarrow(c Code, operand Interval, native func(Code) bool) *Node {
 	x := NewArg(0, F32)
 	l := &lowering{native: native, ranges: ranges{x: operand}}
@@ -153,13 +151,13 @@ func (l *lowering) bounded(was, n *Node) *Node {
 		return nil
 	}
 	r := l.ranges[was.Args[0]]
-	most, x := max(-r.Lo, r.Hi), n.Args[0] // NaN comes through all of these
+	most, x := max(-r.Lo, r.Hi), n.Args[0] // all of these propagate NaN
 	if !(r.Lo <= r.Hi) {
 		return nil
 	}
 	switch n.Code {
 	case Abs:
-		if r.Lo > 0 || was.Args[0].Code == Exp || was.Args[0].Code == Exp2 { // never -0
+		if r.Lo > 0 || was.Args[0].Code == Exp || was.Args[0].Code == Exp2 { // the operand is never -0
 			return x
 		}
 	case Sqrt:
@@ -172,7 +170,7 @@ func (l *lowering) bounded(was, n *Node) *Node {
 		}
 	case Exp:
 		switch {
-		case r.Lo >= 0 && most <= direct: // Exp2Approx of what is negative is off by too much
+		case r.Lo >= 0 && most <= direct: // Exp2Approx is not accurate enough for negative operands
 			return node(Exp2Approx, fma(x, c(log2eParts[1]), mul(x, c(log2eParts[0]))))
 		case most <= moderate:
 			return expModerate(x)
@@ -181,7 +179,7 @@ func (l *lowering) bounded(was, n *Node) *Node {
 		}
 	case Sigmoid:
 		switch {
-		case r.Lo >= 0: // what e**-x is off by counts by half at most, and less where x is large
+		case r.Lo >= 0: // the error of e**-x counts at most half, and less if x is large
 			return l.inverse(add(node(Exp2Approx, mul(x, c(-log2eParts[0]))), c(1)))
 		case most <= moderate:
 			return l.inverse(add(expModerate(neg(x)), c(1)))
@@ -193,17 +191,17 @@ func (l *lowering) bounded(was, n *Node) *Node {
 // expUnscaled returns e**x for |x| <= unscaled.
 func expUnscaled(x *Node) *Node {
 	t := mul(x, c(log2eParts[0]))
-	// What rounding t loses is small: e**r is 1 + r.
+	// The rounding error of t is small: e**r is 1 + r.
 	r := fma(t, c(-ln2Parts[1]), fma(t, c(-ln2Parts[0]), x))
 	p := node(Exp2Approx, t)
 	return fma(p, r, p)
 }
 
-// expModerate returns e**x for |x| <= moderate, as 2**t·e**r where t is x/ln 2 rounded
-// to twelve binary places: r is so small that e**r is 1 + r, and t·ln 2 is not what
-// compilers that take products for associative would make x of.
+// expModerate returns e**x for |x| <= moderate as 2**t·e**r. t is x/ln 2 rounded to twelve binary
+// places, so that r is small enough for e**r = 1 + r. Compilers that treat products as associative
+// do not simplify t·ln 2 to x, because t is rounded.
 func expModerate(x *Node) *Node {
-	const places = 3 << (22 - 12) // added, it leaves so many
+	const places = 3 << (22 - 12) // adding it rounds to twelve binary places
 	t := sub(fma(x, c(math.Log2E), c(places)), c(places))
 	p := node(Exp2Approx, t)
 	return fma(p, fma(t, c(-math.Ln2), x), p)
@@ -212,7 +210,7 @@ func expModerate(x *Node) *Node {
 // ranges holds the intervals of the values of expressions in float32 arithmetic.
 type ranges map[*Node]Interval
 
-// newRanges returns them for float32 operands in arg.
+// newRanges returns the intervals if the float32 operands are in arg.
 func newRanges(arg Interval, roots ...*Node) ranges {
 	r := make(ranges)
 	var walk func(n *Node) Interval
@@ -246,9 +244,8 @@ func newRanges(arg Interval, roots ...*Node) ranges {
 	return r
 }
 
-// Sound returns the Min and Max of float32 numbers, of flattened expressions, that have
-// no NaN among their operands as long as no float32 operand of the expressions is larger
-// than size or NaN.
+// Sound returns those Min and Max of float32 numbers, among flattened expressions, whose operands
+// are never NaN if no float32 operand of the expressions is NaN or has a magnitude above size.
 func Sound(list []*Node, size float64) map[*Node]bool {
 	r := newRanges(Interval{-size, size, false}, list...)
 	sound := make(map[*Node]bool)
@@ -260,8 +257,8 @@ func Sound(list []*Node, size float64) map[*Node]bool {
 	return sound
 }
 
-// rounding widens an interval by the largest error of functions. An interval without
-// negative numbers stays without them.
+// rounding widens an interval by the largest error of functions. An interval without negative
+// numbers stays without them.
 func rounding(v Interval) Interval {
 	if v.empty() {
 		return v

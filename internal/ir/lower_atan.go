@@ -2,10 +2,9 @@ package ir
 
 import "math"
 
-// atan: by a polynomial up to 1, and of the reciprocal, taken off a right angle,
-// from there on.
+// atan: a polynomial for |x| up to 1. For larger x, pi/2 minus the polynomial of the reciprocal.
 func (l *lowering) atan(x *Node) *Node {
-	a := lower(abs(x), c(0x1p100)) // whose reciprocal is no subnormal number
+	a := lower(abs(x), c(0x1p100)) // so that the reciprocal is not subnormal
 	far := lt(c(1), a)
 	t := choose(far, div(c(1), a), a)
 	u := mul(t, t)

@@ -2,8 +2,7 @@ package ir
 
 import "math"
 
-// erf: by its series up to 1, by 1 - erfc from there on, with erfc as a power
-// of 2.
+// erf: a series for |x| up to 1. For larger x, 1 - erfc, with erfc as a power of 2.
 func (l *lowering) erf(x *Node) *Node {
 	a := lower(abs(x), c(4))
 	u := mul(a, a)
@@ -21,12 +20,11 @@ func (l *lowering) exp2Small(x *Node) *Node {
 	return l.scaleDown(exp2Scaled(x, nil))
 }
 
-// tail returns e**-s · erfc(t)·e**t² · factor for t >= 0 and s = t², where s
-// is given as a sum of two numbers: rounding it would cost up to a hundred
-// units. wide·scale is t, or more where t is limited.
+// tail returns e**-s · erfc(t)·e**t² · factor for t >= 0 and s = t². s is a sum of two numbers,
+// because rounding it would cost up to a hundred units. wide·scale is t, or larger if t is limited.
 func (l *lowering) tail(t, s, low, wide *Node, scale, factor float64) *Node {
-	// With w = 1/(1 + 3t/8), erfc(t)·e**t²/w is a polynomial of v = t·w: a
-	// small t has a small v, so that the errors of w do not count there.
+	// With w = 1/(1 + 3t/8), erfc(t)·e**t²/w is a polynomial of v = t·w. A small t has a small v,
+	// so that errors of w have no effect there.
 	w := l.inverse(fma(wide, c(erfcxScale*scale), c(1)))
 	y := mul(w, c(factor))
 	v := mul(t, w)
@@ -40,12 +38,12 @@ func (l *lowering) tail(t, s, low, wide *Node, scale, factor float64) *Node {
 	return l.scaleDown(e)
 }
 
-// squareRest returns what rounding t²·factor to s has lost, factor being a power of 2.
+// squareRest returns the rounding error of s, which is t²·factor rounded. factor is a power of 2.
 func (l *lowering) squareRest(t, s *Node, factor float64) *Node {
 	if !l.native(Unfused) {
 		return fma(scaledBy(t, factor), t, neg(s))
 	}
-	// The upper half of the digits of t and the lower one have exact products.
+	// Products of the high and the low half of the digits of t are exact.
 	high := float(node(And, bits(t), ci(-1<<12)))
 	low := sub(t, high)
 	rest := sub(mul(scaledBy(high, factor), high), s)
@@ -61,7 +59,7 @@ func scaledBy(x *Node, factor float64) *Node {
 	return mul(x, c(factor))
 }
 
-// erfcxScale is the 3/8 that erfcxPoly is fitted with.
+// erfcxScale is the 3/8 in the fit of erfcxPoly.
 const erfcxScale = 0.375
 
 func (l *lowering) erfc(x *Node) *Node {
@@ -71,13 +69,13 @@ func (l *lowering) erfc(x *Node) *Node {
 	return choose(lt(x, c(0)), sub(c(2), y), y)
 }
 
-// normCDF: erfc(-x/sqrt 2)/2, with the exponent -x²/2 free of the error that
-// dividing x first would bring.
+// normCDF: erfc(-x/sqrt 2)/2. The exponent is -x²/2, which avoids the error of dividing x by sqrt 2
+// first.
 func (l *lowering) normCDF(x *Node) *Node {
 	t := lower(abs(x), c(14.5))
 	wide, scale := mul(t, c(1/math.Sqrt2)), 1.0
 	if l.guards() {
-		// NaN comes through w, which is less than it should be where e**-s is 0.
+		// w propagates NaN. If e**-s is 0, w may be too small.
 		t = choose(lt(abs(x), c(14.5)), abs(x), c(14.5))
 		wide, scale = abs(x), 1/math.Sqrt2
 	}

@@ -2,9 +2,9 @@ package ir
 
 import "math"
 
-// pow: x**y = 2**(y·log2|x|), with the logarithm and the product as sums of
-// two numbers, because an error in the exponent of a power is multiplied by up
-// to 128. What C99 says of zeros, infinities, NaN and negative x comes after.
+// pow: x**y = 2**(y·log2|x|). The logarithm and the product are sums of two numbers, because the
+// result multiplies an error of the exponent by up to 128. The results that C99 requires for zeros,
+// infinities, NaN and negative x come afterwards.
 func (l *lowering) pow(x, y *Node) *Node {
 	a := abs(x)
 	inf, nan := c(math.Inf(1)), c(math.NaN())
@@ -17,10 +17,10 @@ func (l *lowering) pow(x, y *Node) *Node {
 
 	z := mul(y, high)
 	rest := fma(y, low, fma(y, high, neg(z)))
-	rest = choose(lt(abs(z), c(256)), rest, c(0)) // else it may be inf - inf
+	rest = choose(lt(abs(z), c(256)), rest, c(0)) // otherwise it may be inf - inf
 	r := l.scale(exp2Scaled(clamp(z, -151, 129), rest))
 
-	// A negative x: the sign of odd powers, and NaN where y is not integral.
+	// For a negative x, odd powers are negative, and the result is NaN if y is not integral.
 	whole := eq(node(Floor, y), y)
 	half := mul(y, c(0.5))
 	odd := node(And, whole, node(Ne, node(Floor, half), half))
@@ -30,7 +30,8 @@ func (l *lowering) pow(x, y *Node) *Node {
 	unknown := node(Or, node(Ne, x, x), node(Ne, y, y))
 	r = choose(node(Or, fraction, unknown), nan, r)
 
-	// 1 for y = 0, for x = 1 and for -1 to an infinite power, even of NaN.
+	// The result is 1 for y = 0, for x = 1, and for -1 to an infinite power, even if the other
+	// operand is NaN.
 	one := node(Or, eq(y, c(0)), eq(x, c(1)))
 	one = node(Or, one, node(And, eq(a, c(1)), eq(abs(y), inf)))
 	return choose(one, c(1), r)

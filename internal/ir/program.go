@@ -4,17 +4,16 @@ package ir
 // grid runs, over bound buffers. Package kernel builds programs; package wgsl
 // prints them, package ptx lowers them and internal/interp runs them.
 //
-// The code is one flat list in order of execution. An instruction is named by
-// its place ([Value]); its operands come before it, in its own block or one
-// around it. Blocks are bracketed by [For], [Loop], [If], [Else] and [End]. There
-// are no pointers in it, so building and printing cost little, and equal
-// programs are equal bytes.
+// The code is a flat list in order of execution. The number of an instruction is its index
+// ([Value]); its operands come before it, in its own block or an enclosing one. [For], [Loop],
+// [If], [Else] and [End] delimit blocks. The list contains no pointers, so building and printing
+// are cheap, and equal programs have equal bytes.
 type Program struct {
 	Name  string
 	Local [3]uint32 // lanes of a workgroup along x, y and z; all at least 1
 
-	// PreferRegisters is a hint: lanes get all registers that they need, although fewer run
-	// at a time then.
+	// PreferRegisters is a hint: lanes get all registers that they need, even if fewer lanes can
+	// run at a time.
 	PreferRegisters bool
 
 	Bindings []Binding // storage buffers, in the order in which they are bound
@@ -22,38 +21,38 @@ type Program struct {
 	Shared   []Array   // workgroup memory
 	Vars     []Var     // variables of a lane
 
-	// Code[0] is an instruction without meaning, so that Value 0 is none.
+	// Code[0] is a placeholder, so that Value 0 means no value.
 	Code []Instr
 
-	// Budget is how often a loop that is not marked Bounded may turn for each
-	// time that it is entered; it then ends as if by Break, and where findings
-	// are reported, this is one.
+	// Budget is the maximum number of iterations of a loop that is not marked Bounded, each time
+	// that it is entered. The loop then ends as if by Break, which is a finding if findings are
+	// reported.
 	Budget uint32
 
 	// Pos, if not nil, has the program counter of the author's call for each
 	// instruction: see [Position].
 	Pos []uintptr
 
-	// Text, if not nil, stands in the place of Code, which is empty then.
+	// Text, if not nil, replaces Code, which is then empty.
 	Text *Text
 }
 
-// Value names an instruction of a program, and the value that it computes. 0
-// is none.
+// Value is the number of an instruction of a program, and denotes the value that it computes. 0
+// means no value.
 type Value uint32
 
-// Instr is one instruction. Which fields mean something depends on Code.
+// Instr is an instruction. Code determines which fields are used.
 type Instr struct {
 	Code  Code
-	Type  Type  // of the value, Invalid if there is none
+	Type  Type  // type of the value, Invalid if there is none
 	Width uint8 // components of the value: 1, 2 or 4
 	Flag  uint8
 	Args  [3]Value
 	Imm   uint32
 }
 
-// Binding is a storage buffer: an array of elements of Type in vectors of
-// Width, as many as are bound.
+// Binding is a storage buffer: an array of vectors of Width elements of Type. Its length is that of
+// the bound array.
 type Binding struct {
 	Name   string
 	Type   Type // F32, I32, U32 or F16
@@ -61,15 +60,15 @@ type Binding struct {
 	Access Access
 }
 
-// Access tells how a kernel uses a buffer.
+// Access says how a kernel uses a buffer.
 type Access uint8
 
 // The ways to use a buffer.
 const (
 	ReadOnly  Access = iota + 1
-	WriteOnly        // never read by the kernel; what it does not write keeps its value
+	WriteOnly        // never read by the kernel; elements that it does not write keep their values
 	ReadWrite
-	Atomic // only by AtomicOp, Type is U32 or I32
+	Atomic // only used by AtomicOp; Type is U32 or I32
 )
 
 // Uniform is a scalar parameter: F32, I32 or U32, four bytes at Offset of the
@@ -80,37 +79,37 @@ type Uniform struct {
 	Offset uint32
 }
 
-// Array is an array in workgroup memory, undefined until written.
+// Array is an array in workgroup memory. Its elements are undefined until they are written.
 type Array struct {
 	Name   string
 	Type   Type
 	Width  uint8
-	Len    uint32 // elements (vectors of Width)
+	Len    uint32 // number of vectors of Width elements
 	Atomic bool
 }
 
-// Var is a variable of a lane, undefined until written. Arrays of a lane do not
-// exist: the builder unrolls them into variables, which have the same name.
+// Var is a variable of a lane. It is undefined until it is written. Lanes have no arrays: the
+// builder replaces them by variables with the same name.
 type Var struct {
 	Name  string
 	Type  Type
 	Width uint8
 }
 
-// The codes of instructions beyond those of expressions, which mean the same
-// here and work on vectors by component. (Arg and Param do not occur; a Const
-// has its bits in Imm, float32 bits for F16 too, and Width 1.)
+// The codes of instructions, in addition to those of expressions. The latter have the same meaning
+// in programs, and work on vectors by component. (Arg and Param do not occur. A Const has its bits
+// in Imm, in float32 also for F16, and Width 1.)
 const (
-	// Values that a lane is given.
+	// Values that a lane gets.
 
-	// BuiltIn is what Flag names ([BuiltInLocalX] ...), a U32.
+	// BuiltIn is the U32 value that Flag names ([BuiltInLocalX] ...).
 	BuiltIn Code = numCodes + 32 + iota
 	// Param32 is Uniforms[Imm].
 	Param32
 	// Len is the number of elements of Bindings[Imm], a U32.
 	Len
 
-	// Memory. Loads are in order with stores and barriers.
+	// Memory. Loads are ordered with stores and barriers.
 
 	Load        // Bindings[Imm][Args[0]]
 	Store       // Bindings[Imm][Args[0]] = Args[1]
@@ -118,14 +117,13 @@ const (
 	StoreShared // Shared[Imm][Args[0]] = Args[1]
 	LoadVar     // Vars[Imm]
 	StoreVar    // Vars[Imm] = Args[0]
-	// AtomicOp applies Flag ([AtomicAdd] ...) to element Args[0] of
-	// Bindings[Imm] with Args[1], and for AtomicCompareExchange stores Args[2] if
-	// the element equals Args[1]. The value is the one before; AtomicStore has
-	// none.
+	// AtomicOp applies Flag ([AtomicAdd] ...) to element Args[0] of Bindings[Imm] with Args[1].
+	// AtomicCompareExchange stores Args[2] if the element equals Args[1]. The value is the old
+	// element; AtomicStore has no value.
 	AtomicOp
-	AtomicOpShared // likewise Shared[Imm]
-	// UniformLoad is Shared[Imm][Args[0]], the same index in every lane, after
-	// a barrier and before another: its value is known to be uniform.
+	AtomicOpShared // likewise for Shared[Imm]
+	// UniformLoad is Shared[Imm][Args[0]], with the same index in every lane, after a barrier and
+	// before another one. Its value is known to be uniform.
 	UniformLoad
 
 	// Vectors.
@@ -153,9 +151,9 @@ const (
 	UnpackI8   // I32 vec4 from U32, sign extended
 	UnpackU8   // U32 vec4 from U32
 
-	// Subgroups. A target without them has subgroups of one lane: reductions
-	// and shuffles are the identity there. Kernels must hold for any size that
-	// is a power of two up to 128. All lanes of the workgroup must be active.
+	// Subgroups. A target without subgroups has subgroups of one lane, for which reductions and
+	// shuffles are the identity. Kernels must be correct for any size that is a power of two up to
+	// 128. All lanes of the workgroup must be active.
 
 	SubgroupOp      // reduction by Flag ([ReduceAdd] ...), the same in every lane of the subgroup
 	SubgroupScan    // exclusive prefix by Flag (ReduceAdd only)
@@ -165,26 +163,25 @@ const (
 
 	// Statements.
 
-	// Barrier waits for all lanes of the workgroup and makes their stores to
-	// workgroup memory and to buffers visible to each other. It stands in
-	// uniform control flow.
+	// Barrier waits for all lanes of the workgroup, and makes their stores to workgroup memory and
+	// buffers visible to each other. It must be in uniform control flow.
 	Barrier
-	// If runs the block up to its Else or End where Args[0], a Bool, holds. Imm is
-	// the place of that Else or End.
+	// If runs the block up to its Else or End if Args[0], a Bool, is true. Imm is the index of the
+	// Else or End.
 	If
-	// Else begins the other block. Imm is the place of the End.
+	// Else begins the other block. Imm is the index of the End.
 	Else
-	// For runs its block with its own value, of type I32 or U32, at Args[0],
-	// Args[0]+Args[2] ... while less than Args[1] (all evaluated once, before).
-	// Imm is the place of the End. Flag is Bounded or 0. A sum that overflows ends the loop.
+	// For runs its block for i = Args[0], Args[0]+Args[2] ... while i < Args[1]. The three operands
+	// are evaluated once. Its value is i, of type I32 or U32. Imm is the index of the End, and Flag
+	// is Bounded or 0. A sum that overflows ends the loop.
 	For
-	// Loop repeats its block until Break or Return. Imm is the place of the End. Flag is
+	// Loop repeats its block until Break or Return. Imm is the index of the End, and Flag is
 	// Bounded or 0.
 	Loop
-	// End closes a block. Imm is the place of the If, For or Loop.
+	// End closes a block. Imm is the index of the If, For or Loop.
 	End
-	Break    // leaves the innermost loop; Imm is its place
-	Continue // goes on with the next turn of the innermost loop; Imm is its place
+	Break    // leaves the innermost loop; Imm is its index
+	Continue // continues with the next iteration of the innermost loop; Imm is its index
 	Return   // ends the lane
 
 	numInstrCodes
@@ -193,16 +190,16 @@ const (
 // Bounded marks a For or Loop that is known to end.
 const Bounded = 1
 
-// Loose marks an Fma that may round the product too, on devices that would have to make
-// up for it, and a Min or Max of which no operand is NaN.
+// Loose marks an Fma that may round the product on devices without a fused instruction, and a Min
+// or Max whose operands are never NaN.
 const Loose = 1
 
-// The values of Flag of a BuiltIn. X, Y and Z follow each other.
+// The values of Flag of a BuiltIn. X, Y and Z are consecutive.
 const (
-	BuiltInLocalX uint8 = iota // place in the workgroup
+	BuiltInLocalX uint8 = iota // position in the workgroup
 	BuiltInLocalY
 	BuiltInLocalZ
-	BuiltInGroupX // place of the workgroup in the grid
+	BuiltInGroupX // position of the workgroup in the grid
 	BuiltInGroupY
 	BuiltInGroupZ
 	BuiltInGroupsX // size of the grid in workgroups
@@ -229,12 +226,12 @@ const (
 	AtomicCompareExchange
 )
 
-// The values of Flag of a SubgroupOp. The order of a floating-point sum is not
-// defined beyond being fixed for a device and a subgroup size.
+// The values of Flag of a SubgroupOp. The order of a floating-point sum is fixed for a device and a
+// subgroup size, but otherwise undefined.
 const (
 	ReduceAdd uint8 = iota
 	ReduceMin
 	ReduceMax
 	ReduceAnd // integers and Bool
-	ReduceOr  // likewise
+	ReduceOr  // integers and Bool
 )

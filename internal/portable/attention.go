@@ -7,16 +7,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// attentionTile is how attention is cut: a workgroup has Rows queries and goes
-// through the keys Keys at a time. Side lanes work on one query; they take Slice
-// elements of the heads into workgroup memory at a time.
+// attentionTile is the tile configuration of an attention kernel. A workgroup computes Rows queries
+// and iterates over the keys, Keys at a time. Side lanes share one query. A workgroup loads heads
+// into workgroup memory in slices of Slice elements.
 type attentionTile struct {
 	Rows, Keys, Side, Slice int
-	// Each is how many queries a lane works on, with vectors; 0 for one, without.
+	// Each is the number of queries of a lane in kernels that use vectors; 0 for kernels that use
+	// single elements.
 	Each int
 }
 
-// bytes returns the workgroup memory of tiles with vectors.
+// bytes returns the bytes of workgroup memory that a tile with vectors needs.
 func (t *attentionTile) bytes() int {
 	return 16*(t.Rows*(t.Slice/4+1)+t.Keys*(t.Slice/4+1)+t.Rows*(t.Keys/4+1)) + 4*t.Rows*t.Side
 }
@@ -60,34 +61,34 @@ var attentionSchedules = table[op.AttentionSizes, attentionTile]{
 	{"4x32", func(op.AttentionSizes, *Target) bool { return true }, attentionTile{4, 32, 16, 32, 0}},
 }
 
-// maxHead is how many elements of a result one workgroup makes: longer heads are
-// made in parts, each with the scores anew.
+// maxHead is the maximum number of result elements of a head that one workgroup computes. Longer
+// heads are divided into parts, and each part computes the scores again.
 const maxHead = 256
 
 type attentionSpec struct {
 	attentionTile
 	Type   op.DType
 	Causal bool
-	PerKV  int // heads of keys for each length; 0 without lengths
-	Parts  int // slices of the results of a workgroup
-	// Of tiles with vectors:
-	Unit    int  // elements that are read at once
-	Once    bool // a slice has whole queries
-	Shuffle bool // lanes of a query are in one subgroup
+	PerKV  int // heads of keys that share one element of lengths; 0 without the operand lengths
+	Parts  int // number of slices in the result of a workgroup
+	// The following fields are for tiles with vectors only.
+	Unit    int  // elements of one load
+	Once    bool // one slice contains whole queries, so that they are loaded once
+	Shuffle bool // the lanes of a query are in one subgroup and exchange values by shuffles
 
-	Placed attentionPlaced // where rows are, if that is not one after the other
+	Placed attentionPlaced // positions of rows that are not contiguous
 }
 
 type attentionParams struct {
-	Heads, KVHeads, Tq, Tk, D uint32 // Heads of queries for each head of keys
-	Tiles, Parts              uint32 // tiles of a head of keys, parts of a head of values
+	Heads, KVHeads, Tq, Tk, D uint32 // Heads is the number of query heads for each head of keys
+	Tiles, Parts              uint32 // tiles for each head of keys; parts of each head of values
 	Scale                     float32
 }
 
-// attentions computes attention in one pass over the keys, with a running maximum and sum of
-// weights: a greater score scales the sums down (online softmax). The queries of all heads that
-// share a head of keys form the rows of one matrix, so that a single query of many heads fills a
-// tile.
+// attentions computes attention in one pass over the keys, with a running maximum of the scores and
+// a running sum of the weights. When a greater score appears, the kernel scales the sums down
+// (online softmax). The queries of all heads that share a head of keys form the rows of one matrix,
+// so that a single query of many heads fills a tile.
 var attentions = maker[attentionParams, attentionSpec]{name: "attention", build: func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
 	b.LocalSize(s.Side, s.Rows, 1)
 	q, keys, values := input(b, "q", s.Type), input(b, "k", s.Type), input(b, "v", s.Type)
@@ -95,21 +96,21 @@ var attentions = maker[attentionParams, attentionSpec]{name: "attention", build:
 	put := e.result(b, s.Type)
 	u := func(n int) kernel.U32 { return kernel.U(uint32(n)) }
 	qs := kernel.Shared[kernel.F32](b, "queries", s.Rows*s.Slice)
-	ks := kernel.Shared[kernel.F32](b, "slice", s.Keys*(s.Slice+1)) // of keys, then of values
+	ks := kernel.Shared[kernel.F32](b, "slice", s.Keys*(s.Slice+1)) // a slice of the keys, later of the values
 	weights := kernel.Shared[kernel.F32](b, "weights", s.Rows*s.Keys)
 
 	share, tq, tk, d := b.U32(&p.Heads), b.U32(&p.Tq), b.U32(&p.Tk), b.U32(&p.D)
 	tiles, parts := b.U32(&p.Tiles), b.U32(&p.Parts)
 	part, g := b.Group().Mod(parts), b.Group().Div(parts)
-	number, head := g.Mod(tiles), g.Div(tiles) // head of keys, over the batch
-	b.If(head.Lt(b.U32(&p.KVHeads)), func() {  // the grid may be folded
+	number, head := g.Mod(tiles), g.Div(tiles) // head counts the heads of keys of the whole batch
+	b.If(head.Lt(b.U32(&p.KVHeads)), func() {  // a folded grid has more workgroups than heads
 		rows := share.Mul(tq)
 		first := number.Mul(u(s.Rows))
 		lx, ly := b.LocalX(), b.LocalY()
 		row := first.Add(ly)
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(kernel.U(1)))
 		v := visibility(s.Causal, first, last, tq, length(head, tk))
-		seen, end := v.of(row.Min(last)), v.end // keys of the query, and of any of the tile
+		seen, end := v.of(row.Min(last)), v.end // keys that the query sees; keys that any query of the tile sees
 		lie := s.rows(head, rows, first, tq, tk, d, 1)
 		// load loads rows into workgroup memory; missing elements become zeros.
 		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, row rowStart, left, at kernel.U32) {
@@ -117,7 +118,7 @@ var attentions = maker[attentionParams, attentionSpec]{name: "attention", build:
 				return r.Lt(left).And(at.Add(c).Lt(d)), func() kernel.F32 { return x(row(r).Add(at).Add(c)) }
 			})
 		}
-		each := s.Slice / s.Side // elements of a slice that a lane makes
+		each := s.Slice / s.Side // elements of a slice that a lane computes
 		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))
 		limit := kernel.NewVar(b, "most", kernel.F(0))
 		total := kernel.NewVar(b, "total", kernel.F(0))
@@ -125,7 +126,7 @@ var attentions = maker[attentionParams, attentionSpec]{name: "attention", build:
 			scores := kernel.NewVars(b, "score", s.Keys/s.Side, kernel.F(0))
 			key, value := lie.keys(at)
 			b.ForStep(kernel.U(0), d, u(s.Slice), func(c kernel.U32) {
-				b.Barrier() // until nobody needs the last slice
+				b.Barrier() // no lane reads the previous slice any more
 				load(qs, s.Slice, s.Rows, q, lie.query, rows.Sub(first), c)
 				load(ks, s.Slice+1, s.Keys, keys, key, tk.Sub(at), c)
 				b.Barrier()
@@ -141,7 +142,7 @@ var attentions = maker[attentionParams, attentionSpec]{name: "attention", build:
 				weights.Set(ly.Mul(u(s.Keys)).Add(lx.Add(u(j*s.Side))), scores[j].Get().Mul(b.F32(&p.Scale)))
 			}
 			b.Barrier()
-			// Every lane of a query finds the greatest of its scores so far.
+			// Each lane of a query computes the maximum of the query's scores so far.
 			now := kernel.NewVar(b, "now", limit.Get())
 			b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
 				key := at.Add(j)
@@ -167,7 +168,7 @@ var attentions = maker[attentionParams, attentionSpec]{name: "attention", build:
 				load(ks, s.Slice+1, s.Keys, values, value, tk.Sub(at), part.Mul(u(s.Parts)).Add(u(c)).Mul(u(s.Slice)))
 				b.Barrier()
 				b.For(kernel.U(0), u(s.Keys).Min(end.Sub(at)), func(j kernel.U32) {
-					// A value that the query does not see may be NaN.
+					// A value that the query does not see may be NaN, so its product is skipped.
 					b.If(at.Add(j).Lt(seen), func() {
 						w := weights.At(ly.Mul(u(s.Keys)).Add(j))
 						for i := range each {
@@ -195,8 +196,8 @@ var attentions = maker[attentionParams, attentionSpec]{name: "attention", build:
 	})
 }}
 
-// lengthsInput declares how many keys there are, if that is an operand, and returns
-// what finds it for a head of keys, of so many for which there is memory.
+// lengthsInput declares the operand lengths, if there is one. It returns a function that gives the
+// number of keys for a head of keys, which is at most limit.
 func lengthsInput(b *kernel.Builder, s attentionSpec) func(head, limit kernel.U32) kernel.U32 {
 	if s.PerKV == 0 {
 		return func(_, limit kernel.U32) kernel.U32 { return limit }
@@ -227,7 +228,7 @@ func planAttention(q *request) (*Plan, error) {
 	return launchAttention(q, s, t, name)
 }
 
-// launchAttention makes the plan with tiles of one size.
+// launchAttention plans attention with tile t.
 func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name string) (*Plan, error) {
 	slices := (min(s.D, maxHead)-1)/t.Slice + 1
 	spec := attentionSpec{attentionTile: t, Type: q.In[0].Type, Causal: op.AttentionOptsOf(&q.Attrs).Causal, Parts: slices}

@@ -7,31 +7,31 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// anyAttentionSpec is a way to compute attention with masks, windows, bounded scores,
-// pages of keys, values of another width, and keys of another type.
+// anyAttentionSpec specialises [anyAttentions]: attention with masks, windows, capped scores, pages
+// of keys, values of another width than the keys, or keys of another type than the queries.
 type anyAttentionSpec struct {
 	attentionTile
-	Query, Keys16 op.DType // types of queries, and of keys and values
-	Mask          op.DType // InvalidType if absent
-	Lengths, Many bool     // lengths are an operand, one for each of the batch
+	Query, Keys16 op.DType // type of the queries; type of the keys and values
+	Mask          op.DType // type of the mask; InvalidType without a mask
+	Lengths, Many bool     // Lengths: there is an operand with lengths; Many: it has one length for each batch entry
 	Softcap       bool
 	Paged         bool
-	Parts         int // slices of the results of a workgroup
-	// Where q, k, v and the result begin.
+	Parts         int // number of slices in the result of a workgroup
+	// First elements of q, k, v and the result.
 	QOff, KOff, VOff, YOff int
 }
 
 type anyAttentionParams struct {
-	Share, KVHeads, Batch uint32 // heads of queries for each head of keys, these of one of the batch
+	Share, KVHeads, Batch uint32 // query heads for each head of keys; heads of keys of one batch entry; batch entries
 	Tq, Tk, D, E          uint32
-	Tiles, Parts          uint32 // tiles of a head of keys, parts of a head of values
+	Tiles, Parts          uint32 // tiles for each head of keys; parts of each head of values
 	Scale, Softcap        float32
 
-	Behind, Ahead int32 // how many keys a query sees before its own, and after it
+	Behind, Ahead int32 // number of keys that a query sees before and after its own position
 	FromStart     uint32
 
-	Pages, Page, Table     uint32 // pages, keys of one, pages in a row of the table
-	KPage, VPage           uint32 // elements from one page to the next
+	Pages, Page, Table     uint32 // number of pages; keys of a page; pages in a row of the table
+	KPage, VPage           uint32 // stride of pages in elements
 	QBatch, QHead, QRow    uint32
 	KBatch, KHead, KRow    uint32
 	VBatch, VHead, VRow    uint32
@@ -39,31 +39,32 @@ type anyAttentionParams struct {
 	MBatch, MHead, MQ, MKV uint32
 }
 
-// anyAttention has the values that the parts of the kernel share.
+// anyAttention holds the values that the parts of the kernel share.
 type anyAttention struct {
 	b     *kernel.Builder
 	p     *anyAttentionParams
 	s     anyAttentionSpec
 	tq    kernel.U32
-	head  kernel.U32 // of keys
-	at    kernel.U32 // the one of the batch
-	limit kernel.I32 // keys that there are
+	head  kernel.U32 // head of keys
+	at    kernel.U32 // batch entry
+	limit kernel.I32 // number of keys
 
 	lengths, table kernel.Buffer[kernel.I32]
 	mask           source
 }
 
-// query returns the head, among all of one of the batch, and the query of a row.
+// query returns the head and the query of a row. Heads are counted within the batch entry.
 func (a *anyAttention) query(row kernel.U32) (head, i kernel.U32) {
 	return a.head.Mul(a.b.U32(&a.p.Share)).Add(row.Div(a.tq)), row.Mod(a.tq)
 }
 
-// placed returns where a row begins: batch, head and row by their strides, from off on.
+// placed returns the position of a row's first element, from off and the strides of batch, head and
+// row.
 func (a *anyAttention) placed(off int, head, row kernel.U32, batch, heads, rows *uint32) kernel.U32 {
 	return behind(off, a.at.Mul(a.b.U32(batch)).Add(head.Mul(a.b.U32(heads))).Add(row.Mul(a.b.U32(rows))))
 }
 
-// sight returns the keys that query i sees: from first to before end.
+// sight returns the range of keys that query i sees: first is included, end is not.
 func (a *anyAttention) sight(i kernel.U32) (first, end kernel.I32) {
 	b := a.b
 	last := a.limit.Sub(a.tq.I32())
@@ -73,7 +74,7 @@ func (a *anyAttention) sight(i kernel.U32) (first, end kernel.I32) {
 	return first, end
 }
 
-// row returns where key j begins, of keys or of values, and whether there is one.
+// row returns the position of key j, or of its value, and reports whether the key exists.
 func (a *anyAttention) row(off int, j kernel.U32, page, batch, heads, rows *uint32) (kernel.U32, kernel.Bool) {
 	b := a.b
 	if !a.s.Paged {
@@ -84,18 +85,18 @@ func (a *anyAttention) row(off int, j kernel.U32, page, batch, heads, rows *uint
 	return behind(off, number.Mul(b.U32(page)).Add(a.head.Mul(b.U32(heads))).Add(j.Mul(b.U32(rows)))), is
 }
 
-// page returns the page of key j, and whether there is one.
+// page returns the page of key j, and reports whether the page exists.
 func (a *anyAttention) page(j kernel.U32) (kernel.U32, kernel.Bool) {
 	b := a.b
 	n := b.U32(&a.p.Table)
 	there := j.I32().Lt(a.limit)
 	k := kernel.Select(there, j.Div(b.U32(&a.p.Page)), kernel.U(0))
 	number := a.table.At(a.at.Mul(n).Add(k)).U32()
-	is := there.And(number.Lt(b.U32(&a.p.Pages))) // below 0 is a large number
+	is := there.And(number.Lt(b.U32(&a.p.Pages))) // a negative number is a large unsigned number
 	return kernel.Select(is, number, kernel.U(0)), is
 }
 
-// scored returns a score as masks and bounds leave it, and whether they show the key.
+// scored applies the soft cap and the mask to a score, and reports whether the query sees the key.
 func (a *anyAttention) scored(x kernel.F32, row, key kernel.U32) (kernel.F32, kernel.Bool) {
 	b := a.b
 	if a.s.Softcap {
@@ -123,8 +124,8 @@ func (a *anyAttention) scored(x kernel.F32, row, key kernel.U32) (kernel.F32, ke
 	return x.Add(kernel.Select(sees, more, kernel.F(0))), sees.And(more.AsU32().Ne(kernel.U(infBits | 1<<31)))
 }
 
-// anyAttentions computes attention as [attentions] does, with what hides keys asked
-// for each score.
+// anyAttentions computes attention as [attentions] does, but decides for each score whether the
+// query sees the key.
 var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention_any", build: func(b *kernel.Builder, p *anyAttentionParams, s anyAttentionSpec, e *epilogue) {
 	b.LocalSize(s.Side, s.Rows, 1)
 	a := &anyAttention{b: b, p: p, s: s}
@@ -141,7 +142,7 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 	put := e.result(b, s.Query)
 	u := func(n int) kernel.U32 { return kernel.U(uint32(n)) }
 	qs := kernel.Shared[kernel.F32](b, "queries", s.Rows*s.Slice)
-	ks := kernel.Shared[kernel.F32](b, "slice", s.Keys*(s.Slice+1)) // of keys, then of values
+	ks := kernel.Shared[kernel.F32](b, "slice", s.Keys*(s.Slice+1)) // a slice of the keys, later of the values
 	weights := kernel.Shared[kernel.F32](b, "weights", s.Rows*s.Keys)
 	seen := kernel.Shared[kernel.U32](b, "seen", s.Rows*s.Keys)
 
@@ -149,8 +150,8 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 	tk, d, width := b.U32(&p.Tk), b.U32(&p.D), b.U32(&p.E)
 	tiles, parts, kv := b.U32(&p.Tiles), b.U32(&p.Parts), b.U32(&p.KVHeads)
 	part, g := b.Group().Mod(parts), b.Group().Div(parts)
-	number, all := g.Mod(tiles), g.Div(tiles)      // head of keys, over the batch
-	b.If(all.Lt(kv.Mul(b.U32(&p.Batch))), func() { // the grid may be folded
+	number, all := g.Mod(tiles), g.Div(tiles)      // all counts the heads of keys of the whole batch
+	b.If(all.Lt(kv.Mul(b.U32(&p.Batch))), func() { // a folded grid has more workgroups than heads
 		a.at, a.head = all.Div(kv), all.Mod(kv)
 		a.limit = tk.I32()
 		if s.Lengths {
@@ -165,8 +166,9 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 		lx, ly := b.LocalX(), b.LocalY()
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(u(1)))
 		row := first.Add(ly).Min(last)
-		// The keys that any query of the tile sees: for queries of one head, the keys between the
-		// first that the first query sees and the last that the last query sees.
+		// The loop covers the keys that any query of the tile sees. If all queries belong to one
+		// head, these are the keys from the first key of the first query to the last key of the
+		// last query.
 		one := first.Div(a.tq).Eq(last.Div(a.tq))
 		begin, _ := a.sight(kernel.Select(one, first.Mod(a.tq), kernel.U(0)))
 		_, end := a.sight(kernel.Select(one, last.Mod(a.tq), a.tq.Sub(u(1))))
@@ -178,7 +180,7 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 				return is.And(at.Add(c).Lt(limit)), func() kernel.F32 { return x(start.Add(at).Add(c)) }
 			})
 		}
-		each := s.Slice / s.Side // elements of a slice that a lane makes
+		each := s.Slice / s.Side // elements of a slice that a lane computes
 		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))
 		limit := kernel.NewVar(b, "most", kernel.U(lowestKey))
 		total := kernel.NewVar(b, "total", kernel.F(0))
@@ -186,7 +188,7 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 		b.ForStep(from, end.U32(), u(s.Keys), func(at kernel.U32) {
 			scores := kernel.NewVars(b, "score", s.Keys/s.Side, kernel.F(0))
 			b.ForStep(kernel.U(0), d, u(s.Slice), func(c kernel.U32) {
-				b.Barrier() // until nobody needs the last slice
+				b.Barrier() // no lane reads the previous slice any more
 				load(qs, s.Slice, s.Rows, q, func(r kernel.U32) (kernel.U32, kernel.Bool) {
 					head, i := a.query(first.Add(r).Min(last))
 					return a.placed(s.QOff, head, i, &p.QBatch, &p.QHead, &p.QRow), first.Add(r).Lt(rows)
@@ -203,7 +205,7 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 					}
 				})
 			})
-			b.Barrier() // until nobody needs the last weights
+			b.Barrier() // no lane reads the previous weights any more
 			for j := range scores {
 				x, sees := a.scored(scores[j].Get().Mul(b.F32(&p.Scale)), row, at.Add(lx).Add(u(j*s.Side)))
 				i := ly.Mul(u(s.Keys)).Add(lx.Add(u(j * s.Side)))
@@ -211,7 +213,7 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 				seen.Set(i, kernel.Select(sees, orderOf(x.AsU32()).Max(kernel.U(1)), kernel.U(0)))
 			}
 			b.Barrier()
-			// Every lane of a query finds the greatest of its scores so far.
+			// Each lane of a query computes the maximum of the query's scores so far.
 			best := kernel.NewVar(b, "best", limit.Get())
 			b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
 				key := seen.At(ly.Mul(u(s.Keys)).Add(j))
@@ -238,7 +240,7 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 				b.Barrier()
 				b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
 					i := ly.Mul(u(s.Keys)).Add(j)
-					// A value that the query does not see may be NaN.
+					// A value that the query does not see may be NaN, so its product is skipped.
 					b.If(seen.At(i).Ne(kernel.U(0)), func() {
 						for n := range each {
 							sum := sums[c*each+n]
@@ -267,22 +269,21 @@ var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention
 	})
 }}
 
-// plainAttention reports whether the kernels of the usual attention compute it.
+// plainAttention reports whether [attentions] can compute the request.
 func plainAttention(q *request, s *op.AttentionSizes) bool {
 	return s.Plain() && q.In[op.AttentionK].Type == q.In[op.AttentionQ].Type
 }
 
-// reach bounds the keys and queries, so that sums of places stay numbers of 32 bits
-// with a sign.
+// reach limits the number of keys and of queries, so that sums of positions fit int32.
 const reach = 1 << 29
 
-// planAnyAttention makes the plan of [anyAttentions].
+// planAnyAttention plans attention by [anyAttentions].
 func planAnyAttention(q *request, s op.AttentionSizes) (*Plan, error) {
 	if s.Tq > reach || s.Tk > reach {
-		return nil, unsupported("attention of %d queries over %d keys with a mask, a window or the like", s.Tq, s.Tk)
+		return nil, unsupported("attention has %d queries and %d keys; with a mask, a window, a soft cap or pages, at most %d of each are supported", s.Tq, s.Tk, reach)
 	}
 	if q.Variant != "" {
-		return nil, unsupported("no variant %s for attention with masks and the like", q.Variant)
+		return nil, unsupported("variant %q does not support attention with a mask, a window, a soft cap or pages", q.Variant)
 	}
 	t := attentionTile{4, 32, 16, 32, 0}
 	if s.Tq*s.Heads/s.KVHeads > 4 && q.Target.Lanes >= 128 {
@@ -315,7 +316,7 @@ func planAnyAttention(q *request, s op.AttentionSizes) (*Plan, error) {
 	return p.done("any")
 }
 
-// attentionReach returns how many keys before and after its own a query sees.
+// attentionReach returns how many keys a query sees before and after its own position.
 func attentionReach(s *op.AttentionSizes) (behind, ahead int32) {
 	behind, ahead = reach, reach
 	if s.Window > 0 {
@@ -328,7 +329,7 @@ func attentionReach(s *op.AttentionSizes) (behind, ahead int32) {
 	return behind, ahead
 }
 
-// rows fills in where rows begin, and pages.
+// rows sets the strides of rows and of pages.
 func (p *anyAttentionParams) rows(s *op.AttentionSizes, places [4]AttentionPlace) {
 	fill := func(batch, head, row *uint32, a AttentionPlace) {
 		*batch, *head, *row = uint32(a.Batch), uint32(a.Head), uint32(a.Row)

@@ -2,18 +2,18 @@ package portable
 
 import "github.com/rayo-go/rayo/op"
 
-// AttentionPlace says where an operand or the result of an attention is: its first
-// element, and the elements from one of the batch, one head and one row to the next.
-// The elements of a row are neighbours. Of keys and values in pages, Batch is from one
-// page to the next.
+// AttentionPlace says where an operand or the result of an attention lies: Off is its first
+// element, and Batch, Head and Row are the strides in elements. The elements of a row are
+// contiguous. For keys and values in pages, Batch is the stride of pages.
 type AttentionPlace struct{ Off, Batch, Head, Row int }
 
-// AttentionPlaces returns where q, k, v and the result of an attention are, by their
-// layouts, nil for row by row. The error wraps [op.ErrUnsupported] for a layout that
-// has no such strides: [Reads] says which have.
+// AttentionPlaces returns the places of q, k, v and the result of an attention from their layouts.
+// A nil layout means contiguous rows. The error wraps [op.ErrUnsupported] for a layout that an
+// AttentionPlace cannot describe; [Reads] reports which layouts it can describe.
 func AttentionPlaces(s *op.AttentionSizes, layouts [4]*op.Layout) (places [4]AttentionPlace, err error) {
 	for i, l := range layouts {
-		// Outer extents, heads and rows in the order in which they are in the shape.
+		// axes are the extents in the order of the array's shape; head and row are the indices of
+		// two of them.
 		axes, head, row := op.Shape{s.Batch, s.KVHeads, s.Tk, s.D}, 1, 2
 		switch {
 		case i%3 == 0:
@@ -28,7 +28,7 @@ func AttentionPlaces(s *op.AttentionSizes, layouts [4]*op.Layout) (places [4]Att
 		if l != nil {
 			var ok bool
 			if off, strides, ok = l.Strides(axes); !ok || !inRows(axes, strides) {
-				return places, unsupported("attention of %v in the layout %v", axes, l)
+				return places, unsupported("attention cannot read or write an array of shape %v in the layout %v", axes, l)
 			}
 			if axes[row] == 1 {
 				strides[row] = axes[3]
@@ -39,14 +39,14 @@ func AttentionPlaces(s *op.AttentionSizes, layouts [4]*op.Layout) (places [4]Att
 	return places, nil
 }
 
-// AttentionLayouts returns the layouts of q, k, v and the result of a request for
-// attention, and whether there are any.
+// AttentionLayouts returns the layouts of q, k, v and the result of an attention request, and
+// reports whether any of them is not nil.
 func AttentionLayouts(r *Request) (layouts [4]*op.Layout, laid bool) {
 	layouts = [4]*op.Layout{r.In[op.AttentionQ].Layout, r.In[op.AttentionK].Layout, r.In[op.AttentionV].Layout, r.Out[0].Layout}
 	return layouts, layouts != [4]*op.Layout{}
 }
 
-// inRows reports whether elements of a row are neighbours, and the others lie further on.
+// inRows reports whether the elements of a row are contiguous and no stride is negative.
 func inRows(axes op.Shape, strides []int) bool {
 	last := len(axes) - 1
 	for _, n := range strides {
@@ -57,8 +57,8 @@ func inRows(axes op.Shape, strides []int) bool {
 	return axes[last] == 1 || strides[last] == 1
 }
 
-// readsAttention reports whether kernels of attention find operand at of shape s by the
-// strides of a layout.
+// readsAttention reports whether attention kernels can address operand at, of shape s, by the
+// strides of layout l.
 func readsAttention(at int, s op.Shape, l *op.Layout) bool {
 	if at > op.AttentionV || len(s) > 4 {
 		return false
@@ -73,12 +73,12 @@ func readsAttention(at int, s op.Shape, l *op.Layout) bool {
 // contiguous rows. Strides of 0 and 1 need no code.
 type attentionPlaced struct {
 	Laid       bool
-	KVHeads    int // of one of the batch; 0 if there is one
-	Share      int // heads of queries for each head of keys
+	KVHeads    int // heads of keys of a batch entry; 0 if there is one entry
+	Share      int // query heads for each head of keys
 	Q, K, V, Y AttentionPlace
 }
 
-// placedAttention returns how kernels for the plain attention find rows.
+// placedAttention returns the specialisation of the plain attention kernels for the layouts of r.
 func placedAttention(r *Request, s *op.AttentionSizes) (attentionPlaced, error) {
 	layouts, laid := AttentionLayouts(r)
 	if !laid {
@@ -94,7 +94,7 @@ func placedAttention(r *Request, s *op.AttentionSizes) (attentionPlaced, error) 
 		return p, nil
 	}
 	for _, a := range []*AttentionPlace{&p.Q, &p.K, &p.V, &p.Y} {
-		a.Batch = 0 // which no kernel depends on then
+		a.Batch = 0 // no kernel uses this stride for one batch entry
 	}
 	return p, nil
 }

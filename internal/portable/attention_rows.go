@@ -7,7 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// inUnits reports whether rows begin at multiples of the unit, in memory of whole ones.
+// inUnits reports whether rows begin at multiples of the unit, and the memory of each array with a
+// layout is a whole number of units.
 func (p *attentionPlaced) inUnits(q *request, unit int) bool {
 	if !p.Laid {
 		return true
@@ -25,24 +26,23 @@ func (p *attentionPlaced) inUnits(q *request, unit int) bool {
 	return true
 }
 
-// rowStart returns where a row begins, in units.
+// rowStart returns the position of the first element of row r, in units.
 type rowStart func(r kernel.U32) kernel.U32
 
-// attentionRows says where the rows of a tile begin.
+// attentionRows gives the positions of the rows of a tile.
 type attentionRows struct {
-	query, result rowStart                                  // of the queries
-	keys          func(at kernel.U32) (key, value rowStart) // of the keys from one on
+	query, result rowStart                                  // rows of the queries and of the result
+	keys          func(at kernel.U32) (key, value rowStart) // rows of the keys and values from key at on
 }
 
-// rows returns where the rows of a tile begin, of queries from first on. Heads of keys
-// are counted over the batch; rows of d units follow each other unless s says where
-// they are.
+// rows returns the positions of the rows of a tile whose first query is first. head counts the
+// heads of keys of the whole batch. Rows of d units are contiguous unless s.Placed says otherwise.
 func (s *attentionSpec) rows(head, rows, first, tq, tk, d kernel.U32, unit int) *attentionRows {
 	if p := &s.Placed; p.Laid {
 		return p.rows(head, first, tq, unit)
 	}
 	queries := head.Mul(rows).Add(first).Mul(d)
-	past := head.Mul(tk).Mul(d) // where the keys and values of the head begin
+	past := head.Mul(tk).Mul(d) // position of the first key and value of the head
 	query := func(r kernel.U32) kernel.U32 { return queries.Add(r.Mul(d)) }
 	return &attentionRows{query: query, result: query, keys: func(at kernel.U32) (key, value rowStart) {
 		start := past.Add(at.Mul(d))
@@ -51,7 +51,7 @@ func (s *attentionSpec) rows(head, rows, first, tq, tk, d kernel.U32, unit int) 
 	}}
 }
 
-// rows is [attentionSpec.rows] of rows that do not follow each other.
+// rows is [attentionSpec.rows] for rows that are not contiguous.
 func (p *attentionPlaced) rows(head, first, tq kernel.U32, unit int) *attentionRows {
 	batch := kernel.U(0)
 	if p.KVHeads > 0 {
@@ -61,7 +61,7 @@ func (p *attentionPlaced) rows(head, first, tq kernel.U32, unit int) *attentionR
 	begin := func(a *AttentionPlace, head kernel.U32) kernel.U32 {
 		return behind(a.Off/unit, step(batch, a.Batch).Add(step(head, a.Head)))
 	}
-	of := func(a *AttentionPlace) rowStart { // queries of all heads that share a head of keys
+	of := func(a *AttentionPlace) rowStart { // rows of the queries of all heads that share a head of keys
 		start := begin(a, head.Mul(kernel.U(uint32(p.Share))))
 		return func(r kernel.U32) kernel.U32 {
 			r = first.Add(r)
@@ -80,7 +80,7 @@ func (p *attentionPlaced) rows(head, first, tq kernel.U32, unit int) *attentionR
 	}}
 }
 
-// behind returns the place off elements behind another.
+// behind returns the position that is off elements after position at.
 func behind(off int, at kernel.U32) kernel.U32 {
 	if off == 0 {
 		return at

@@ -19,7 +19,8 @@ func TestAttention(t *testing.T) {
 			c := &trial{o: op.Attention, attrs: op.AttentionOpts{Causal: causal}.Attrs(), types: []op.DType{op.F32, op.F32, op.F32},
 				values: []*op.Array{normal(rnd, s.batch, s.heads, s.tq, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d)}}
 			if i == 4 && causal {
-				// Only the last query sees the last value: NaN there must not reach the others.
+				// Only the last query sees the last value: a NaN there must not affect the results
+				// of other queries.
 				v := c.values[2].Data
 				v[len(v)-1] = missing
 			}
@@ -48,8 +49,8 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// packedHeads gives q, k and v of a request for attention places in one array, and the
-// result the place of merged heads.
+// packedHeads places q, k and v of an attention request in one array, and the result where merged
+// heads lie.
 func packedHeads(r *Request) {
 	q, k := r.In[op.AttentionQ].Shape, r.In[op.AttentionK].Shape
 	first, all := 0, q[1]+2*k[1]
@@ -62,7 +63,7 @@ func packedHeads(r *Request) {
 	y.Layout, y.N = optest.Heads(y.Shape, y.Shape[1], 0)
 }
 
-// TestAttentionLaid runs attention over packed heads in every variant.
+// TestAttentionLaid runs attention on packed heads with every variant.
 func TestAttentionLaid(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(65, 66))
 	for i, s := range []struct{ batch, heads, kv, tq, tk, d int }{{1, 1, 1, 3, 4, 1}, {2, 3, 3, 5, 7, 8}, {2, 4, 2, 17, 33, 20}, {1, 8, 2, 1, 70, 33}, {1, 2, 2, 70, 40, 72}} {
@@ -91,7 +92,7 @@ func TestAttentionLaid(t *testing.T) {
 	}
 }
 
-// TestAnyAttention runs attention with windows, masks, bounded scores and pages.
+// TestAnyAttention runs attention with windows, masks, capped scores and pages.
 func TestAnyAttention(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(63, 64))
 	index := func(v float64, n int, dims ...int) *op.Array {

@@ -14,11 +14,11 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 	length := lengthsInput(b, s)
 	put := e.units(b, s.Type, s.Unit)
 	u := func(n int) kernel.U32 { return kernel.U(uint32(n)) }
-	// Vectors of a row of each array; one more than there are, so that rows begin
-	// in different banks.
+	// Vectors in a row of each array. pitch and across have one more than necessary, so that rows
+	// begin in different banks.
 	wide, pitch, across := s.Slice/4, s.Slice/4+1, s.Keys/4+1
 	qs := kernel.Shared[kernel.Vec4F](b, "queries", s.Rows*pitch)
-	ks := kernel.Shared[kernel.Vec4F](b, "slice", s.Keys*pitch) // of keys, then of values
+	ks := kernel.Shared[kernel.Vec4F](b, "slice", s.Keys*pitch) // a slice of the keys, later of the values
 	weights := kernel.Shared[kernel.Vec4F](b, "weights", s.Rows*across)
 	var greatest kernel.Array[kernel.U32]
 	if !s.Shuffle {
@@ -28,22 +28,22 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 	share, tq, tk, d := b.U32(&p.Heads), b.U32(&p.Tq), b.U32(&p.Tk), b.U32(&p.D)
 	tiles, parts := b.U32(&p.Tiles), b.U32(&p.Parts)
 	part, g := b.Group().Mod(parts), b.Group().Div(parts)
-	number, head := g.Mod(tiles), g.Div(tiles) // head of keys, over the batch
-	b.If(head.Lt(b.U32(&p.KVHeads)), func() {  // the grid may be folded
+	number, head := g.Mod(tiles), g.Div(tiles) // head counts the heads of keys of the whole batch
+	b.If(head.Lt(b.U32(&p.KVHeads)), func() {  // a folded grid has more workgroups than heads
 		rows := share.Mul(tq)
 		first := number.Mul(u(s.Rows))
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(u(1)))
 		lx, ly := b.LocalX(), b.LocalY()
-		place := func(i int) kernel.U32 { return ly.Add(u(i * down)) } // of query i of the lane in the tile
+		place := func(i int) kernel.U32 { return ly.Add(u(i * down)) } // position in the tile of query i of the lane
 		v := visibility(s.Causal, first, last, tq, length(head, tk))
 		seen := make([]kernel.U32, s.Each)
 		for i := range seen {
 			seen[i] = v.of(first.Add(place(i)).Min(last))
 		}
-		units := d.Div(u(s.Unit)) // of a row
+		units := d.Div(u(s.Unit)) // units of a row
 		lie := s.rows(head, rows, first, tq, tk, units, s.Unit)
-		// load loads columns from at on of the given rows into workgroup memory, row source(r) to
-		// row r; missing elements become zeros.
+		// load copies columns from column at on into workgroup memory: row source(r) of the operand
+		// becomes row r. Missing elements become zeros.
 		load := func(to kernel.Array[kernel.Vec4F], n int, x units4, source func(r kernel.U32) kernel.U32, row rowStart, left, at kernel.U32) {
 			for k := 0; k < n*wide; k += b.Lanes() {
 				i := b.Lane().Add(u(k))
@@ -62,8 +62,9 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 				}
 			}
 		}
-		// Lanes that work on neighbouring keys read rows that follow each other: of
-		// each run of 4·Side keys, first the first of every four.
+		// spread reorders the keys, so that lanes that work on neighbouring keys read consecutive
+		// rows of workgroup memory: in each run of 4·Side keys, it stores the first of every four
+		// keys before the second of every four, and so on.
 		run := 4 * s.Side
 		spread := func(r kernel.U32) kernel.U32 {
 			in := r.Mod(u(run))
@@ -82,7 +83,7 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 			scores := kernel.NewVars(b, "score", s.Each*runs*4, kernel.F(0))
 			key4, value4 := lie.keys(at)
 			slice := func(c kernel.U32) {
-				b.Barrier() // until nobody needs the last slice
+				b.Barrier() // no lane reads the previous slice any more
 				if !s.Once {
 					load(qs, s.Rows, q4, nil, lie.query, rows.Sub(first), c)
 				}
@@ -111,8 +112,8 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 			} else {
 				b.ForStep(kernel.U(0), d, u(s.Slice), slice)
 			}
-			// The greatest scores so far, of all lanes of a query.
-			key := func(n int) kernel.U32 { // that score n of a query is of
+			// The maximum of the scores so far, over all lanes of a query.
+			key := func(n int) kernel.U32 { // the key of score n
 				return at.Add(lx.Mul(u(4))).Add(u(n/4*run + n%4))
 			}
 			bests := make([]kernel.U32, s.Each)
@@ -182,7 +183,7 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 						}
 					})
 				}
-				// A value that a query does not see may be NaN.
+				// A value that a query does not see may be NaN, so its product is skipped.
 				b.If(at.Add(u(s.Keys)).Le(v.all), func() {
 					add(func(_, _ int, _ kernel.U32, f func()) { f() })
 				}).Else(func() {
@@ -222,11 +223,11 @@ var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", b
 	})
 }}
 
-// units4 reads four columns of a row that begins at a unit: zeros for columns beyond its end, and
-// if is does not hold.
+// units4 reads four columns of a row that begins at unit row. Columns beyond the end of the row are
+// zeros, and so are all columns if is does not hold.
 type units4 func(row, column kernel.U32, is kernel.Bool) kernel.Vec4F
 
-// vectors returns what reads vectors of rows of d elements that x reads in units.
+// vectors returns a reader of vectors of four from rows of d elements. x reads units of them.
 func vectors(b *kernel.Builder, x units, d kernel.U32, unit int) units4 {
 	return func(row, column kernel.U32, is kernel.Bool) kernel.Vec4F {
 		var vs []kernel.F32
@@ -241,20 +242,20 @@ func vectors(b *kernel.Builder, x units, d kernel.U32, unit int) units4 {
 	}
 }
 
-// sight is which keys the queries of a tile see: each those up to one.
+// sight describes which keys the queries of a tile see. A query sees all keys before a limit.
 type sight struct {
-	of  func(row kernel.U32) kernel.U32 // up to which query row does
-	end kernel.U32                      // up to which some query does
-	all kernel.U32                      // up to which all do; or less
+	of  func(row kernel.U32) kernel.U32 // the limit of query row
+	end kernel.U32                      // the maximum of the limits
+	all kernel.U32                      // at most the minimum of the limits
 }
 
-// visibility returns the keys that the queries first to last see; each tq queries belong to one
-// head, and there are tk keys.
+// visibility returns which keys the queries first to last see. Each head has tq queries and tk
+// keys.
 func visibility(causal bool, first, last, tq, tk kernel.U32) sight {
 	if !causal {
 		return sight{func(kernel.U32) kernel.U32 { return tk }, tk, tk}
 	}
-	// i+1+tk-tq for query i of a head, and 0 if that is below.
+	// The limit of query i of a head is i+1+tk-tq, and 0 if this number is negative.
 	of := func(row kernel.U32) kernel.U32 {
 		i := row.Mod(tq).Add(kernel.U(1)).Add(tk)
 		return kernel.Select(i.Gt(tq), i.Sub(tq.Min(i)), kernel.U(0))

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// BenchmarkFor plans requests that have been planned before.
+// BenchmarkFor plans requests that were planned before.
 func BenchmarkFor(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(39, 40))
 	for _, c := range epilogueTrials(rnd) {
@@ -28,8 +28,7 @@ func BenchmarkFor(b *testing.B) {
 	}
 }
 
-// BenchmarkInterpreted runs plans of a million elements as a CPU without native
-// kernels does.
+// BenchmarkInterpreted runs plans of a million elements as a CPU without native kernels would.
 func BenchmarkInterpreted(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(41, 42))
 	x := normal(rnd, 1000, 1000)

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// maxElements bounds the elements of one array: indices have 32 bits, and the
-// lanes of the last workgroups count beyond the end.
+// maxElements limits the number of elements of an array: indices have 32 bits, and the indices of
+// lanes in the last workgroups exceed the number of elements.
 const maxElements = math.MaxInt32
 
 // For returns the launches that compute r. The error wraps [op.ErrShape] if op rejects the shapes,
@@ -40,12 +40,12 @@ func For(r *Request) (*Plan, error) {
 	return p, nil
 }
 
-// request is a Request that has been checked, with defaults filled in.
+// request is a checked Request with defaults filled in.
 type request struct {
 	Request
 	family   *family
-	types    []op.DType // of the results of Op
-	shapes   []op.Shape // likewise
+	types    []op.DType // types of the results of Op
+	shapes   []op.Shape // shapes of the results of Op
 	epilogue *epilogue  // activation and Post, or nil
 }
 
@@ -56,7 +56,7 @@ func (q *request) name() string {
 	return q.Op.Name()
 }
 
-// plan makes the plan; it is empty if there is nothing to write.
+// plan returns the plan of the request. The plan is empty if there is nothing to write.
 func (q *request) plan() (*Plan, error) {
 	for i := range q.Out {
 		if size(q.Out[i].Shape) > 0 {
@@ -66,16 +66,16 @@ func (q *request) plan() (*Plan, error) {
 	return &Plan{}, nil
 }
 
-// check returns r checked against its operation.
+// check checks r against its operation and returns it as a request.
 func check(r *Request) (*request, error) {
 	q := &request{Request: *r}
 	q.Target = q.Target.withDefaults()
 	fail := func(err error) (*request, error) { return nil, fmt.Errorf("%s: %w", q.name(), err) }
 	if r.Op == nil && r.Post == nil {
-		return fail(unsupported("a request without operation and epilogue"))
+		return fail(unsupported("the request has neither an operation nor an epilogue: set Op or Post"))
 	}
 	if q.family = familyOf(r.Op); q.family == nil {
-		return fail(unsupported("no portable kernel"))
+		return fail(unsupported("the operation has no portable kernel"))
 	}
 	if r.Op != nil {
 		types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
@@ -104,7 +104,7 @@ func check(r *Request) (*request, error) {
 			if n, err := a.Shape.Size(); err != nil {
 				return fail(err)
 			} else if n > maxElements {
-				return fail(unsupported("%d elements in one array; the most is %d", n, maxElements))
+				return fail(unsupported("an array has %d elements; kernels support at most %d", n, maxElements))
 			}
 			if a.Layout != nil {
 				if err := checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape)); err != nil {
@@ -129,26 +129,26 @@ func check(r *Request) (*request, error) {
 	return q, q.checkOut()
 }
 
-// checkLayouts returns an ErrUnsupported where the kernels of the operation do not
-// find the elements of an array that does not lie row by row.
+// checkLayouts returns an ErrUnsupported if an array has a layout that the kernels of the operation
+// cannot address.
 func (q *request) checkLayouts() error {
 	if q.Op == nil {
-		return nil // Operand has those
+		return nil // elementwise programs have layouts in Operand
 	}
 	for i, a := range q.In {
 		if a.Layout != nil && !Reads(q.Op, i, a.Shape, a.Layout) {
-			return unsupported("operand %d in the layout %v", i, a.Layout)
+			return unsupported("kernels cannot read operand %d in the layout %v", i, a.Layout)
 		}
 	}
 	for i, a := range q.Out {
 		if a.Layout != nil && (q.Post != nil || !Writes(q.Op, a.Shape, a.Layout)) {
-			return unsupported("result %d in the layout %v", i, a.Layout)
+			return unsupported("kernels cannot write result %d in the layout %v", i, a.Layout)
 		}
 	}
 	return nil
 }
 
-// checkOut compares the arrays to write with the results of the operation.
+// checkOut compares Request.Out with the results of the operation.
 func (q *request) checkOut() error {
 	want := make([]Array, 0, 4)
 	if q.Op != nil {
@@ -158,7 +158,7 @@ func (q *request) checkOut() error {
 	}
 	if q.Post != nil {
 		if len(want) > 1 {
-			return fmt.Errorf("%s: %w", q.name(), unsupported("an epilogue of an operation with %d results", len(want)))
+			return fmt.Errorf("%s: %w", q.name(), unsupported("the operation has %d results; an epilogue needs exactly one", len(want)))
 		}
 		want = want[:0]
 		for i, e := range q.Post.Exprs {
@@ -176,44 +176,44 @@ func (q *request) checkOut() error {
 		}
 	}
 	if len(want) != len(q.Out) || q.Post != nil && len(q.Post.Exprs) != len(q.Out) {
-		return fmt.Errorf("%s: %d arrays to write, not %d: %w", q.name(), len(q.Out), len(want), op.ErrShape)
+		return fmt.Errorf("%s: the request has %d arrays to write; expected %d, one for each result: %w", q.name(), len(q.Out), len(want), op.ErrShape)
 	}
 	for i, w := range want {
 		o := q.Out[i]
 		if n, err := o.Shape.Size(); err != nil || n != size(w.Shape) {
-			return fmt.Errorf("%s: result %d of shape %v, not %v: %w", q.name(), i, o.Shape, w.Shape, op.ErrShape)
+			return fmt.Errorf("%s: the array for result %d has shape %v; the result has shape %v: %w", q.name(), i, o.Shape, w.Shape, op.ErrShape)
 		}
 		if o.Type != w.Type {
-			return fmt.Errorf("%s: %w", q.name(), unsupported("result %d of type %v", i, o.Type))
+			return fmt.Errorf("%s: %w", q.name(), unsupported("result %d cannot be written as type %v", i, o.Type))
 		}
 	}
 	return nil
 }
 
-// allows returns an ErrUnsupported if the target cannot run a stage.
+// allows returns an ErrUnsupported if the target cannot run stage s.
 func (t *Target) allows(p *ir.Program, s *Stage) error {
 	if n := int(p.Local[0] * p.Local[1] * p.Local[2]); n > t.Lanes {
-		return unsupported("a workgroup of %d lanes; the most is %d", n, t.Lanes)
+		return unsupported("a workgroup has %d lanes; the device allows at most %d", n, t.Lanes)
 	}
 	bytes := 0
 	for _, a := range p.Shared {
 		bytes += int(a.Len) * int(a.Width) * 4
 	}
 	if bytes > t.Shared {
-		return unsupported("%d bytes of workgroup memory; the most is %d", bytes, t.Shared)
+		return unsupported("a workgroup needs %d bytes of workgroup memory; the device has %d", bytes, t.Shared)
 	}
 	if n := len(p.Bindings); n > t.Buffers {
-		return unsupported("%d buffers; the most is %d", n, t.Buffers)
+		return unsupported("a kernel binds %d buffers; the device allows at most %d", n, t.Buffers)
 	}
 	for _, n := range s.Grid {
 		if int64(n) > int64(t.Groups) {
-			return unsupported("a grid of %v workgroups; the most is %d", s.Grid, t.Groups)
+			return unsupported("the grid has %v workgroups; the device allows at most %d along each dimension", s.Grid, t.Groups)
 		}
 	}
 	return nil
 }
 
-// size returns the elements of a shape that has been checked.
+// size returns the number of elements of a checked shape.
 func size(s op.Shape) int {
 	n := 1
 	for _, d := range s {

@@ -11,9 +11,9 @@ import (
 
 const concatLanes = 256
 
-// concatOf is what decides how parts are moved.
+// concatOf has the properties that decide how parts are moved.
 type concatOf struct {
-	Vectors bool // all rows are vectors of four, at multiples of four
+	Vectors bool // all rows are multiples of four elements, and begin at multiples of four
 }
 
 var concatSchedules = table[concatOf, int]{
@@ -21,24 +21,25 @@ var concatSchedules = table[concatOf, int]{
 	{"scalar", func(concatOf, *Target) bool { return true }, 1},
 }
 
-// concatParams are counted in vectors.
+// concatParams are the parameters of concats, in vectors.
 type concatParams struct {
-	N     uint32 // of the part
-	Row   uint32 // of a row of the part
-	Pitch uint32 // of a row of the result
-	At    uint32 // where the part begins in a row
+	N     uint32 // vectors of the part
+	Row   uint32 // vectors of a row of the part
+	Pitch uint32 // vectors of a row of the result
+	At    uint32 // position of the part in a row of the result
 }
 
 type concatSpec struct {
 	Type  op.DType
 	Width int
-	// Laid means that the moved arrays have the strided Layout, in memory of whole vectors.
+	// Laid says that the arrays that the kernel moves have the strided Layout, and that their
+	// memory is a whole number of vectors.
 	Laid   bool
 	Layout op.Layout
 }
 
-// concatVectors reports whether array a can be moved in vectors, and concatSpec.of
-// is the specification for it.
+// concatVectors reports whether array a can be moved in vectors with the specification from
+// concatSpec.of.
 func concatVectors(a *Array) bool {
 	if a.Type.Size() != 4 || a.Layout == nil {
 		return a.Type.Size() == 4
@@ -47,7 +48,7 @@ func concatVectors(a *Array) bool {
 	return ok && stride == 1
 }
 
-// of returns the specification for moving an array.
+// of returns the specification for moving array a.
 func (s concatSpec) of(a *Array) concatSpec {
 	if a.Layout != nil {
 		s.Laid, s.Layout = true, *a.Layout
@@ -55,7 +56,8 @@ func (s concatSpec) of(a *Array) concatSpec {
 	return s
 }
 
-// mover declares an operand and the result, and returns what moves a vector.
+// mover declares an operand and the result, and returns a function that moves the vector at from to
+// the vector at to.
 func (s *concatSpec) mover(b *kernel.Builder, name string, e *epilogue) func(to, from kernel.U32) {
 	if s.Width == 4 {
 		x, y := kernel.Input[kernel.Vec4U](b, name), kernel.Output[kernel.Vec4U](b, "out")
@@ -84,7 +86,7 @@ func (s *concatSpec) mover(b *kernel.Builder, name string, e *epilogue) func(to,
 	return func(to, from kernel.U32) { put(to, read(from)) }
 }
 
-// concats moves one part to its place in the result, one vector a lane.
+// concats copies one part to its position in the result. A lane moves one vector.
 var concats = maker[concatParams, concatSpec]{name: "concat", build: func(b *kernel.Builder, p *concatParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	move := s.mover(b, "x", e)
@@ -95,7 +97,7 @@ var concats = maker[concatParams, concatSpec]{name: "concat", build: func(b *ker
 	})
 }}
 
-// planConcat has a launch for each part that has elements.
+// planConcat plans one launch for each part that has elements.
 func planConcat(q *request) (*Plan, error) {
 	shapes := make([]op.Shape, len(q.In))
 	for i, x := range q.In {

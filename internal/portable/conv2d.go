@@ -7,17 +7,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// convOf is what decides how a correlation is cut.
+// convOf has the properties that decide the schedule of a correlation.
 type convOf struct{ op.Convolution }
 
-// product returns the correlation of one group of channels as a product of
-// matrices: windows by places, over the elements of a window.
+// product describes the correlation of one group of channels as a product of matrices: the filters
+// by the positions of the result, summed over the elements of a filter.
 func (c convOf) product() matMulOf {
 	g := max(c.Groups, 1)
 	return matMulOf{op.Product{Batch: g, M: c.O / g, K: c.C / g * c.KH * c.KW, N: c.N * c.OutH * c.OutW}}
 }
 
-// maxTerms bounds the table of the elements of a window.
+// maxTerms limits the table of the elements of a window.
 const maxTerms = 1 << 16
 
 var convSchedules = table[convOf, matMulSchedule]{
@@ -30,8 +30,8 @@ var convSchedules = table[convOf, matMulSchedule]{
 	{"8x64", func(convOf, *Target) bool { return true }, matMulSchedule{matMulTile: matMulTile{8, 64, 16, 2, 1}}},
 }
 
-// panels reports whether the correlation has enough tiles, and windows small
-// enough, to be made by panels.
+// panels reports whether panels of tile t suit the correlation: it has enough tiles, and its
+// windows are small enough.
 func (c convOf) panels(t panelTile, d *Target) bool {
 	p := c.product()
 	return p.K > 0 && p.K <= maxTerms && p.groups(t.Rows, t.Cols) >= enough && t.runs(d)
@@ -44,19 +44,19 @@ type convSpec struct {
 }
 
 type convParams struct {
-	Groups, M, K, N      uint32 // of the products: one for each group of channels
-	Across, Down         uint32 // tiles
-	C, H, W              uint32 // of an image
+	Groups, M, K, N      uint32 // the products: one for each group of channels
+	Across, Down         uint32 // number of tiles
+	C, H, W              uint32 // extents of an image
 	KH, KW, OutH, OutW   uint32
 	StrideY, StrideX     uint32
 	PadY, PadX           uint32
 	DilationY, DilationX uint32
-	Channels             uint32 // of a group
-	Windows              uint32 // of all groups
+	Channels             uint32 // channels of a group
+	Windows              uint32 // filters of all groups
 }
 
-// convs multiplies the windows, as rows, by the pixels under them, as columns
-// that are put together while they are read.
+// convs multiplies the filters, as rows, by the pixels under them, as columns. The kernel gathers a
+// column while it reads the image.
 var convs = maker[convParams, convSpec]{name: "conv2d", build: func(b *kernel.Builder, p *convParams, s convSpec, e *epilogue) {
 	lx, ly := s.lanes()
 	b.LocalSize(lx, ly, 1)
@@ -79,7 +79,7 @@ var convs = maker[convParams, convSpec]{name: "conv2d", build: func(b *kernel.Bu
 		window := b.U32(&p.KH).Mul(b.U32(&p.KW))
 		channel, at := term.Div(window), term.Mod(window)
 		i, j := at.Div(b.U32(&p.KW)), at.Mod(b.U32(&p.KW))
-		// What lies in the padding wraps to a great number.
+		// Positions in the padding are negative and wrap to large unsigned numbers.
 		y := place.Div(outW).Mul(b.U32(&p.StrideY)).Add(i.Mul(b.U32(&p.DilationY))).Sub(b.U32(&p.PadY))
 		z := place.Mod(outW).Mul(b.U32(&p.StrideX)).Add(j.Mul(b.U32(&p.DilationX))).Sub(b.U32(&p.PadX))
 		plane := image.Mul(b.U32(&p.C)).Add(group.Mul(b.U32(&p.Channels))).Add(channel)
@@ -87,7 +87,7 @@ var convs = maker[convParams, convSpec]{name: "conv2d", build: func(b *kernel.Bu
 		b.If(y.Lt(h).And(z.Lt(w)), func() { v.Set(x(plane.Mul(h).Add(y).Mul(w).Add(z))) })
 		return v.Get()
 	})
-	b.If(group.Lt(b.U32(&p.Groups)), func() { // the grid may be folded
+	b.If(group.Lt(b.U32(&p.Groups)), func() { // a folded grid has more workgroups than tiles
 		row := number.Div(across).Mul(kernel.U(uint32(s.Rows)))
 		col := number.Mod(across).Mul(kernel.U(uint32(s.Cols)))
 		windows.start(group.Mul(m.Mul(k)), row, m, k)
@@ -117,7 +117,7 @@ func planConv2D(q *request) (*Plan, error) {
 	return launchConv2D(q, c, t, name)
 }
 
-// launchConv2D makes the plan in one way.
+// launchConv2D plans a correlation with the given schedule.
 func launchConv2D(q *request, c op.Convolution, schedule matMulSchedule, name string) (*Plan, error) {
 	if schedule.panel.Rows > 0 {
 		schedule.panel.Split = false // each lane loads parts of both operands

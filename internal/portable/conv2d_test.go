@@ -20,7 +20,7 @@ func TestConv2D(t *testing.T) {
 		{1, 6, 10, 10, 4, 3, 3, op.Conv2DOpts{Dilation: [2]int{2, 3}, Groups: 2}},
 		{3, 5, 6, 5, 5, 5, 5, op.Conv2DOpts{Pad: [2]int{2, 2}, Groups: 5}},
 		{1, 2, 3, 200, 40, 1, 7, op.Conv2DOpts{}},
-		{1, 120, 3, 3, 2, 3, 3, op.Conv2DOpts{}}, // more terms than are added at once
+		{1, 120, 3, 3, 2, 3, 3, op.Conv2DOpts{}}, // more terms than one chain of additions has
 		{1, 2, 3, 3, 2, 2, 2, op.Conv2DOpts{Pad: [2]int{9, 9}, Stride: [2]int{7, 7}}},
 	} {
 		c := &trial{o: op.Conv2D, attrs: s.Attrs(), types: []op.DType{op.F32, op.F32},

@@ -7,31 +7,31 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// convPanelSpec is a correlation by panels.
+// convPanelSpec specialises convPanels.
 type convPanelSpec struct {
 	panelTile
 	Type       op.DType
-	A          panelForm // of the windows
+	A          panelForm // form of the filters
 	Bias, Long bool
 }
 
 type convPanelParams struct {
-	Groups, M, K, N  uint32 // of the products: one for each group of channels
-	Across, Down     uint32 // tiles
+	Groups, M, K, N  uint32 // the products: one for each group of channels
+	Across, Down     uint32 // number of tiles
 	Steps, First     uint32 // see panelTile.part
 	Begin, Each      uint32
-	Add, Keep        uint32 // of panelAside
-	Image, Group     uint32 // elements of an image, and of the channels of a group
+	Add, Keep        uint32 // for panelAside
+	Image, Group     uint32 // elements of an image; elements of the channels of a group
 	H, W             uint32
-	OutW, Outs       uint32 // of a row and of a plane of the result
+	OutW, Outs       uint32 // columns of a row, and elements of a plane, of the result
 	StrideY, StrideX uint32
 	PadY, PadX       uint32
-	Windows          uint32 // of all groups
+	Windows          uint32 // filters of all groups
 }
 
-// convPanels multiplies the windows, as rows, by the pixels under them, as columns
-// that are put together while they are read. terms says for each element of a
-// window how far it is from the first in memory, and how many rows and columns.
+// convPanels multiplies the filters, as rows, by the pixels under them, as columns. The kernel
+// gathers a column while it reads the image. For each element of a window, terms holds its distance
+// from the first element of the window: in memory, in rows and in columns.
 var convPanels = maker[convPanelParams, convPanelSpec]{name: "conv2d_panels", build: func(b *kernel.Builder, p *convPanelParams, s convPanelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
 	firstA, firstB, loaders := s.loaders()
@@ -49,7 +49,7 @@ var convPanels = maker[convPanelParams, convPanelSpec]{name: "conv2d_panels", bu
 	m, n := b.U32(&p.M), b.U32(&p.N)
 	tiles := tilesOf{b.U32(&p.Across), b.U32(&p.Down)}
 	group, number := b.Group().Div(tiles.across.Mul(tiles.down)), b.Group().Mod(tiles.across.Mul(tiles.down))
-	b.If(group.Lt(b.U32(&p.Groups)), func() { // the grid may be folded
+	b.If(group.Lt(b.U32(&p.Groups)), func() { // a folded grid has more workgroups than tiles
 		row, col := tiles.place(number)
 		row, col = row.Mul(kernel.U(uint32(s.Rows))), col.Mul(kernel.U(uint32(s.Cols)))
 		from, steps := kernel.U(0), panelSteps{b.U32(&p.Steps), b.U32(&p.First)}
@@ -65,7 +65,7 @@ var convPanels = maker[convPanelParams, convPanelSpec]{name: "conv2d_panels", bu
 			for q := range pixels[i] {
 				line := pb.units[i].line[q]
 				image, place := line.Div(outs), line.Mod(outs)
-				// What lies in the padding wraps to a great number.
+				// Positions in the padding are negative and wrap to large unsigned numbers.
 				y := place.Div(outW).Mul(b.U32(&p.StrideY)).Sub(b.U32(&p.PadY))
 				x := place.Mod(outW).Mul(b.U32(&p.StrideX)).Sub(b.U32(&p.PadX))
 				at := image.Mul(b.U32(&p.Image)).Add(group.Mul(b.U32(&p.Group))).Add(y.Mul(w)).Add(x)
@@ -94,7 +94,7 @@ var convPanels = maker[convPanelParams, convPanelSpec]{name: "conv2d_panels", bu
 	})
 }}
 
-// launchConvPanels makes the plan with panels of one size.
+// launchConvPanels plans a correlation by panels of tile t.
 func launchConvPanels(q *request, c op.Convolution, t panelTile, name string) (*Plan, error) {
 	o := op.Conv2DOptsOf(&q.Attrs)
 	pr := convOf{c}.product()

@@ -21,11 +21,11 @@ type cumsumSpec struct {
 	reduceSchedule
 }
 
-// cumsumInRegisters is how many neighbouring elements a lane adds up itself.
+// cumsumInRegisters is the number of neighbouring elements that a lane adds in its registers.
 const cumsumInRegisters = 4
 
-// cumsums computes running sums of pieces of rows, starting from given sums: for a row in parts,
-// these are the sums of the parts before.
+// cumsums computes running sums of pieces of rows. Each piece starts from a given sum: the sum of
+// the earlier parts of the row, if the row has parts.
 var cumsums = maker[reduceParams, cumsumSpec]{name: "cumsum", build: func(b *kernel.Builder, p *reduceParams, s cumsumSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)

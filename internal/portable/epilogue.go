@@ -15,13 +15,13 @@ import (
 // epilogue is the computation on a kernel's first result before the store: the activation of the
 // operation, then the program of the request.
 type epilogue struct {
-	in    []Operand  // Arg i+1
-	exprs []*ir.Node // over Arg 0, the result
+	in    []Operand  // Arg i+1 is in[i]
+	exprs []*ir.Node // Arg 0 is the result
 	out   []op.DType
-	key   string // equal keys, equal epilogues
+	key   string // equal epilogues have equal keys
 }
 
-// fuse sets the epilogue of q.
+// fuse sets the epilogue of q from its activation and its Post.
 func (q *request) fuse() error {
 	if q.Op == nil {
 		return nil
@@ -54,7 +54,8 @@ func Finish(r *Request) (*Epilogue, error) {
 	return finish(r, made, n)
 }
 
-// finish is Finish of an operation with the given result types, whose first result has n elements.
+// finish is [Finish] for an operation whose results have the given types and whose first result has
+// n elements.
 func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 	act, attrs := r.Attrs.Activation()
 	if act == nil && r.Post == nil {
@@ -101,7 +102,7 @@ func (f *epilogue) setKey() {
 		if in.Broadcast == op.Strided {
 			b.WriteString(in.Layout.String())
 			if in.N%4 == 0 {
-				b.WriteByte(4) // see inVectors
+				b.WriteByte(4) // 4 marks operands that are read in vectors: see inVectors
 			}
 		}
 	}
@@ -117,28 +118,28 @@ func (f *epilogue) setKey() {
 // checkExpr returns an ErrUnsupported if e is not an expression over args.
 func checkExpr(e *ir.Node, args []*ir.Node) error {
 	if e == nil {
-		return unsupported("a nil expression")
+		return unsupported("an expression is nil")
 	}
 	list, _ := ir.Flatten(e)
 	for _, n := range list {
 		switch {
 		case n.Code == ir.Param:
-			return unsupported("an expression with a parameter")
+			return unsupported("an expression has a parameter; epilogues have none")
 		case n.Code == ir.Arg && (n.Index >= len(args) || n.Type != args[n.Index].Type):
-			return unsupported("an expression of operand %d, of %d", n.Index, len(args))
+			return unsupported("an expression refers to operand %d; there are %d operands", n.Index, len(args))
 		}
 	}
 	return nil
 }
 
-// result declares the first result of an operation, of type t, or in its place
-// what e makes of it, and the operands of e. It returns what writes element i.
-// Plans bind [request.outputs] to these.
+// result declares the outputs of a kernel: the first result of an operation, of type t, or, if e is
+// not nil, the results and the operands of e. It returns a function that stores element i. Plans
+// bind [request.outputs] to these buffers.
 func (e *epilogue) result(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
 	return e.resultOf(b, t, 1)
 }
 
-// resultOf is result for vectors of the width, 1 or 4.
+// resultOf is result for vectors with width elements, 1 or 4.
 func (e *epilogue) resultOf(b *kernel.Builder, t op.DType, width int) func(i kernel.U32, v kernel.Dynamic) {
 	if e == nil {
 		return vectorOutput(b, "out", t, width).set
@@ -162,8 +163,8 @@ func (e *epilogue) resultOf(b *kernel.Builder, t op.DType, width int) func(i ker
 	}
 }
 
-// bits is like result for values that are stored unchanged: the returned function takes their bits,
-// as [inputBits] returns them.
+// bits is like result for values that the operation only moves: the returned function takes their
+// bits, as [inputBits] returns them.
 func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 	if e == nil && t != op.F16 {
 		return kernel.Output[kernel.U32](b, "out").Set
@@ -184,13 +185,13 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 }
 
 // result4 is like result for vectors of four elements: the returned function takes the index of the
-// vector. Operands of e must be those that [epilogue.vectors] or [alignedOperands] allows.
+// vector. The operands of e must satisfy [epilogue.vectors] or [alignedOperands].
 func (e *epilogue) result4(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
 	return e.resultOf(b, t, 4)
 }
 
-// vectors reports whether [epilogue.result4] can make a result whose rows are n
-// elements, a multiple of four.
+// vectors reports whether [epilogue.result4] can store a result with rows of n elements. n is a
+// multiple of four.
 func (e *epilogue) vectors(n int) bool {
 	if e == nil {
 		return true
@@ -206,8 +207,7 @@ func (e *epilogue) vectors(n int) bool {
 	return n%4 == 0
 }
 
-// units is result for results in units of one or four elements: the returned function writes unit
-// i.
+// units is result for units of one or four elements: the returned function stores unit i.
 func (e *epilogue) units(b *kernel.Builder, t op.DType, unit int) func(i kernel.U32, vs []kernel.F32) {
 	if unit == 1 {
 		put := e.result(b, t)
@@ -217,8 +217,8 @@ func (e *epilogue) units(b *kernel.Builder, t op.DType, unit int) func(i kernel.
 	return func(i kernel.U32, vs []kernel.F32) { put(i, kernel.Dyn(b.Vec4F(vs[0], vs[1], vs[2], vs[3]))) }
 }
 
-// alignedOperands reports whether operands that are laid over n elements can be
-// read in vectors of four.
+// alignedOperands reports whether kernels can read the operands in vectors of four if the operands
+// are laid over n elements.
 func alignedOperands(in []Operand, n int) bool {
 	for _, x := range in {
 		switch x.Broadcast {

@@ -44,8 +44,8 @@ func epilogueTrials(rnd *rand.Rand) []*trial {
 	}
 }
 
-// TestEpilogues applies y*a + b and y < c, with a for each row, b for each
-// column and one c.
+// TestEpilogues applies y*a + b and y < c, with one a for each row, one b for each column, and a
+// single c.
 func TestEpilogues(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(25, 26))
 	arg := func(i int) *ir.Node { return ir.NewArg(i, ir.F32) }
@@ -85,7 +85,7 @@ func TestEpilogues(t *testing.T) {
 			r.Out = []Array{r.Out[0], {Type: op.Bool, Shape: r.Out[0].Shape}}
 			p, err := For(r)
 			if errors.Is(err, op.ErrUnsupported) {
-				continue // a variant for operations alone
+				continue // the variant supports no epilogues
 			} else if err != nil {
 				t.Errorf("%v: %v", x.o, err)
 				continue
@@ -142,8 +142,8 @@ func TestKernelsAreShared(t *testing.T) {
 	}
 }
 
-// TestFusedAreBounded: a maker forgets kernels with epilogues, but not those that are
-// asked for again and again.
+// TestFusedAreBounded checks that a maker drops kernels with epilogues, except those that are
+// requested often.
 func TestFusedAreBounded(t *testing.T) {
 	m := maker[struct{}, int]{name: "bounded", build: func(b *kernel.Builder, _ *struct{}, n int, _ *epilogue) { b.LocalSize(n, 1, 1) }}
 	e := &epilogue{}

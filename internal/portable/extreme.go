@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// extremes reduces to the greatest of keys: see [keyOf].
+// extremes reduces rows to the greatest of their keys: see [keyOf].
 var extremes = maker[reduceParams, reduceSpec]{name: "reduce_extreme", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	keys := s.keys(b)
@@ -19,7 +19,7 @@ var extremes = maker[reduceParams, reduceSpec]{name: "reduce_extreme", build: fu
 	c := pieceOf(b, p, t, s.Split)
 	st := c.units(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
-	// A missing unit gets a neutral value.
+	// A missing unit contributes a neutral value.
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
 	k := t.max(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
@@ -40,8 +40,8 @@ var extremes = maker[reduceParams, reduceSpec]{name: "reduce_extreme", build: fu
 	})
 }}
 
-// keys declares the operand whose greatest key is sought, and returns a function that reads the
-// keys of some units. The key is 0 only for norm_linf, where it is the number 0.
+// keys declares the operand and returns a function that reads the greatest key of some units. A key
+// is 0 only for norm_linf, where 0 is the key of the number 0.
 func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 	if s.Pieces {
 		x := kernel.Input[kernel.U32](b, "keys")
@@ -70,7 +70,7 @@ func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 	}
 }
 
-// places reduces to the place of the greatest key, the first of equal ones.
+// places reduces rows to the position of the greatest key. Of equal keys it takes the first.
 var places = maker[reduceParams, reduceSpec]{name: "reduce_place", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	var x units
@@ -118,14 +118,14 @@ var places = maker[reduceParams, reduceSpec]{name: "reduce_place", build: func(b
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() { put(c.Number, k, first) })
 }}
 
-// placeKey returns the key of a number by which its place is sought: no key is 0,
-// and both zeros have one.
+// placeKey returns the key by which the position of a number is sought. No key is 0, and both zeros
+// have the same key.
 func (s *reduceSpec) placeKey(u kernel.U32) kernel.U32 {
 	magnitude, sign := u.And(kernel.U(0x7fffffff)), u.I32().Shr(kernel.U(31)).U32()
 	number := magnitude.Xor(sign).Sub(sign)
 	top := kernel.U(0x80000000)
 	if s.Op == "argmin" {
-		top = kernel.U(0x7fffffff) // the other way round
+		top = kernel.U(0x7fffffff) // for the opposite order
 	}
 	return kernel.Select(magnitude.Gt(kernel.U(infBits)), kernel.U(nanKey), number.Xor(top))
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Small matrices are factored by a workgroup each, in workgroup memory. There are no
-// kernels for larger ones.
+// One workgroup factors one small matrix in workgroup memory. There are no portable kernels for
+// larger matrices.
 
-// factorOf is the greater extent of matrices.
+// factorOf has the greater extent of the matrices, which decides the schedule.
 type factorOf struct{ Order int }
 
 type factorSchedule struct {
-	Order int // the greatest
+	Order int // the greatest order of a matrix
 	Lanes int
-	Votes bool // see [Target.Votes]
+	Votes bool // the kernel uses votes: see [Target.Votes]
 }
 
 var factorSchedules = table[factorOf, factorSchedule]{
@@ -25,7 +25,7 @@ var factorSchedules = table[factorOf, factorSchedule]{
 	{"order64", func(m factorOf, _ *Target) bool { return m.Order <= 64 }, factorSchedule{Order: 64, Lanes: 256}},
 }
 
-// chooseFactor returns the schedule for matrices of at most so many rows and columns.
+// chooseFactor returns the schedule for matrices with at most order rows and columns, and its name.
 func chooseFactor(vs table[factorOf, factorSchedule], q *request, order int) (factorSchedule, string, error) {
 	w, name, err := vs.choose(q, factorOf{order})
 	w.Votes = q.Target.Votes
@@ -37,23 +37,23 @@ type factorParams struct {
 	Rows  uint32
 	Cols  uint32
 	Right uint32 // columns of the right-hand sides
-	Parts uint32 // workgroups of a matrix, for columns of the right-hand sides each
+	Parts uint32 // workgroups of a matrix; each has some columns of the right-hand sides
 }
 
-// dense is what a workgroup knows of its matrix.
+// dense describes the matrix of the running workgroup.
 type dense struct {
 	b          *kernel.Builder
 	s          factorSchedule
 	t          *laneGroup
-	is         kernel.Bool // whether there is a matrix
+	is         kernel.Bool // whether the workgroup has a matrix
 	matrix     kernel.U32
 	part       kernel.U32
 	rows, cols kernel.U32
-	x, y       kernel.U32 // place of the lane among wx·wy
+	x, y       kernel.U32 // position of the lane in a grid of wx by wy lanes
 	wx, wy     int
 }
 
-// newDense sets the local size and returns the matrix of the workgroup.
+// newDense sets the local size and finds the matrix of the workgroup.
 func newDense(b *kernel.Builder, p *factorParams, s factorSchedule) *dense {
 	layout := groupLayout{GroupLanes: s.Lanes, Groups: 1, Subgroups: s.Votes}
 	if s.Votes {
@@ -80,7 +80,7 @@ type sharedMatrix struct {
 	stride uint32
 }
 
-// block declares a matrix. Rows begin in different banks.
+// block declares a matrix in workgroup memory. Its rows begin in different banks.
 func (d *dense) block(name string, rows, cols int) sharedMatrix {
 	return sharedMatrix{kernel.Shared[kernel.F32](d.b, name, rows*(cols+1)), uint32(cols + 1)}
 }
@@ -94,31 +94,31 @@ func (m sharedMatrix) less(i, j kernel.U32, f, x kernel.F32) {
 	m.set(i, j, f.Neg().MulAdd(x, m.at(i, j)))
 }
 
-// line runs f for i from a number up to another, one lane each.
+// line runs f for each i in [from, to), with one lane for each i.
 func (d *dense) line(from, to kernel.U32, f func(i kernel.U32)) {
 	d.b.ForStep(from.Add(d.b.LocalX()), to, kernel.U(uint32(d.s.Lanes)), f)
 }
 
-// each runs f for the elements of a part of a matrix.
+// each runs f for the elements of rows [i0, i1) and columns [j0, j1), divided among the lanes.
 func (d *dense) each(i0, i1, j0, j1 kernel.U32, f func(i, j kernel.U32)) {
 	d.b.ForStep(i0.Add(d.y), i1, kernel.U(uint32(d.wy)), func(i kernel.U32) {
 		d.b.ForStep(j0.Add(d.x), j1, kernel.U(uint32(d.wx)), func(j kernel.U32) { f(i, j) })
 	})
 }
 
-// elements runs f for the elements of rows·cols in the order of memory: at is the place of
-// an element among those of all matrices.
+// elements runs f for the elements of a matrix of rows·cols in the order of memory. at is the index
+// of the element in the array of all matrices.
 func (d *dense) elements(rows, cols kernel.U32, f func(i, j, at kernel.U32)) {
 	first := d.matrix.Mul(rows).Mul(cols)
 	d.line(kernel.U(0), rows.Mul(cols), func(e kernel.U32) { f(e.Div(cols), e.Mod(cols), first.Add(e)) })
 }
 
-// write is elements for results, where there is a matrix.
+// write is elements for storing results: it does nothing in a workgroup without a matrix.
 func (d *dense) write(rows, cols kernel.U32, f func(i, j, at kernel.U32)) {
 	d.b.If(d.is, func() { d.elements(rows, cols, f) })
 }
 
-// choleskys factors a matrix column by column, the rest after each.
+// choleskys factors a matrix column by column, and updates the remaining columns after each one.
 var choleskys = maker[factorParams, factorSchedule]{name: "cholesky", build: func(b *kernel.Builder, p *factorParams, s factorSchedule, e *epilogue) {
 	d := newDense(b, p, s)
 	x := kernel.Input[kernel.F32](b, "a")
@@ -129,7 +129,7 @@ var choleskys = maker[factorParams, factorSchedule]{name: "cholesky", build: fun
 	b.For(kernel.U(0), n, func(k kernel.U32) {
 		b.Barrier()
 		pivot, next := a.at(k, k), k.Add(kernel.U(1))
-		// Positive and finite, by the bits.
+		// The pivot must be positive and finite. The bits decide this.
 		wrong := pivot.AsU32().Sub(kernel.U(1)).Ge(kernel.U(infBits - 1))
 		bad.Set(bad.Get().Or(wrong.U32()))
 		root := pivot.Sqrt()
@@ -158,7 +158,7 @@ func planCholesky(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// matricesIn returns how many matrices there are, and their extents.
+// matricesIn returns the number of matrices in shape s, and their extents.
 func matricesIn(s op.Shape) (batch, rows, cols int) {
 	n := len(s) - 2
 	return size(s[:n]), s[n], s[n+1]

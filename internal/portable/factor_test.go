@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestFactors has matrices of each kernel's orders: some are singular, some have zeros.
+// TestFactors uses matrices of the orders of each kernel. Some are singular, and some have zeros.
 func TestFactors(t *testing.T) {
 	rnd := testutil.Rand(t)
 	one := func(o *op.Operation, a op.Attrs, xs ...*op.Array) {

@@ -7,9 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// eliminate factors the first columns of a matrix with partial pivoting and changes the
-// others, of all columns, along. pivoted is told of each exchange by one lane. It returns
-// whether a pivot was zero.
+// eliminate factors the first columns of a matrix with partial pivoting, and applies the same row
+// operations to the other columns: all is the number of all columns. One lane calls pivoted for
+// each exchange of rows. eliminate returns whether a pivot was zero.
 func (d *dense) eliminate(a sharedMatrix, columns, all kernel.U32, pivoted func(k, at kernel.U32)) (singular kernel.Var[kernel.U32]) {
 	b, one := d.b, kernel.U(1)
 	singular = kernel.NewVar(b, "singular", kernel.U(0))
@@ -17,7 +17,7 @@ func (d *dense) eliminate(a sharedMatrix, columns, all kernel.U32, pivoted func(
 		b.Barrier()
 		d.t.again()
 		key, row := kernel.NewVar(b, "key", kernel.U(0)), kernel.NewVar(b, "row", kernel.U(1<<31))
-		d.line(k, d.rows, func(i kernel.U32) { // a lane has one or none
+		d.line(k, d.rows, func(i kernel.U32) { // a lane has at most one row
 			key.Set(a.at(i, k).Abs().AsU32().Add(one))
 			row.Set(i)
 		})
@@ -34,7 +34,7 @@ func (d *dense) eliminate(a sharedMatrix, columns, all kernel.U32, pivoted func(
 		})
 		b.Barrier()
 		pivot, next := a.at(k, k), k.Add(one)
-		pivot = kernel.Select(pivot.Eq(kernel.F(0)), kernel.F(1), pivot) // of a column of zeros
+		pivot = kernel.Select(pivot.Eq(kernel.F(0)), kernel.F(1), pivot) // the column consists of zeros
 		d.line(next, d.rows, func(i kernel.U32) { a.set(i, k, a.at(i, k).Div(pivot)) })
 		b.Barrier()
 		d.each(next, d.rows, next, all, func(i, j kernel.U32) { a.less(i, j, a.at(i, k), a.at(k, j)) })
@@ -66,23 +66,23 @@ func planLU(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// systemSpec is how systems of equations are solved: a workgroup has a matrix and some
-// columns of the right-hand sides.
+// systemSpec specialises the kernels that solve systems of equations: a workgroup has a matrix and
+// some columns of the right-hand sides.
 type systemSpec struct {
 	factorSchedule
 	Right int
 	op.SolveTriangularOpts
 }
 
-// system is a system of equations in workgroup memory: the columns of the right-hand
-// sides stand behind those of the matrix.
+// system is a system of equations in workgroup memory. The columns of the right-hand sides follow
+// the columns of the matrix.
 type system struct {
 	*dense
 	a     sharedMatrix
 	y     kernel.Buffer[kernel.F32]
 	right kernel.U32 // columns of all right-hand sides
-	first kernel.U32 // the first of the workgroup
-	all   kernel.U32 // columns of the block
+	first kernel.U32 // first right-hand side of the workgroup
+	all   kernel.U32 // columns of the block in workgroup memory
 }
 
 func newSystem(b *kernel.Builder, p *factorParams, s systemSpec, load func(x kernel.Buffer[kernel.F32], i, j, at kernel.U32) kernel.F32) *system {
@@ -97,13 +97,13 @@ func newSystem(b *kernel.Builder, p *factorParams, s systemSpec, load func(x ker
 	return v
 }
 
-// place returns where in memory an element of the right-hand sides is.
+// place returns the position in memory of an element of the right-hand sides.
 func (v *system) place(i, j kernel.U32) kernel.U32 {
 	return v.matrix.Mul(v.rows).Add(i).Mul(v.right).Add(v.first).Add(j.Sub(v.rows))
 }
 
-// substitute solves a triangular system, from the first row or from the last. Elements of
-// the diagonal are ones with unit.
+// substitute solves a triangular system, from the first row on if forward, and from the last row on
+// otherwise. If unit is true, the elements of the diagonal count as ones.
 func (v *system) substitute(forward, unit bool) {
 	b, n := v.b, v.rows
 	b.For(kernel.U(0), n, func(turn kernel.U32) {
@@ -123,14 +123,14 @@ func (v *system) substitute(forward, unit bool) {
 	b.Barrier()
 }
 
-// write writes the solution.
+// write stores the solution.
 func (v *system) write(put func(i kernel.U32, x kernel.Dynamic), x func(i, j kernel.U32) kernel.F32) {
 	v.b.If(v.is, func() {
 		v.each(kernel.U(0), v.rows, v.rows, v.all, func(i, j kernel.U32) { put(v.place(i, j), kernel.Dyn(x(i, j))) })
 	})
 }
 
-// solves solves systems by elimination, which changes the right-hand sides along.
+// solves solves systems by elimination, which it applies to the right-hand sides too.
 var solves = maker[factorParams, systemSpec]{name: "solve", build: func(b *kernel.Builder, p *factorParams, s systemSpec, e *epilogue) {
 	v := newSystem(b, p, s, func(x kernel.Buffer[kernel.F32], _, _, at kernel.U32) kernel.F32 { return x.At(at) })
 	put := e.result(b, op.F32)
@@ -164,7 +164,7 @@ var solveTriangulars = maker[factorParams, systemSpec]{name: "solve_triangular",
 	v.write(put, v.a.at)
 }}
 
-// systemsOf adds the launch of a kernel that solves systems.
+// systemsOf plans the launch of a kernel that solves systems.
 func systemsOf(q *request, m *maker[factorParams, systemSpec], o op.SolveTriangularOpts) (*Plan, error) {
 	batch, n, _ := matricesIn(q.In[0].Shape)
 	_, _, right := matricesIn(q.In[1].Shape)

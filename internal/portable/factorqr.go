@@ -8,12 +8,12 @@ import (
 
 type qrSpec struct {
 	factorSchedule
-	Trans bool // factors are those of the transpose
+	Trans bool // the factors are those of the transpose
 }
 
-// load reads a matrix of rows·cols, or the transpose of one, into workgroup memory, times
-// a power of two by which its greatest element is about 1, and returns the inverse of that
-// and whether all elements are finite.
+// load reads a matrix of rows·cols, or its transpose, into workgroup memory. It multiplies the
+// elements by a power of two, so that the greatest one is about 1, and returns the inverse of this
+// power and whether all elements are finite.
 func (d *dense) load(a sharedMatrix, rows, cols kernel.U32, trans bool, x func(i, j, at kernel.U32) kernel.F32) (back kernel.F32, finite kernel.Bool) {
 	b := d.b
 	most := kernel.NewVar(b, "most", kernel.U(0))
@@ -36,18 +36,19 @@ func (d *dense) load(a sharedMatrix, rows, cols kernel.U32, trans bool, x func(i
 	return exponent.Shl(kernel.U(23)).AsF32(), greatest.Lt(kernel.U(infBits))
 }
 
-// negligibleSquare is the square of the length below which a column of a matrix whose
-// greatest element is about 1 counts as zero.
+// negligibleSquare is a squared length. A shorter column counts as zero, if the greatest element of
+// the matrix is about 1.
 const negligibleSquare = 1e-30
 
-// reflections are the columns v of A from the diagonal on, the first element of each in
-// head, and 2/vᵀv: the product of I - 2·v·vᵀ/vᵀv is Qᵀ.
+// reflections holds the vectors v of Householder reflections and the numbers 2/vᵀv. The columns of
+// a hold the vectors from the diagonal on, and head holds the first element of each. The product of
+// the matrices I - 2·v·vᵀ/vᵀv is Qᵀ.
 type reflections struct {
 	*dense
 	a                 sharedMatrix
 	part              kernel.Array[kernel.F32]
 	head, scale, diag kernel.Array[kernel.F32]
-	col, slice        kernel.U32 // a lane has a column, and of some rows one
+	col, slice        kernel.U32 // each lane has one column, and one of the slices of its rows
 	slices            int
 }
 
@@ -59,13 +60,13 @@ func newReflections(d *dense, a sharedMatrix) *reflections {
 	return r
 }
 
-// rows runs f for the rows of the lane from j on.
+// eachRow runs f for the rows of the lane from j on.
 func (r *reflections) eachRow(j, to kernel.U32, f func(i kernel.U32)) {
 	r.b.ForStep(j.Add(r.slice), to, kernel.U(uint32(r.slices)), f)
 }
 
-// dot returns the products of v with the columns of m, that of column c by the lanes of
-// each column; there is a barrier within.
+// dot returns a function that gives the product of v and column c of m, in the lanes of column c.
+// dot contains a barrier.
 func (r *reflections) dot(j, to, cols kernel.U32, v func(i kernel.U32) kernel.F32, m sharedMatrix) func(c kernel.U32) kernel.F32 {
 	sum := kernel.NewVar(r.b, "sum", kernel.F(0))
 	r.b.If(r.col.Lt(cols), func() {
@@ -78,12 +79,13 @@ func (r *reflections) dot(j, to, cols kernel.U32, v func(i kernel.U32) kernel.F3
 	}
 }
 
-// column returns element i of the vector of reflection j.
+// column returns a function that gives element i of the vector of reflection j.
 func (r *reflections) column(j kernel.U32, head kernel.F32) func(i kernel.U32) kernel.F32 {
 	return func(i kernel.U32) kernel.F32 { return kernel.Select(i.Eq(j), head, r.a.at(i, j)) }
 }
 
-// factor makes of A, of m rows and n columns, the vectors of k reflections, and R above them.
+// factor replaces matrix A, of m rows and n columns, by R in the upper triangle and the vectors of
+// k reflections below it.
 func (r *reflections) factor(m, n, k kernel.U32) {
 	b := r.b
 	b.For(kernel.U(0), k, func(j kernel.U32) {
@@ -113,7 +115,7 @@ func (r *reflections) factor(m, n, k kernel.U32) {
 	b.Barrier()
 }
 
-// orthonormal makes the first k columns of Q in q.
+// orthonormal computes the first k columns of Q in q.
 func (r *reflections) orthonormal(q sharedMatrix, m, k kernel.U32) {
 	b := r.b
 	r.each(kernel.U(0), m, kernel.U(0), k, func(i, j kernel.U32) {

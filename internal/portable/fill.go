@@ -16,8 +16,8 @@ type fillParams struct {
 	Value float32
 }
 
-// fill gives every element of the first result the same value: what an operation
-// says of no elements.
+// fill sets each element of the first result to the same value: the result of an operation without
+// elements.
 var fill = maker[fillParams, op.DType]{name: "fill", build: func(b *kernel.Builder, p *fillParams, t op.DType, e *epilogue) {
 	b.LocalSize(fillLanes, 1, 1)
 	put := e.result(b, t)
@@ -31,7 +31,7 @@ var fill = maker[fillParams, op.DType]{name: "fill", build: func(b *kernel.Build
 	})
 }}
 
-// planFill returns the plan for results that all are v.
+// planFill returns a plan that sets all results to v.
 func planFill(q *request, v float32) (*Plan, error) {
 	n := size(q.shapes[0])
 	var p planner

@@ -9,23 +9,23 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A reduction by a fold of package op: its expressions are the body of one kernel, which
-// folds rows, or columns, or pieces of them, and merges the states of lanes.
+// Reductions by the folds of package op. The expressions of a fold are the body of one kernel,
+// which folds rows, columns or parts of them, and merges the states of the lanes.
 
-// foldOf is an array [outer cols inner] whose middle axis is reduced; adjacent lanes of a workgroup
-// take adjacent columns.
+// foldOf is an array of shape [Outer Cols Inner] whose middle axis is reduced. With Inner > 1,
+// neighbouring lanes take neighbouring columns.
 type foldOf struct{ Outer, Cols, Inner int }
 
 func (m foldOf) rows() int { return m.Outer * m.Inner }
 
-// foldSchedule is how such an array is divided.
+// foldSchedule is the schedule of a fold.
 type foldSchedule struct {
 	groupLayout
-	Split   bool // rows into parts
-	Columns bool // neighbouring lanes have neighbouring rows
+	Split   bool // rows are divided into parts
+	Columns bool // neighbouring lanes fold neighbouring rows
 }
 
-// foldPart is how many elements of a column a lane takes at most where there are parts.
+// foldPart is the maximum number of elements of a column that a lane folds if columns have parts.
 const foldPart = 256
 
 var foldSchedules = table[foldOf, foldSchedule]{
@@ -42,7 +42,7 @@ var foldSchedules = table[foldOf, foldSchedule]{
 	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
-// has reports whether there is a variant of that name.
+// has reports whether the table has a variant with the given name.
 func (vs table[M, S]) has(name string) bool {
 	for i := range vs {
 		if vs[i].name == name {
@@ -55,7 +55,7 @@ func (vs table[M, S]) has(name string) bool {
 type foldParams struct {
 	Rows, Cols uint32
 	Inner      uint32 // see foldOf
-	Part       uint32 // elements of a row that a team folds
+	Part       uint32 // elements of a row that a lane group folds
 	Count      float32
 }
 
@@ -63,7 +63,7 @@ type foldSpec struct {
 	Op   *op.Operation
 	Type op.DType
 	foldSchedule
-	Pieces bool // operands are states
+	Pieces bool // the operands are the states of parts
 }
 
 var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
@@ -74,7 +74,7 @@ var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Buil
 	if s.Split {
 		put = statesInto(b, f)
 	} else {
-		types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
+		types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // the types were checked before
 		result := e.result(b, types[0])
 		put = func(i kernel.U32, state []kernel.Dynamic) {
 			result(i, Inline(b, []*ir.Node{f.Finish}, append(state, kernel.Dyn(b.F32(&p.Count))), nil)[0])
@@ -109,8 +109,9 @@ var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Buil
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
 }}
 
-// foldRange folds elements from, from+lane group, ... below to, alternately into two states: the
-// error grows with the longer of the two chains.
+// foldRange folds the elements from, from+GroupLanes, ... below to. It folds sumTerms elements into
+// one state and then merges this state into the total, because the error grows with the longer of
+// these two chains and not with their product.
 func foldRange(b *kernel.Builder, f *ir.Reducer, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
 	if s.Pieces {
@@ -128,8 +129,8 @@ func foldRange(b *kernel.Builder, f *ir.Reducer, s foldSpec, from, to kernel.U32
 	return all.get()
 }
 
-// reader declares the operand and returns what reads an element and its index, or the
-// states and returns what reads one.
+// reader declares the operands. It returns a function that reads an element and its index, or one
+// that reads a state if the operands are states.
 func (s *foldSpec) reader(b *kernel.Builder, f *ir.Reducer) func(at, i kernel.U32) []kernel.Dynamic {
 	if !s.Pieces {
 		x := inputValue(b, "x", s.Type)
@@ -149,7 +150,7 @@ func (s *foldSpec) reader(b *kernel.Builder, f *ir.Reducer) func(at, i kernel.U3
 	}
 }
 
-// statesInto declares results that are states.
+// statesInto declares one result for each number of a state.
 func statesInto(b *kernel.Builder, f *ir.Reducer) func(i kernel.U32, state []kernel.Dynamic) {
 	var ys []sink
 	for i, c := range f.Identity {
@@ -164,7 +165,7 @@ func statesInto(b *kernel.Builder, f *ir.Reducer) func(i kernel.U32, state []ker
 
 func stateName(i int) string { return "state" + string(rune('0'+i)) }
 
-// elementOf returns the type of elements that are numbers of a type.
+// elementOf returns the element type of arrays that hold numbers of type t.
 func elementOf(t ir.Type) op.DType {
 	switch t {
 	case ir.I32:
@@ -175,7 +176,7 @@ func elementOf(t ir.Type) op.DType {
 	return op.F32
 }
 
-// stateVars are variables for the numbers of a state, by their bits.
+// stateVars holds the bits of the numbers of a state in variables.
 type stateVars struct {
 	b    *kernel.Builder
 	f    *ir.Reducer
@@ -216,7 +217,7 @@ func (v *stateVars) set(state []kernel.Dynamic) {
 	}
 }
 
-// constant returns the value of a constant of an expression.
+// constant returns the value of the constant c.
 func constant(c *ir.Node) kernel.Dynamic {
 	switch c.Type {
 	case ir.I32:
@@ -227,7 +228,7 @@ func constant(c *ir.Node) kernel.Dynamic {
 	return kernel.Dyn(kernel.F(float32(c.Value)))
 }
 
-// bitsOf returns the bits of a number.
+// bitsOf returns the bits of a number of type t.
 func bitsOf(b *kernel.Builder, d kernel.Dynamic, t ir.Type) kernel.U32 {
 	switch t {
 	case ir.I32:
@@ -238,7 +239,7 @@ func bitsOf(b *kernel.Builder, d kernel.Dynamic, t ir.Type) kernel.U32 {
 	return kernel.As[kernel.F32](b, d).AsU32()
 }
 
-// valueOf returns the number of a type that has these bits.
+// valueOf returns the number of type t with the bits u.
 func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
 	switch t {
 	case ir.I32:
@@ -249,8 +250,8 @@ func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
 	return kernel.Dyn(u.AsF32())
 }
 
-// fold merges the states of the lanes of a lane group into that of its first lane. It may be
-// used once in a kernel.
+// fold merges the states of all lanes of a lane group and returns the result in the first lane. A
+// kernel may call it once.
 func (t *laneGroup) fold(f *ir.Reducer, state []kernel.Dynamic) []kernel.Dynamic {
 	if t.GroupLanes == 1 {
 		return state
@@ -279,7 +280,7 @@ func (t *laneGroup) fold(f *ir.Reducer, state []kernel.Dynamic) []kernel.Dynamic
 	return at(me)
 }
 
-// planFold returns the plan of a reduction by its fold.
+// planFold plans a reduction by its fold.
 func planFold(q *request) (*Plan, error) {
 	m := foldOf{Outer: 1, Cols: size(q.In[0].Shape), Inner: 1}
 	if q.Attrs.I[0] == op.AlongRows {
@@ -290,7 +291,7 @@ func planFold(q *request) (*Plan, error) {
 	}
 	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))
 	if f == nil {
-		return nil, unsupported("elements of type %v", q.In[0].Type)
+		return nil, unsupported("the operation cannot fold elements of type %v", q.In[0].Type)
 	}
 	if m.Cols == 0 {
 		return planFill(q, float32(f.Empty()))
@@ -319,7 +320,7 @@ func planFold(q *request) (*Plan, error) {
 		s.Pieces, operands = true, pieces
 		params.Cols, params.Part = uint32(n), uint32(n)
 		if w.Columns {
-			params.Inner = params.Rows // one piece of each row after the other
+			params.Inner = params.Rows // consecutive pieces are one piece of each row
 		}
 		if w.Split = n > 4*foldPart && w.Columns; !w.Split {
 			s.Split = false

@@ -14,7 +14,7 @@ const gatherLanes = 256
 
 type gatherOf struct {
 	Table, IDs, D int
-	Vectors       bool // rows can be moved as vectors
+	Vectors       bool // rows can be moved in vectors
 }
 
 var gatherSchedules = table[gatherOf, int]{
@@ -35,7 +35,7 @@ type gatherSpec struct {
 	Lead  bool // there is more than one table
 }
 
-// missing is the value of missing elements.
+// missing returns the bits of a missing element.
 func (s gatherSpec) missing() kernel.U32 {
 	if s.Type.Float() {
 		return kernel.U(nanBits)
@@ -43,13 +43,14 @@ func (s gatherSpec) missing() kernel.U32 {
 	return kernel.U(0)
 }
 
-// rowOf returns the row of a table of so many that an id names, and whether it is there.
+// rowOf returns the row that an id names in a table with the given number of rows, and reports
+// whether the row exists.
 func rowOf(id kernel.I32, rows kernel.U32) (row kernel.U32, is kernel.Bool) {
 	row = kernel.Select(id.Lt(kernel.I(0)), id.U32().Add(rows), id.U32())
-	return row, row.Lt(rows) // a negative one is a large one
+	return row, row.Lt(rows) // a negative row is a large unsigned number
 }
 
-// gathers moves one vector a lane.
+// gathers copies rows. A lane moves one vector.
 var gathers = maker[gatherParams, gatherSpec]{name: "gather", build: func(b *kernel.Builder, p *gatherParams, s gatherSpec, e *epilogue) {
 	b.LocalSize(gatherLanes, 1, 1)
 	ids := kernel.Input[kernel.I32](b, "ids")
@@ -106,7 +107,7 @@ func planGather(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// blockGathers makes one element a lane of a quantised table.
+// blockGathers gathers rows of a quantised table. A lane decodes one element.
 var blockGathers = maker[gatherParams, op.DType]{name: "gather_q", build: func(b *kernel.Builder, p *gatherParams, t op.DType, e *epilogue) {
 	b.LocalSize(gatherLanes, 1, 1)
 	ids := kernel.Input[kernel.I32](b, "ids")
@@ -124,7 +125,7 @@ var blockGathers = maker[gatherParams, op.DType]{name: "gather_q", build: func(b
 func planGatherBlocks(q *request) (*Plan, error) {
 	s := q.In[0].Shape
 	if len(s) != 2 {
-		return nil, fmt.Errorf("gather from a quantised table of shape %v, which must be [v d]: %w", s, op.ErrShape)
+		return nil, fmt.Errorf("gather: the quantised table has shape %v; it must have two axes, [v d]: %w", s, op.ErrShape)
 	}
 	if s[0] == 0 {
 		return planFill(q, float32(math.NaN()))

@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The functions of this file register the kernels of groups of operations. In pages, a method of package
-// device calls the function of its operation's group, and package batch calls [UseAll]. The linker leaves
-// out the kernels of groups that a program does not use. Other programs have all kernels: they call
-// [UseAll] before main begins.
+// The functions of this file register the kernels of groups of operations. In pages, a method of
+// package device calls the function of its operation's group, and package batch calls [UseAll]. The
+// linker therefore leaves out the kernels of groups that a page does not use. Other programs call
+// [UseAll] before main begins, and have all kernels.
 
 // UseReductions registers the reductions.
 func UseReductions() {
@@ -43,7 +43,7 @@ func UseConv2D() {
 	register(&family{plan: planConv2D, variants: convSchedules.names()}, op.Conv2D)
 }
 
-// UseAttention registers attention and the rotation of its positions.
+// UseAttention registers attention and rotary position embeddings.
 func UseAttention() {
 	register(&family{plan: planAttention, variants: attentionSchedules.names()}, op.Attention)
 	register(&family{plan: planRope}, op.Rope)

@@ -11,7 +11,7 @@ const iotaLanes = 256
 
 type iotaParams struct{ N uint32 }
 
-// iotas writes one number a lane.
+// iotas writes consecutive numbers. A lane writes one of them.
 var iotas = maker[iotaParams, struct{}]{name: "iota", build: func(b *kernel.Builder, p *iotaParams, _ struct{}, e *epilogue) {
 	b.LocalSize(iotaLanes, 1, 1)
 	start := kernel.Input[kernel.U32](b, "start")

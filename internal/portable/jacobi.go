@@ -6,10 +6,10 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Eigenvalues and singular values are found by rotations of two rows and two columns at a
-// time that make the two elements beside the diagonal zero, of half as many pairs at once
-// as there are rows (Jacobi's method, and Kogbetliantz's for matrices that are not
-// symmetric, which are R of a QR factorisation). Each pair has its turn in a sweep.
+// Jacobi's method finds eigenvalues, and Kogbetliantz's method finds singular values of matrices
+// that are not symmetric: here the factor R of a QR factorisation. Each rotation changes two rows
+// and two columns, so that the two off-diagonal elements of the pair become zero. A round rotates
+// n/2 disjoint pairs at once, and a sweep visits every pair.
 
 var jacobiSchedules = table[factorOf, factorSchedule]{
 	{"order16", func(m factorOf, _ *Target) bool { return m.Order <= 16 }, factorSchedule{Order: 16, Lanes: 64}},
@@ -20,26 +20,25 @@ var jacobiSchedules = table[factorOf, factorSchedule]{
 
 const (
 	jacobiSweeps = 40
-	// jacobiSmall is the size of an element beside the diagonal that counts as zero, of
-	// matrices whose greatest element is about 1: a residual of n·2⁻²², where 30·n·2⁻²⁴ are
-	// allowed.
+	// jacobiSmall is the size below which an off-diagonal element counts as zero, if the greatest
+	// element of the matrix is about 1. It leaves a residual of n·2⁻²²; the tolerance is 30·n·2⁻²⁴.
 	jacobiSmall = 0x1p-22
 )
 
 type jacobiSpec struct {
 	factorSchedule
-	Symmetric bool // one matrix of vectors, and values that rise
-	Trans     bool // the matrix is the transpose of what is decomposed
+	Symmetric bool // one matrix of eigenvectors, and values in ascending order
+	Trans     bool // the matrix is the transpose of the one that is decomposed
 }
 
-// jacobi is a matrix that is made diagonal: left·A·rightᵀ.
+// jacobi makes a matrix A diagonal: it computes left·A·rightᵀ.
 type jacobi struct {
 	*dense
 	s           jacobiSpec
 	n           kernel.U32
-	half        kernel.U32 // pairs at a time
+	half        kernel.U32 // pairs of a round
 	a           sharedMatrix
-	left, right sharedMatrix // the same for symmetric matrices
+	left, right sharedMatrix // one matrix if A is symmetric
 	turn        [4]kernel.Array[kernel.F32]
 	first       kernel.Array[kernel.U32]
 	second      kernel.Array[kernel.U32]
@@ -61,8 +60,9 @@ func newJacobi(d *dense, s jacobiSpec) *jacobi {
 	return j
 }
 
-// pair returns the rows of pair t of a round: of an even number of places the last stays
-// and the others move on by one each round. The second is n or more where a row rests.
+// pair returns the two rows of pair t in a round. The last of an even number of places stays in
+// every round, and the rows in the other places move on by one. For an odd number of rows, the
+// second row is n in the pair whose first row has no partner.
 func (j *jacobi) pair(t, round kernel.U32) (p, q kernel.U32) {
 	moving := j.half.Add(j.half).Sub(kernel.U(1))
 	wrap := func(i kernel.U32) kernel.U32 { return kernel.Select(i.Ge(moving), i.Sub(moving), i) }
@@ -71,11 +71,12 @@ func (j *jacobi) pair(t, round kernel.U32) (p, q kernel.U32) {
 	return x.Min(y), x.Max(y)
 }
 
-// rotation is what makes [w x; y z] diagonal: the rows become c·p - s·q and s·p + c·q, of
-// the left and of the columns of the right.
+// rotation returns the cosines and sines of the rotations that make [w x; y z] diagonal. A rotation
+// replaces rows p and q by c·p - s·q and s·p + c·q: cl and sl are for the rows of the left matrix,
+// cr and sr for the columns of the right.
 func rotation(w, x, y, z kernel.F32) (cl, sl, cr, sr kernel.F32) {
 	one, zero := kernel.F(1), kernel.F(0)
-	// A rotation that makes it symmetric, by an angle of at most a right one.
+	// First rotate by at most a right angle, so that the matrix becomes symmetric.
 	c, s := w.Add(z), y.Sub(x)
 	length := c.Mul(c).Add(s.Mul(s)).Sqrt()
 	none := length.Lt(kernel.F(0x1p-60))
@@ -92,7 +93,8 @@ func rotation(w, x, y, z kernel.F32) (cl, sl, cr, sr kernel.F32) {
 	return cr.Mul(c).Add(sr.Mul(s)), sr.Mul(c).Sub(cr.Mul(s)), cr, sr
 }
 
-// rotate finds the rotations of a round and reports whether there are any of the lane's.
+// rotate computes the rotations of a round. It sets changed if the lane has a pair that needs a
+// rotation.
 func (j *jacobi) rotate(round kernel.U32, changed kernel.Var[kernel.U32]) {
 	b := j.b
 	j.line(kernel.U(0), j.half, func(t kernel.U32) {
@@ -103,7 +105,7 @@ func (j *jacobi) rotate(round kernel.U32, changed kernel.Var[kernel.U32]) {
 		b.If(q.Lt(j.n), func() {
 			x, y := j.a.at(p, q), j.a.at(q, p)
 			if j.s.Symmetric {
-				y = x // rounding has made them differ
+				y = x // rounding errors may have made the two elements differ
 			}
 			b.If(x.Abs().Max(y.Abs()).Gt(kernel.F(jacobiSmall)), func() {
 				cl, sl, cr, sr := rotation(j.a.at(p, p), x, y, j.a.at(q, q))
@@ -124,7 +126,8 @@ func (j *jacobi) rotate(round kernel.U32, changed kernel.Var[kernel.U32]) {
 	})
 }
 
-// apply turns the pairs of rows of the matrices that at and set reach: of the left or of the right.
+// apply rotates the pairs of rows of the matrices that at reads and set writes. side selects the
+// left or the right rotations.
 func (j *jacobi) apply(side int, at func(row, i kernel.U32) []kernel.F32, set func(row, i kernel.U32, v []kernel.F32)) {
 	j.each(kernel.U(0), j.half, kernel.U(0), j.n, func(t, i kernel.U32) {
 		p, q := j.first.At(t), j.second.At(t)
@@ -143,7 +146,7 @@ func (j *jacobi) apply(side int, at func(row, i kernel.U32) []kernel.F32, set fu
 	})
 }
 
-// round makes rotations and applies them.
+// round computes the rotations of a round and applies them.
 func (j *jacobi) round(round kernel.U32, changed kernel.Var[kernel.U32]) {
 	b := j.b
 	b.Barrier()
@@ -169,7 +172,7 @@ func (j *jacobi) round(round kernel.U32, changed kernel.Var[kernel.U32]) {
 	})
 }
 
-// diagonalise turns until nothing is left to turn.
+// diagonalise runs sweeps until no pair needs a rotation.
 func (j *jacobi) diagonalise() {
 	b := j.b
 	for _, m := range []sharedMatrix{j.left, j.right}[:1+(1-integer(j.s.Symmetric))] {
@@ -198,7 +201,7 @@ func integer(is bool) int {
 	return 0
 }
 
-// ranks writes to flag the place of each value in order.
+// ranks writes the rank of each value to flag.
 func (j *jacobi) ranks(finite kernel.Bool, value func(i kernel.U32) kernel.F32) {
 	b := j.b
 	j.line(kernel.U(0), j.n, func(i kernel.U32) {
@@ -207,13 +210,13 @@ func (j *jacobi) ranks(finite kernel.Bool, value func(i kernel.U32) kernel.F32) 
 			other := value(k)
 			before.Set(before.Get().Add(other.Lt(mine).Or(other.Eq(mine).And(k.Lt(i))).U32()))
 		})
-		j.flag.Set(i, kernel.Select(finite, before.Get(), i)) // NaN has no order
+		j.flag.Set(i, kernel.Select(finite, before.Get(), i)) // NaN has no rank
 	})
 	b.Barrier()
 }
 
-// jacobis finds eigenvalues and vectors, or, of R, singular values, the vectors of the left
-// and those of the right, by rows.
+// jacobis computes eigenvalues and eigenvectors of a symmetric matrix, or the singular values of R
+// with its left and right singular vectors as rows.
 var jacobis = maker[factorParams, jacobiSpec]{name: "jacobi", build: func(b *kernel.Builder, p *factorParams, s jacobiSpec, _ *epilogue) {
 	j := newJacobi(newDense(b, p, s.factorSchedule), s)
 	n := j.n
@@ -221,7 +224,7 @@ var jacobis = maker[factorParams, jacobiSpec]{name: "jacobi", build: func(b *ker
 	values, vectors := kernel.Output[kernel.F32](b, "values"), kernel.Output[kernel.F32](b, "vectors")
 	load := func(_, _, at kernel.U32) kernel.F32 { return x.At(at) }
 	if s.Symmetric {
-		load = func(i, k, at kernel.U32) kernel.F32 { // of the lower triangle
+		load = func(i, k, at kernel.U32) kernel.F32 { // reads the lower triangle
 			return x.At(at.Sub(i.Mul(n).Add(k)).Add(i.Max(k).Mul(n)).Add(i.Min(k)))
 		}
 	}
@@ -272,8 +275,8 @@ func planEigh(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// smallProducts multiplies matrices of rows·inner and inner·inner, an element of the result,
-// or of its transpose, a lane.
+// smallProducts multiplies matrices of rows·inner and inner·inner. A lane computes one element of
+// the result, or of its transpose.
 var smallProducts = maker[factorParams, bool]{name: "small_product", build: func(b *kernel.Builder, p *factorParams, trans bool, _ *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	x, y, out := kernel.Input[kernel.F32](b, "x"), kernel.Input[kernel.F32](b, "y"), kernel.Output[kernel.F32](b, "out")
@@ -294,7 +297,7 @@ var smallProducts = maker[factorParams, bool]{name: "small_product", build: func
 	})
 }}
 
-// planSVD decomposes A, or Aᵀ if that has more rows, as Q·R, and R as U·diag(s)·Vᵀ.
+// planSVD decomposes A, or Aᵀ if Aᵀ has more rows, into Q·R, and R into U·diag(s)·Vᵀ.
 func planSVD(q *request) (*Plan, error) {
 	batch, m, n := matricesIn(q.In[0].Shape)
 	k, long, trans := min(m, n), max(m, n), m < n

@@ -7,25 +7,25 @@ import "github.com/rayo-go/rayo/kernel"
 // groupLayout divides a workgroup into lane groups. Each lane group works on one row or on
 // one part of a row.
 type groupLayout struct {
-	GroupLanes int  // lanes of a team, a power of two
-	Groups     int  // of a workgroup
-	Subgroups  bool // reduce by operations of subgroups
-	// Size is the number of lanes of every subgroup, or 0 if it is not known. Without it,
-	// a workgroup with several lane groups does not use subgroups.
+	GroupLanes int  // lanes of a lane group, a power of two
+	Groups     int  // lane groups of a workgroup
+	Subgroups  bool // reduce by subgroup operations
+	// Size is the number of lanes of every subgroup, or 0 if it is unknown. With an unknown size, a
+	// workgroup of several lane groups does not use subgroups.
 	Size int
 }
 
 func (c groupLayout) lanes() int { return c.GroupLanes * c.Groups }
 
-// on reports whether the target can run the layout: with subgroups, where several
-// lane groups use them, one that holds a lane group or more.
+// on reports whether the target can run the layout. If several lane groups use subgroups, a
+// subgroup must contain at least one lane group.
 func (c groupLayout) on(t *Target) bool {
 	return c.lanes() <= t.Lanes && (!c.Subgroups || t.Subgroups && (c.Groups == 1 || t.Subgroup >= c.GroupLanes))
 }
 
-// with returns the layout for the target's subgroups.
+// with returns the layout with the subgroup size of the target.
 func (c groupLayout) with(t *Target) groupLayout {
-	// A size that does not divide the workgroup is one of no use.
+	// The kernels cannot use a subgroup size that does not divide the workgroup.
 	if c.Subgroups && t.Subgroup > 0 && t.Subgroup&(t.Subgroup-1) == 0 && c.lanes()%t.Subgroup == 0 {
 		c.Size = t.Subgroup
 	}
@@ -36,32 +36,32 @@ func (c groupLayout) with(t *Target) groupLayout {
 type laneGroup struct {
 	groupLayout
 	b      *kernel.Builder
-	lane   kernel.U32 // in the team
-	index  kernel.U32 // of the team in the workgroup
-	number kernel.U32 // of the team in the grid
+	lane   kernel.U32 // number of the lane in its lane group
+	index  kernel.U32 // number of the lane group in its workgroup
+	number kernel.U32 // number of the lane group in the grid
 	f      kernel.Array[kernel.F32]
 	u      kernel.Array[kernel.U32]
 	hasF   bool
 	hasU   bool
 	m      kernel.Array[kernel.U32]
 	hasM   bool
-	read   use // what lanes may still be reading
+	read   use // arrays that lanes may still be reading
 	second bool
 }
 
-// use is a set of the arrays of a lane group. Reductions take the halves of an array in
-// turn: a lane that reaches the barrier of one half has read the other half.
+// use is a set of arrays of a lane group. Consecutive reductions use alternating halves of an
+// array: a lane that reaches the barrier of one half has finished reading the other half.
 type use uint8
 
 const (
 	useSums use = 1 << iota
 	useKeys
 	useWords
-	useOdd = iota // distance of the second halves
+	useOdd = iota // bits from the first half of an array to its second half
 )
 
-// newLaneGroup sets the local size and returns the lane group of the lane. Teams count
-// through the grid as by [kernel.Builder.Group].
+// newLaneGroup sets the local size and returns the lane group of the running lane. Lane groups are
+// numbered in the order of [kernel.Builder.Group].
 func newLaneGroup(b *kernel.Builder, c groupLayout) *laneGroup {
 	b.LocalSize(c.lanes(), 1, 1)
 	t := &laneGroup{groupLayout: c, b: b}
@@ -77,8 +77,8 @@ func newLaneGroup(b *kernel.Builder, c groupLayout) *laneGroup {
 // groups returns the grid for n lane groups.
 func (c groupLayout) groups(n int) kernel.Size { return kernel.GridOf((n-1)/c.Groups + 1) }
 
-// sum returns the sum of x over the lane group, in every lane of it. All lanes of the
-// workgroup come here.
+// sum returns the sum of x over the lane group, in each of its lanes. All lanes of the workgroup
+// must call it.
 func (t *laneGroup) sum(x kernel.F32) kernel.F32 {
 	return combine(t, t.sums, useSums, x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
 }
@@ -90,12 +90,14 @@ func (t *laneGroup) sums() kernel.Array[kernel.F32] {
 	return t.f
 }
 
-// max returns the greatest x of the lane group, likewise.
+// max returns the greatest x of the lane group, in each of its lanes. All lanes of the workgroup
+// must call it.
 func (t *laneGroup) max(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
 }
 
-// min returns the least x of the lane group, likewise.
+// min returns the least x of the lane group, in each of its lanes. All lanes of the workgroup must
+// call it.
 func (t *laneGroup) min(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
 }
@@ -107,11 +109,11 @@ func (t *laneGroup) keys() kernel.Array[kernel.U32] {
 	return t.u
 }
 
-// places returns the elements of half an array: one for each lane, or for each
-// subgroup of known size.
+// places returns the number of elements in half an array: one for each lane, or one for each
+// subgroup if the subgroup size is known.
 func (t *laneGroup) places() int { return t.lanes() / max(t.Size, 1) }
 
-// combine reduces x over the lane group, in an order that is the same each time.
+// combine reduces x over the lane group, always in the same order.
 func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
 	if t.GroupLanes == 1 {
 		return x
@@ -140,7 +142,7 @@ func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[
 		}
 		return chain(n, f, func(i int) T { return s.At(half.Add(kernel.U(uint32(i)))) })
 	case t.Subgroups:
-		// Subgroups may have any size, so that it is not known how many there are.
+		// The subgroup size is unknown here, and with it the number of subgroups.
 		x = sub(b, x)
 		b.If(b.SubgroupLane().Eq(zero), func() { s.Set(half.Add(b.Subgroup()), x) })
 		b.Barrier()
@@ -150,7 +152,8 @@ func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[
 		})
 		return r.Get()
 	}
-	// Some lanes make one of several each, and all lanes one of these.
+	// The reduction has two steps: some lanes reduce several values each, and then all lanes reduce
+	// these results.
 	s.Set(half.Add(me), x)
 	b.Barrier()
 	first, n := half.Add(me.Sub(t.lane)), t.GroupLanes
@@ -169,15 +172,15 @@ func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[
 	return chain(n, f, func(i int) T { return s.At(first.Add(kernel.U(uint32(i)))) })
 }
 
-// group reduces over a group of lanes; each of them gets the result.
+// group has the reductions over a group of lanes. Each lane of the group gets the result.
 type group struct {
 	sum func(x kernel.F32) kernel.F32
 	max func(x kernel.U32) kernel.U32
 }
 
-// merge reduces words over the lane group by f, which reduces over any group of lanes, possibly one
-// word after the other. If the subgroup size is known, it first reduces each subgroup, so that
-// lanes wait for each other once.
+// merge reduces words over the lane group. f reduces the words of any group of lanes, one word
+// after the other if necessary. If the subgroup size is known, merge first reduces each subgroup,
+// so that one barrier is enough.
 func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
 	n := t.GroupLanes / max(t.Size, 1)
 	if t.Size == 0 || t.Groups > 1 || n <= 1 || n > min(t.Size, maxSubgroups) {
@@ -208,7 +211,8 @@ func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32
 	return f(over(n), all)
 }
 
-// maxWords is how many words merge takes at most of each of so many subgroups.
+// maxWords and maxSubgroups limit the words and the subgroups that merge stores in workgroup
+// memory.
 const maxWords, maxSubgroups = 3, 32
 
 func (t *laneGroup) words() kernel.Array[kernel.U32] {
@@ -218,7 +222,7 @@ func (t *laneGroup) words() kernel.Array[kernel.U32] {
 	return t.m
 }
 
-// shuffle reduces x over n neighbouring lanes of a subgroup, for all of them.
+// shuffle reduces x over n neighbouring lanes of a subgroup. Each of them gets the result.
 func shuffle[T kernel.F32 | kernel.U32](b *kernel.Builder, x T, n int, f func(a, b T) T) T {
 	for mask := n / 2; mask > 0; mask /= 2 {
 		x = f(x, kernel.SubgroupXor(b, x, mask))
@@ -226,7 +230,7 @@ func shuffle[T kernel.F32 | kernel.U32](b *kernel.Builder, x T, n int, f func(a,
 	return x
 }
 
-// chain reduces n values.
+// chain reduces n values from the first to the last.
 func chain[T any](n int, f func(a, b T) T, at func(i int) T) T {
 	r := at(0)
 	for i := 1; i < n; i++ {
@@ -235,10 +239,11 @@ func chain[T any](n int, f func(a, b T) T, at func(i int) T) T {
 	return r
 }
 
-// again marks that lanes may still be reading the last shared values: at the beginning of a loop.
+// again marks all arrays as possibly still read by other lanes. A loop calls it at its beginning,
+// because its previous iteration has read them.
 func (t *laneGroup) again() { t.read = (useSums | useKeys | useWords) * (1 + 1<<useOdd) }
 
-// wait waits until an array may be written.
+// wait inserts a barrier if other lanes may still be reading the arrays u.
 func (t *laneGroup) wait(u use) {
 	if t.read&u != 0 {
 		t.b.Barrier()
@@ -246,8 +251,8 @@ func (t *laneGroup) wait(u use) {
 	t.read = u
 }
 
-// scan returns the sum of x over the lanes of the lane group before this one, and over
-// all of them. All lanes of the workgroup come here.
+// scan returns the sum of x over the earlier lanes of the lane group, and over all of its lanes.
+// All lanes of the workgroup must call it.
 func (t *laneGroup) scan(x kernel.F32) (before, whole kernel.F32) {
 	b, me := t.b, t.b.LocalX()
 	s := t.sums()
@@ -274,18 +279,18 @@ func (t *laneGroup) scan(x kernel.F32) (before, whole kernel.F32) {
 	}
 	b.Barrier()
 	first := me.Sub(t.lane)
-	// Not the sum less x: that is NaN where x is infinite.
+	// The sum minus x would be wrong: it is NaN if x is infinite.
 	previous := kernel.NewVar(b, "previous", kernel.F(0))
 	b.If(t.lane.Gt(kernel.U(0)), func() { previous.Set(s.At(me.Sub(kernel.U(1)))) })
 	return previous.Get(), s.At(first.Add(kernel.U(uint32(t.GroupLanes - 1))))
 }
 
-// sumTerms is how many terms a lane adds before it adds their sum to its
-// total: an error grows with the longer of both chains, not with their product.
+// sumTerms is the number of terms that a lane adds before it adds their sum to its total. The error
+// grows with the longer of these two chains, not with their product.
 const sumTerms = 64
 
-// totals returns sums over i = from, from+step ... below to, as one lane makes
-// them: add returns each of acc plus its term i.
+// totals returns the sums that one lane computes over i = from, from+step, ... below to. add
+// returns acc with term i added to each sum.
 func totals(b *kernel.Builder, n int, from, to kernel.U32, step int, add func(acc []kernel.F32, i kernel.U32) []kernel.F32) []kernel.F32 {
 	all := kernel.NewVars(b, "all", n, kernel.F(0))
 	iterations := kernel.U(uint32(step * sumTerms))
@@ -303,7 +308,7 @@ func totals(b *kernel.Builder, n int, from, to kernel.U32, step int, add func(ac
 	return values(all)
 }
 
-// total returns one such sum.
+// total is totals for one sum.
 func total(b *kernel.Builder, from, to kernel.U32, step int, add func(acc kernel.F32, i kernel.U32) kernel.F32) kernel.F32 {
 	return totals(b, 1, from, to, step, func(acc []kernel.F32, i kernel.U32) []kernel.F32 {
 		return []kernel.F32{add(acc[0], i)}

@@ -9,10 +9,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestLargeSums holds sums to their tolerance where one lane adds up much, in
-// arrays with a mean far from 0.
+// TestLargeSums checks the tolerance of sums for which a lane adds many elements, in arrays whose
+// mean is far from 0.
 func TestLargeSums(t *testing.T) {
-	testutil.Need(t, "long") // seconds
+	testutil.Need(t, "long") // takes seconds
 	rnd := rand.New(rand.NewPCG(35, 36))
 	shifted := func(shape ...int) *op.Array {
 		x := normal(rnd, shape...)

@@ -8,11 +8,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A layoutReader decodes the blocks of formats that have no decoder of their own, from their description in package block.
+// A layoutReader decodes blocks from their description in package block. It serves the formats that
+// have no decoder of their own.
 type layoutReader struct{ quantised }
 
-// gridOf returns the levels that kernels take as an array behind the blocks: those of a codebook or
-// of a table. A table of two levels is a formula.
+// gridOf returns the levels that a kernel reads from an array, which is bound after the blocks: the
+// levels of a codebook or a table. A formula replaces a table of two levels.
 func gridOf(t op.DType) []int8 {
 	if foursOf[t.Block()] != nil || !t.Quantized() {
 		return nil
@@ -27,8 +28,8 @@ func gridOf(t op.DType) []int8 {
 	return nil
 }
 
-// withGrid returns the operands of q, with the codebook of the quantised one of index i
-// behind it, if it has one.
+// withGrid returns the operands of q. If quantised operand i has levels (see gridOf), their array
+// follows it.
 func (p *planner) withGrid(q *request, i int) []Ref {
 	in := q.inputs()
 	t := q.In[i].Type
@@ -44,13 +45,14 @@ func (p *planner) withGrid(q *request, i int) []Ref {
 	return append(append(out, p.constant(numbers)), in[i+1:]...)
 }
 
-// share returns which of so many items element j belongs to.
+// share returns the number of the item that element j belongs to, if a block has the given number
+// of items.
 func (x layoutReader) share(j kernel.U32, items int) kernel.U32 {
 	return j.Div(kernel.U(uint32(x.format.Elements() / items)))
 }
 
-// factor returns the scale of element j of the block at byte at, times its small
-// factor.
+// factor returns the scale of element j of the block at byte at. If the format has a second scale
+// for parts of the block, factor returns the product of both scales.
 func (x layoutReader) factor(f *block.Float, sub *block.Integer, at, j kernel.U32) kernel.F32 {
 	u := kernel.U
 	v := decodeFloat(f.Encoding, x.number(f.Number, at, x.share(j, f.Number.Items())))
@@ -66,7 +68,7 @@ func (x layoutReader) factor(f *block.Float, sub *block.Integer, at, j kernel.U3
 	return v.Mul(small.Mul(kernel.F(sub.Mul)).Add(kernel.F(sub.Add)))
 }
 
-// widthOf returns the bits of one integer of n.
+// widthOf returns the number of bits of one integer of n.
 func widthOf(n block.Number) int {
 	bits := 0
 	for _, f := range n {
@@ -75,7 +77,7 @@ func widthOf(n block.Number) int {
 	return bits
 }
 
-// decodeFloat returns the number that bits encode.
+// decodeFloat returns the number with the given bits in encoding e.
 func decodeFloat(e block.Encoding, bits kernel.U32) kernel.F32 {
 	u := kernel.U
 	switch e {
@@ -104,7 +106,7 @@ func (x layoutReader) number(n block.Number, at, i kernel.U32) kernel.U32 {
 			v = v.Shl(u(uint32(f.Shift)))
 		}
 		if f.First > 0 || f.Items() < n.Items() {
-			item := i.Sub(u(uint32(f.First))) // of one before the first it is large
+			item := i.Sub(u(uint32(f.First))) // an item before the first becomes a large unsigned number
 			v = kernel.Select(item.Lt(u(uint32(f.Items()))), v, u(0))
 		}
 		if k == 0 {
@@ -116,8 +118,8 @@ func (x layoutReader) number(n block.Number, at, i kernel.U32) kernel.U32 {
 	return total
 }
 
-// field returns item i of a field, or of an i that the field lacks some bits of
-// the block.
+// field returns item i of a field. If the field has no item i, the result is arbitrary bits of the
+// block.
 func (x layoutReader) field(f *block.Field, at, i kernel.U32) kernel.U32 {
 	u := kernel.U
 	if f.First > 0 || f.Items() == 1 {
@@ -134,13 +136,15 @@ func (x layoutReader) field(f *block.Field, at, i kernel.U32) kernel.U32 {
 			i = i.Div(u(uint32(s.Count)))
 		}
 	}
-	// A field that has not all items may be asked for another: that stays in the block.
+	// Callers may request an item that the field lacks: the minimum keeps the position within the
+	// block.
 	bit = bit.Min(u(uint32(8*x.format.Bytes() - f.Bits)))
 	place, shift := at.Add(bit.Shr(u(3))), bit.And(u(7))
 	return x.bits(place, shift, f.Bits).And(u(1<<f.Bits - 1))
 }
 
-// bits returns at least so many bits, no more than 25, from a bit of a byte on.
+// bits returns count bits from the given bit of byte at on, in its lowest bits. Higher bits are
+// arbitrary. count is at most 25.
 func (x layoutReader) bits(at, shift kernel.U32, count int) kernel.U32 {
 	u := kernel.U
 	i := at.Shr(u(2))

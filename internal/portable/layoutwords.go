@@ -7,13 +7,13 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// unitElements is how many neighbouring elements of a block a lane decodes at once where a format is
-// read by its description. They have one scale, and the positions of their bits differ from those of
-// the first by constants, which are known when the kernel is made.
+// unitElements is the number of neighbouring elements of a block that a lane decodes together if
+// the format is read by its description. They have one scale. The positions of their bits differ
+// from those of the first element by constants that are known when the kernel is built.
 const unitElements = 16
 
-// wordFormatOf returns how blocks of a format are read by words: by functions of their own or, for
-// all other formats of unsigned codes, by their description.
+// wordFormatOf returns the wordFormat that reads blocks of format f. Some formats have functions of
+// their own; the description in package block serves all other formats of unsigned codes.
 func wordFormatOf(f block.Format) (w wordFormat, ok bool) {
 	if w, ok = wordFormats[f]; ok {
 		return w, true
@@ -25,7 +25,7 @@ func wordFormatOf(f block.Format) (w wordFormat, ok bool) {
 		return layoutReader{quantised{x}}.unit(at, unit)
 	}}
 	if f.Layout().Bias.Encoding != block.NoFloat {
-		w.rows = 4 // as an H200 measured by Vulkan: Q4_1 1802 GB/s, with two rows 1714; Q2_K 740 and 642
+		w.rows = 4 // measured on an H200 through Vulkan: Q4_1 1802 GB/s, with two rows 1714; Q2_K 740 and 642
 	}
 	return w, true
 }
@@ -57,8 +57,8 @@ func (x layoutReader) quad(i kernel.U32) kernel.Vec4F {
 	return v
 }
 
-// factors returns the factor of the levels of element j and its neighbours, and the summand if the
-// format has one.
+// factors returns the scale that multiplies the levels of element j and its neighbours, and the
+// bias that is added, if the format has one.
 func (x layoutReader) factors(at, j kernel.U32) (scale kernel.F32, bias *kernel.F32) {
 	l := x.format.Layout()
 	if l.Bias.Encoding != block.NoFloat {
@@ -68,8 +68,8 @@ func (x layoutReader) factors(at, j kernel.U32) (scale kernel.F32, bias *kernel.
 	return x.factor(&l.Scale, &l.Sub, at, j), bias
 }
 
-// levels returns the parts of n elements from j on that the scale multiplies. n is 4 or 16, and j a
-// multiple of n; the same holds for the methods below.
+// levels returns the levels of n elements from j on: the numbers that the scale multiplies. n is 4
+// or 16, and j is a multiple of n; the same holds for the methods below.
 func (x layoutReader) levels(at, j kernel.U32, n int) []kernel.Vec4F {
 	l := &x.format.Layout().Level
 	if l.Grid != nil {
@@ -130,8 +130,8 @@ func (x layoutReader) gridLevels(l *block.Level, at, j kernel.U32, n int) []kern
 	return v
 }
 
-// signs returns the signs of the up to eight elements from j+i on, in the lowest bits. Of seven bits
-// for eight elements the last sign makes the number of negative ones even.
+// signs returns the signs of at most eight elements from j+i on, in the lowest bits. If a format
+// stores seven bits for eight elements, the last sign makes the number of negative elements even.
 func (x layoutReader) signs(f block.Number, at, j kernel.U32, i, n int) kernel.U32 {
 	u := kernel.U
 	if f.Items() == x.format.Elements() {
@@ -145,14 +145,14 @@ func (x layoutReader) signs(f block.Number, at, j kernel.U32, i, n int) kernel.U
 	return signs
 }
 
-// codes returns the codes of n elements, four in the bytes of each word.
+// codes returns the codes of n elements: each word has four codes, one in each byte.
 func (x layoutReader) codes(fields block.Number, at, j kernel.U32, n int) []kernel.U32 {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	all := make([]kernel.U32, n/4)
 	for k := range fields {
 		f, item := &fields[k], j
 		some := f.First > 0 || f.Items() < fields.Items()
-		inside := item.Sub(u(f.First)).Lt(u(f.Items())) // an item before the first becomes a large number
+		inside := item.Sub(u(f.First)).Lt(u(f.Items())) // an item before the first becomes a large unsigned number
 		if some {
 			item = kernel.Select(inside, item.Sub(u(f.First)), u(0))
 		}
@@ -172,7 +172,7 @@ func (x layoutReader) codes(fields block.Number, at, j kernel.U32, n int) []kern
 	return all
 }
 
-// quads returns n items of a field from i on as the bytes of words.
+// quads returns n items of a field from i on, one in each byte of the returned words.
 func (x layoutReader) quads(f *block.Field, at, i kernel.U32, n int) []kernel.U32 {
 	u := kernel.U
 	v := make([]kernel.U32, n/4)
@@ -200,8 +200,8 @@ func (x layoutReader) quads(f *block.Field, at, i kernel.U32, n int) []kernel.U3
 	return v
 }
 
-// spread moves the lowest four numbers of one or two bits to the bytes of a word: each byte keeps a
-// different number of copies that lie apart.
+// spread moves the lowest four numbers of one or two bits to the bytes of a word. It makes copies
+// at different distances, and each byte keeps the bits of another copy.
 func spread(v kernel.U32, bits int) kernel.U32 {
 	u := kernel.U
 	v = v.And(u(1<<(4*bits) - 1))
@@ -212,10 +212,10 @@ func spread(v kernel.U32, bits int) kernel.U32 {
 	return all.And(u((1<<bits - 1) * 0x01010101))
 }
 
-// ternaryDigits returns digit n of each byte to base 3, from 0 to 4.
+// ternaryDigits returns digit n of each byte in base 3. n is 0 to 4.
 func ternaryDigits(w, n kernel.U32) kernel.U32 {
 	u := kernel.U
-	// 1, 3, 9 and 27 in the bytes of a word, and 81.
+	// The powers of three are 1, 3, 9 and 27, which are the bytes of a word, and 81.
 	power := kernel.Select(n.Eq(u(4)), u(81), u(0x1b090301).Shr(n.And(u(3)).Shl(u(3))).And(u(255)))
 	half := func(w kernel.U32) kernel.U32 {
 		return w.And(u(0x00ff00ff)).Mul(power).And(u(0x00ff00ff)).Mul(u(3)).Shr(u(8)).And(u(0x00030003))
@@ -223,7 +223,8 @@ func ternaryDigits(w, n kernel.U32) kernel.U32 {
 	return half(w).Or(half(w.Shr(u(8))).Shl(u(8)))
 }
 
-// place returns where item i of a field begins: a byte, and a bit of this byte. Items i to i+n-1 are read together.
+// place returns the byte and the bit of this byte at which item i of a field begins. The caller
+// reads items i to i+n-1 together.
 func (x layoutReader) place(f *block.Field, at, i kernel.U32, n int) (byteAt, bit kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	total, radix := u(f.At), 1
@@ -240,7 +241,7 @@ func (x layoutReader) place(f *block.Field, at, i kernel.U32, n int) (byteAt, bi
 	return at.Add(total.Shr(u(3))), total.And(u(7))
 }
 
-// offsetOf returns how many bits item i of a field is behind item 0.
+// offsetOf returns the distance in bits from item 0 to item i of a field.
 func offsetOf(f *block.Field, i int) (bits int) {
 	for _, s := range f.Steps {
 		bits += i % s.Count * s.Stride
@@ -249,16 +250,16 @@ func offsetOf(f *block.Field, i int) (bits int) {
 	return bits
 }
 
-// neighbours returns n items of a field whose bits are neighbours.
+// neighbours returns n items of a field whose bits are contiguous.
 func (x layoutReader) neighbours(f *block.Field, at, i kernel.U32, n int) kernel.U32 {
 	place, bit := x.place(f, at, i, n)
 	if n*f.Bits == 32 {
-		return x.words(place, 1)[0] // these items begin with a whole byte
+		return x.words(place, 1)[0] // these items begin at a byte boundary
 	}
 	return x.bits(place, bit, n*f.Bits)
 }
 
-// words returns n words from a byte on, wherever it is.
+// words returns n words from byte at on, which need not be aligned.
 func (x wordBlocks) words(at kernel.U32, n int) []kernel.U32 {
 	u := kernel.U
 	i, shift := at.Shr(u(2)), at.And(u(3)).Shl(u(3))
@@ -266,7 +267,8 @@ func (x wordBlocks) words(at kernel.U32, n int) []kernel.U32 {
 	for k := range n {
 		all[k] = x.one(i.Add(u(uint32(k))))
 	}
-	// The word behind the last is read only if some of its bytes are needed: it may be behind the array.
+	// The word after the last is read only if some of its bytes are needed, because it may be
+	// outside of the array.
 	all[n] = x.one(i.Add(u(uint32(n - 1))).Add(kernel.Select(shift.Eq(u(0)), u(0), u(1))))
 	for k := range n {
 		all[k] = all[k].Shr(shift).Or(all[k+1].Shl(u(1)).Shl(u(31).Sub(shift)))

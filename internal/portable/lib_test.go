@@ -48,9 +48,9 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// TestFoldedGrids runs more workgroups than one dimension of a grid has.
+// TestFoldedGrids runs more workgroups than one dimension of a grid can have.
 func TestFoldedGrids(t *testing.T) {
-	testutil.Need(t, "long") // seconds
+	testutil.Need(t, "long") // takes seconds
 	const n = kernel.MaxGroups + 2
 	rnd := rand.New(rand.NewPCG(31, 32))
 	ids := op.NewArray(op.Shape{n})
@@ -85,7 +85,7 @@ func TestFoldedGrids(t *testing.T) {
 	}
 }
 
-// TestRequests holds that what cannot be computed is an error, not a wrong plan.
+// TestRequests checks that invalid requests return an error and not a wrong plan.
 func TestRequests(t *testing.T) {
 	f := func(s ...int) Array { return Array{Type: op.F32, Shape: s} }
 	result := ir.NewArg(0, ir.F32)

@@ -18,11 +18,11 @@ func init() {
 	register(&family{plan: planReshape, variants: mapSchedules.names()}, op.Reshape)
 }
 
-// mapOf has the properties that decide how an elementwise program runs: the number of elements of
-// the result, and a common divisor of all periods and runs.
+// mapOf has the properties that decide the schedule of an elementwise program: N is the number of
+// elements of the result.
 type mapOf struct {
 	N       int
-	Aligned bool // to vectors of four
+	Aligned bool // all operands can be read in vectors of four
 }
 
 // mapSchedule is the schedule of an elementwise kernel: elements in a vector, vectors for each
@@ -43,16 +43,16 @@ var mapSchedules = table[mapOf, mapSchedule]{
 
 func always(mapOf, *Target) bool { return true }
 
-// good reports whether a way is one for programs over many elements or not, heavy or
-// not. Many single elements are not enough bytes on their way unless a lane reads
-// several.
+// good reports whether the schedule suits programs with many elements or not, and heavy programs or
+// not. If there are many single elements, a lane reads several, because otherwise too few bytes are
+// in flight.
 func (w *mapSchedule) good(many, heavy bool) bool {
 	switch {
 	case w.Width > 1:
 		return (w.Each > 1) == (many && heavy)
 	case !many:
 		return w.Each == 1
-	case heavy: // shorter texts
+	case heavy: // fewer elements keep the kernel short
 		return w.Each == 4
 	}
 	return w.Each == 8
@@ -60,17 +60,18 @@ func (w *mapSchedule) good(many, heavy bool) bool {
 
 type mapParams struct {
 	N uint32 // vectors of the result
-	// Float parameters of an operation.
+	// Float parameters of the operation.
 	F0, F1, F2, F3 float32
 }
 
-// manyElements keep a large device busy when each lane has several vectors.
+// manyElements is a number of elements that keeps a large device busy even if each lane has several
+// vectors.
 const manyElements = 1 << 22
 
-// heavy reports whether expressions compute so much that lanes should share what
-// finding a vector takes: functions, and much of anything.
+// heavy reports whether a lane should compute several vectors, to share the cost of finding their
+// positions. This pays off for expressions with functions that take at least much instructions.
 func heavy(exprs []*ir.Node, much int) bool {
-	const function, extreme = 12, 4 // instructions of a GPU, about, besides one
+	const function, extreme = 12, 4 // approximate number of additional GPU instructions
 	list, _ := ir.Flatten(exprs...)
 	takes, functions := len(list), 0
 	for _, n := range list {
@@ -84,7 +85,7 @@ func heavy(exprs []*ir.Node, much int) bool {
 	return functions > 0 && takes+function*functions >= much
 }
 
-// maps computes an elementwise program, one vector of the width a lane or several.
+// maps computes an elementwise program. A lane computes one vector or several.
 var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Builder, p *mapParams, w mapSchedule, e *epilogue) {
 	b.LocalSize(w.Lanes, 1, 1)
 	xs := make([]source, len(e.in))
@@ -115,8 +116,8 @@ var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Buil
 		b.If(i.Lt(n), func() { write(i, read(i)) })
 		return
 	}
-	// Where there are all, they are read before the first is computed: outside of the
-	// branch, so that compilers of texts leave them there.
+	// If all vectors of the workgroup exist, the lane reads them before it computes the first one.
+	// The loads are outside of the branch, so that shader compilers do not move them into it.
 	first := b.Group().Mul(kernel.U(uint32(w.Each * w.Lanes))).Add(b.LocalX())
 	at, args := make([]kernel.U32, w.Each), make([][]kernel.Dynamic, w.Each)
 	for k := range at {
@@ -147,7 +148,7 @@ var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Buil
 			each(math.NaN())
 			return
 		}
-		// NaN has more bits than any number.
+		// The bits of NaN exceed those of any number, so a NaN is not small.
 		small := moderate(b, e, w.Width, args).AsU32().Lt(kernel.U(math.Float32bits(moderateSize)))
 		b.If(small, func() { each(moderateSize) }).Else(func() { each(math.NaN()) })
 	}).Else(func() {
@@ -155,16 +156,16 @@ var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Buil
 	})
 }}
 
-// From so many elements a launch more is little beside a program that computes much, and
-// beside any other with functions.
+// From these numbers of elements on, the cost of an additional launch is small: minRaggedHeavy is
+// for heavy programs, and minRagged for other programs with functions.
 const (
 	minRaggedHeavy = 1 << 24
 	minRagged      = 1 << 26
 )
 
-// Ragged reports whether an elementwise program over n elements is faster on a target if
-// vectors of all but the last have a launch of their own. What computes little is as fast
-// by single elements.
+// Ragged reports whether an elementwise program over n elements is faster on a target if one launch
+// computes whole vectors and another launch computes the remaining elements. Programs without
+// functions are as fast with single elements.
 func Ragged(p *Epilogue, n int, t Target) bool {
 	if n%4 == 0 || n < minRaggedHeavy {
 		return false
@@ -181,12 +182,12 @@ func Ragged(p *Epilogue, n int, t Target) bool {
 	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code.Composite() })
 }
 
-// moderateSize bounds the elements that are moderate: products of several are finite.
+// moderateSize limits moderate elements: products of several of them are finite.
 const moderateSize = 1 << 30
 
-// guards reports whether expressions gain where operands are moderate: a greatest or
-// least of two values that then are no NaN saves an addition, or more, and an element of
-// each operand costs one.
+// guards reports whether it pays off to test whether all operands are moderate. If they are, the
+// operands of some Min and Max cannot be NaN, which saves at least one instruction for each of
+// these; the test costs about one instruction for each floating-point operand.
 func guards(e *epilogue) bool {
 	list, _ := ir.Flatten(e.exprs...)
 	sound := ir.Sound(list, moderateSize)
@@ -205,8 +206,8 @@ func guards(e *epilogue) bool {
 	return floats > 0 && saves > floats+1
 }
 
-// moderate returns the sum of the magnitudes of all floating-point operands of a width: it is less
-// than moderateSize only if all of them are.
+// moderate returns the sum of the magnitudes of all floating-point operands. It is less than
+// moderateSize only if each operand is.
 func moderate(b *kernel.Builder, e *epilogue, width int, args [][]kernel.Dynamic) kernel.F32 {
 	var vectors []kernel.Vec4F
 	var singles []kernel.F32
@@ -231,8 +232,7 @@ func moderate(b *kernel.Builder, e *epilogue, width int, args [][]kernel.Dynamic
 	return sum.Sum()
 }
 
-// planMap makes the plan of an elementwise program, or of an elementwise
-// operation with an epilogue.
+// planMap plans an elementwise program, or an elementwise operation with an epilogue.
 func planMap(q *request) (*Plan, error) {
 	if q.Op == nil {
 		args := make([]*ir.Node, len(q.Post.In))
@@ -263,19 +263,19 @@ func planMap(q *request) (*Plan, error) {
 	return launchMap(q, operands, []*ir.Node{x})
 }
 
-// planReshape makes the plan of a copy.
+// planReshape plans a copy.
 func planReshape(q *request) (*Plan, error) {
 	x := Operand{Type: q.In[0].Type, N: size(q.shapes[0])}
 	if q.epilogue == nil && x.Type != op.F16 {
-		// Bits are copied, so that NaN payloads do not change.
+		// Bits are copied as integers, so that NaN payloads do not change.
 		x.Type = op.U32
 		q.Out = []Array{{Type: op.U32, Shape: q.Out[0].Shape}}
 	}
 	return launchMap(q, []Operand{x}, []*ir.Node{ir.NewArg(0, irhook.Register(uint8(x.Type)))})
 }
 
-// launchMap makes the plan of expressions over operands, and of the epilogue of
-// q over the one of them.
+// launchMap plans the expressions exprs over operands, followed by the epilogue of q, which takes
+// the single result of exprs.
 func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) {
 	e := &epilogue{in: operands, exprs: exprs}
 	if f := q.epilogue; f != nil {
@@ -317,8 +317,8 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	return p.done(name)
 }
 
-// CheckBroadcast returns an error if an operand does not lie over n elements as it
-// says.
+// CheckBroadcast returns an error if an operand cannot be broadcast over n elements in the way that
+// it declares.
 func CheckBroadcast(in Operand, n int) error {
 	ok := in.N == n
 	switch in.Broadcast {
@@ -330,12 +330,12 @@ func CheckBroadcast(in Operand, n int) error {
 		return checkLayout(in, n)
 	}
 	if !ok {
-		return unsupported("%d elements, %v, over %d", in.N, in.Broadcast, n)
+		return unsupported("%d elements cannot be broadcast over %d elements as %v", in.N, n, in.Broadcast)
 	}
 	return nil
 }
 
-// vectorInput declares an operand that is laid over n vectors of the width.
+// vectorInput declares an operand that is broadcast over n vectors of the given width.
 func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel.U32) source {
 	switch {
 	case in.Broadcast == op.Strided && width == 1:
@@ -347,7 +347,7 @@ func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel
 	}
 	switch in.Broadcast {
 	case op.Scalar, op.Repeated:
-		// One element for all four places.
+		// All four components of a vector are the same element.
 		x := inputValue(b, name, in.Type).spread(in.Broadcast, n)
 		at := x.at
 		x.at = func(i kernel.U32) kernel.Dynamic { return splat(b, at(i), in.Type) }
@@ -381,7 +381,7 @@ func splat(b *kernel.Builder, v kernel.Dynamic, t op.DType) kernel.Dynamic {
 	return kernel.Dyn(kernel.As[kernel.F32](b, v).Splat4())
 }
 
-// vectorOutput declares a result of vectors.
+// vectorOutput declares a result that is written in vectors of the given width.
 func vectorOutput(b *kernel.Builder, name string, t op.DType, width int) sink {
 	if width == 1 {
 		return outputValue(b, name, t)

@@ -13,8 +13,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// elementwiseTrials returns uses of an elementwise operation, for element types
-// that it takes.
+// elementwiseTrials returns trials of an elementwise operation for its element types.
 func elementwiseTrials(rnd *rand.Rand, o *op.Operation, shapes ...[]int) []*trial {
 	var cs []*trial
 	for _, d := range []op.DType{op.F32, op.I32, op.U32} {
@@ -103,8 +102,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestSums runs programs that add up operands of every type and spread, into
-// results of every type, by each variant.
+// TestSums runs programs that add operands of every type and broadcast kind, into results of every
+// type, with each variant.
 func TestSums(t *testing.T) {
 	types := []op.DType{op.F32, op.F16, op.I32, op.U32, op.Bool}
 	seen := make(map[[2]int]bool)
@@ -128,7 +127,7 @@ func TestSums(t *testing.T) {
 			if d == op.Bool {
 				values = 2
 			}
-			// The buffer has exactly as many elements as needed: an access beyond is a finding.
+			// The buffer has exactly the necessary elements: an access beyond them is a finding
 			x := optest.Poisoned(int64(size * d.Size()))
 			for k := range size {
 				d.PutFloat64(x, k, float64(rand.IntN(values)))
@@ -176,7 +175,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestMapSchedules shows which way is taken for how many elements, where nobody names one.
+// TestMapSchedules checks the default schedule for different numbers of elements.
 func TestMapSchedules(t *testing.T) {
 	const many = manyElements
 	for _, c := range []struct {
@@ -189,7 +188,7 @@ func TestMapSchedules(t *testing.T) {
 		{many - 4, op.Exp, "vector"}, {many, op.Exp, "vectors"}, {many + 3, op.Exp, "few-scalars"},
 	} {
 		a := []Array{{Type: op.F32, Shape: op.Shape{c.n}}}
-		p, err := For(&Request{Op: c.o, In: a, Out: a, Target: Target{MapMuch: 1}}) // where functions are, it is heavy
+		p, err := For(&Request{Op: c.o, In: a, Out: a, Target: Target{MapMuch: 1}}) // functions make the program heavy
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +198,7 @@ func TestMapSchedules(t *testing.T) {
 	}
 }
 
-// TestRagged shows which programs have a launch for vectors and one for the rest.
+// TestRagged checks which programs have separate launches for the whole vectors and for the rest.
 func TestRagged(t *testing.T) {
 	x := ir.NewArg(0, ir.F32)
 	exp, _ := ir.New(ir.Exp, x)
@@ -227,7 +226,7 @@ func TestRagged(t *testing.T) {
 	}
 }
 
-// TestMapGuarded shows which programs have a branch for vectors of moderate elements.
+// TestMapGuarded checks which programs have a branch for vectors of moderate elements.
 func TestMapGuarded(t *testing.T) {
 	x, y := ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)
 	of := func(c ir.Code, args ...*ir.Node) *ir.Node {
@@ -242,17 +241,17 @@ func TestMapGuarded(t *testing.T) {
 		expr *ir.Node
 		want bool
 	}{
-		{step(step(step(x))), false},      // as many additions as it saves, nearly
-		{step(step(step(step(x)))), true}, // four and two
+		{step(step(step(x))), false},      // the branch saves nearly as many additions as it costs
+		{step(step(step(step(x)))), true}, // it saves four additions and costs two
 		{step(step(of(ir.Tanh, step(step(x))))), true},
-		{step(step(step(step(of(ir.Log, x))))), false}, // NaN where x is negative
+		{step(step(step(step(of(ir.Log, x))))), false}, // the logarithm is NaN if x is negative
 	} {
 		e := &epilogue{in: []Operand{{Type: op.F32, Broadcast: op.Full, N: 8}, {Type: op.F32, Broadcast: op.Full, N: 8}}, exprs: []*ir.Node{c.expr}}
 		if got := guards(e); got != c.want {
 			t.Errorf("%s: %v", ir.Format(c.expr, nil, nil), got)
 		}
 	}
-	// Without a floating-point operand there is nothing to look at.
+	// Without a floating-point operand there is nothing to test.
 	pick := func(i int, v float64) *ir.Node {
 		return of(ir.Select, ir.NewArg(i, ir.Bool), ir.NewConst(v, ir.F32), ir.NewConst(-1, ir.F32))
 	}
@@ -260,7 +259,7 @@ func TestMapGuarded(t *testing.T) {
 	if e := (&epilogue{in: []Operand{{Type: op.Bool, Broadcast: op.Full, N: 8}, {Type: op.Bool, Broadcast: op.Full, N: 8}}, exprs: []*ir.Node{flags}}); guards(e) {
 		t.Errorf("%s has a branch", ir.Format(flags, nil, nil))
 	}
-	// Vectors of moderate elements, others, and a rest.
+	// Vectors of moderate elements, other vectors, and a remainder.
 	expr := step(step(step(step(of(ir.Exp, x)))))
 	n := 4 * (2*128*3 + 5)
 	in := [2][]float32{make([]float32, n), make([]float32, n)}

@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// matMulOf is what decides how a product is cut.
+// matMulOf has the properties that decide the schedule of a product.
 type matMulOf struct{ op.Product }
 
-// groups returns how many workgroups tiles of a size give.
+// groups returns the number of workgroups for tiles of the given size.
 func (m matMulOf) groups(rows, cols int) int {
 	return m.Batch * ((m.M-1)/rows + 1) * ((m.N-1)/cols + 1)
 }
 
-// panels reports whether panels of a size are for a product: it fills them for the
-// greater part, and enough of them with all workgroups that can share its terms.
+// panels reports whether panels of tile t suit the product: the product fills more than half of a
+// panel, and there are enough workgroups, including those that share the terms of a sum.
 func (m matMulOf) panels(t panelTile, d *Target) bool {
 	return m.K > 0 && m.M > t.Rows/2 && m.N > t.Cols/2 && m.groups(t.Rows, t.Cols)*max(1, m.K/minShare) >= enough && t.runs(d)
 }
@@ -24,7 +24,7 @@ func (m matMulOf) panels(t panelTile, d *Target) bool {
 // enough is a number of workgroups that keeps a large device busy.
 const enough = 128
 
-// can is true where a way gives the product, at whatever speed.
+// can reports whether the schedule can compute the product, at any speed.
 func (w matMulSchedule) can(m matMulOf, d *Target) bool {
 	if w.panel.Rows == 0 {
 		x, y := w.lanes()
@@ -33,7 +33,7 @@ func (w matMulSchedule) can(m matMulOf, d *Target) bool {
 	return m.K > 0 && m.M > w.panel.Rows/4 && m.N > w.panel.Cols/4 && w.panel.runs(d)
 }
 
-// matMulSchedule is how a product is made: by panels, or by tiles.
+// matMulSchedule is the schedule of a product: by panels if panel is set, and by tiles otherwise.
 type matMulSchedule struct {
 	matMulTile
 	panel panelTile
@@ -54,14 +54,14 @@ type matMulSpec struct {
 	matMulTile
 	Type           op.DType
 	TransA, TransB bool
-	WideA, WideB   bool // rows of the operand are vectors of four
-	Bias, Long     bool // Long: more than exactTerms terms
+	WideA, WideB   bool // rows of the operand are multiples of four elements and are read in vectors
+	Bias, Long     bool // Long: sums have more than exactTerms terms
 }
 
 type matMulParams struct {
 	Batch, M, K, N uint32
-	Across, Down   uint32 // tiles
-	StrideB        uint32 // 0 for one b for all
+	Across, Down   uint32 // number of tiles
+	StrideB        uint32 // 0 if all products share one b
 }
 
 var matMuls = maker[matMulParams, matMulSpec]{name: "matmul", build: buildMatMul}
@@ -81,7 +81,7 @@ func buildMatMul(b *kernel.Builder, p *matMulParams, s matMulSpec, e *epilogue) 
 	across, down := b.U32(&p.Across), b.U32(&p.Down)
 	tiles := across.Mul(down)
 	pair, tile := b.Group().Div(tiles), b.Group().Mod(tiles)
-	b.If(pair.Lt(b.U32(&p.Batch)), func() { // the grid may be folded
+	b.If(pair.Lt(b.U32(&p.Batch)), func() { // a folded grid has more workgroups than tiles
 		row := tile.Div(across).Mul(kernel.U(uint32(s.Rows)))
 		col := tile.Mod(across).Mul(kernel.U(uint32(s.Cols)))
 		ta.start(pair.Mul(m.Mul(k)), row, m, k)
@@ -111,7 +111,7 @@ func planMatMul(q *request) (*Plan, error) {
 	return launchMatMul(q, pr, t, name)
 }
 
-// launchMatMul makes the plan in one way.
+// launchMatMul plans a product with the given schedule.
 func launchMatMul(q *request, pr op.Product, schedule matMulSchedule, name string) (*Plan, error) {
 	o := op.MatMulOptsOf(&q.Attrs)
 	if schedule.panel.Rows > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// runBy computes the trial by a plan that might not have been chosen.
+// runBy computes the trial by a plan that might not be chosen by default.
 func (c *trial) runBy(g *rig, plan func(q *request) (*Plan, error)) error {
 	r, err := c.request(Target{})
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *trial) runBy(g *rig, plan func(q *request) (*Plan, error)) error {
 	return c.use().Compare(typesOf(r.Out), out)
 }
 
-// run computes a product in one way.
+// run computes a product with one variant.
 func (w matMulSchedule) run(c *trial, g *rig) error {
 	return c.runBy(g, func(q *request) (*Plan, error) {
 		pr, err := op.MatMulOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape})
@@ -96,9 +96,9 @@ func TestMatMul(t *testing.T) {
 	}
 }
 
-// TestMatMulManyGroups has more workgroups than a grid has along one dimension.
+// TestMatMulManyGroups uses more workgroups than a grid has along one dimension.
 func TestMatMulManyGroups(t *testing.T) {
-	testutil.Need(t, "long") // a minute under the race detector
+	testutil.Need(t, "long") // takes a minute under the race detector
 	rnd := rand.New(rand.NewPCG(33, 34))
 	c := &trial{o: op.MatMul, types: []op.DType{op.F32, op.F32},
 		values: []*op.Array{normal(rnd, 66_000, 1, 2), normal(rnd, 2, 3)}}

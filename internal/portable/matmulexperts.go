@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// expertLanes are the lane groups, each of which makes one element of the result.
+// expertLanes is the layout of the lane groups. Each lane group computes one element of the result.
 var expertLanes = groupLayout{GroupLanes: 32, Groups: 4}
 
 type expertsSpec struct {
@@ -24,7 +24,7 @@ type expertsParams struct {
 	Experts uint32
 }
 
-// experts reads the row of a and that of the matrix which the id names: no other matrix is read.
+// experts multiplies a row of a by the matrix that its id names. It reads no other matrix.
 var experts = maker[expertsParams, expertsSpec]{name: "matmul_experts", build: func(b *kernel.Builder, p *expertsParams, s expertsSpec, e *epilogue) {
 	t := newLaneGroup(b, expertLanes)
 	a := input(b, "a", s.Type)
@@ -37,7 +37,7 @@ var experts = maker[expertsParams, expertsSpec]{name: "matmul_experts", build: f
 	ids := kernel.Input[kernel.I32](b, "ids")
 	put := e.result(b, s.Type)
 	n, k, count := b.U32(&p.N), b.U32(&p.K), b.U32(&p.Size)
-	at := t.number.Min(count.Sub(kernel.U(1))) // lane groups beyond the end do the last element again
+	at := t.number.Min(count.Sub(kernel.U(1))) // lane groups beyond the end compute the last element again
 	row := at.Div(n)
 	expert, is := rowOf(ids.At(row), b.U32(&p.Experts))
 	x := row.Div(b.U32(&p.Each)).Mul(k)

@@ -7,30 +7,31 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// matMulQOf is what decides how a product with blocks is made.
+// matMulQOf has the properties that decide the schedule of a product with a quantised matrix.
 type matMulQOf struct {
 	matMulOf
 	Blocks op.DType
 }
 
-// words reports whether the product is one of few rows, with blocks that are read
-// by words, so many rows of the matrix at a time, and lanes that add no more than exactTerms units.
+// words reports whether the product can be computed with blocks that are read by words: it has at
+// most rows rows, a lane group multiplies of rows of the quantised matrix together, and no lane
+// adds more than exactTerms units.
 func (m matMulQOf) words(rows, of int) bool {
 	f, ok := wordFormatOf(m.Blocks.Block())
 	return ok && m.M <= rows && of <= f.rows && m.K > 0 && m.K/m.Blocks.Block().Elements()*f.units <= exactTerms*32
 }
 
-// matMulQSchedule is how a product with blocks is made: by panels, by tiles, or by a lane group
-// for each row of the quantised matrix, which multiplies all rows of the other.
+// matMulQSchedule is the schedule of a product with a quantised matrix: by panels, by tiles, or
+// with a lane group for each row of the quantised matrix, which is multiplied by all rows of a.
 type matMulQSchedule struct {
 	matMulSchedule
 	groupLayout
-	rows  int // of a, that one team multiplies
-	of    int // rows of the quantised matrix that a team has, by words; 0 if by element
+	rows  int // rows of a that a lane group multiplies
+	of    int // rows of the quantised matrix that a lane group multiplies, by words; 0 for products by elements
 	ahead int // units that a lane reads before it multiplies
 }
 
-// can is true where a way gives the product, at whatever speed.
+// can reports whether the schedule can compute the product, at any speed.
 func (w matMulQSchedule) can(m matMulQOf, d *Target) bool {
 	switch {
 	case w.of > 0:
@@ -65,7 +66,7 @@ type matMulQSpec struct {
 
 type matMulQParams struct {
 	M, K, N uint32
-	Across  uint32 // tiles
+	Across  uint32 // number of tiles
 }
 
 var matMulQs = maker[matMulQParams, matMulQSpec]{name: "matmul_q", build: func(b *kernel.Builder, p *matMulQParams, s matMulQSpec, e *epilogue) {
@@ -94,15 +95,15 @@ var matMulQs = maker[matMulQParams, matMulQSpec]{name: "matmul_q", build: func(b
 	s.each(b, sums, row, col, m, n, func(r, c kernel.U32, v kernel.F32) { put(r.Mul(n).Add(c), kernel.Dyn(bias(c, v))) })
 }}
 
-// rowsTimesBlocks gives each lane group a row of w: its elements are made once for all
-// rows of a.
+// rowsTimesBlocks gives each lane group a row of w. The lane group decodes each element once and
+// uses it for all rows of a.
 func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
 	t := newLaneGroup(b, s.groupLayout)
 	a := input(b, "a", s.Type)
 	w := inputBlocks(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
 	put := e.result(b, s.Type)
-	row := t.number.Min(n.Sub(kernel.U(1))) // teams beyond the end do the last row again
+	row := t.number.Min(n.Sub(kernel.U(1))) // lane groups beyond the end compute the last row again
 	sums := addUp(b, t.lane, k, s.GroupLanes, s.rows, s.Long, func(j kernel.U32) []kernel.F32 {
 		x := w.element(row.Mul(k).Add(j))
 		terms := make([]kernel.F32, s.rows)
@@ -123,7 +124,7 @@ func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kern
 	}
 }
 
-// optional declares a bias, if there is one, and returns what adds it.
+// optional declares a bias, if there is one, and returns a function that adds it.
 func optional(b *kernel.Builder, name string, t op.DType, is bool) func(i kernel.U32, v kernel.F32) kernel.F32 {
 	if !is {
 		return func(_ kernel.U32, v kernel.F32) kernel.F32 { return v }
@@ -132,8 +133,8 @@ func optional(b *kernel.Builder, name string, t op.DType, is bool) func(i kernel
 	return func(i kernel.U32, v kernel.F32) kernel.F32 { return v.Add(x(i)) }
 }
 
-// addUp returns sums of terms(j) for j = from, from+step ... below to; if long,
-// in parts of no more than exactTerms.
+// addUp returns sums of terms(j) for j = from, from+step, ... below to. If long is set, it adds
+// them in parts of at most exactTerms terms.
 func addUp(b *kernel.Builder, from, to kernel.U32, step, sums int, long bool, terms func(j kernel.U32) []kernel.F32) []kernel.F32 {
 	total := kernel.NewVars(b, "total", sums, kernel.F(0))
 	run := func(to []kernel.Var[kernel.F32], from, end kernel.U32) {
@@ -174,7 +175,7 @@ func planMatMulQ(q *request) (*Plan, error) {
 	return launchMatMulQ(q, pr, schedule, name)
 }
 
-// launchMatMulQ makes the plan in one way.
+// launchMatMulQ plans a product with the given schedule.
 func launchMatMulQ(q *request, pr op.Product, schedule matMulQSchedule, name string) (*Plan, error) {
 	if schedule.panel.Rows > 0 {
 		return launchPanels(q, pr, op.MatMulOpts{TransB: true}, schedule.panel, name)

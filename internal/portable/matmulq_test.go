@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestMatMulQ multiplies by blocks of each format in every way that fits.
+// TestMatMulQ multiplies by blocks of each format with every variant that fits.
 func TestMatMulQ(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(61, 62))
 	for _, d := range op.QuantTypes() {
@@ -19,7 +19,7 @@ func TestMatMulQ(t *testing.T) {
 		for _, s := range [][3]int{{1, 1, 1}, {1, 3, 5}, {2, 5, 3}, {4, 2, 9}, {7, 3, 2}, {9, 2, 33}, {40, 3, 37}, {33, 1, 36}, {1, 40, 2*busyLaneGroups + 1}} {
 			m, k, n := s[0], s[1]*f.Elements(), s[2]
 			if foursOf[f] == nil && m > 1 && (m+int(d))%4 > 0 {
-				continue // one decoder: a sample will do
+				continue // formats share one decoder, so a sample is enough
 			}
 			if n > busyLaneGroups && (d != op.Q4_0 || testing.Short()) {
 				continue
@@ -76,9 +76,9 @@ func TestMatMulQ(t *testing.T) {
 	}
 }
 
-// productOfBlocks compares out with the product of a and the rows of w, plus bias.
-// Sums are off by no more than their terms are many: 2^-23 of their magnitude each, and
-// that of blocks is no less than that of the numbers they stand for.
+// productOfBlocks compares out with the product of a and the rows of w, plus bias. The error of a
+// sum may be 2^-23 of its magnitude for each term, where the magnitude of blocks is at least that
+// of the numbers that they represent.
 func productOfBlocks(a *op.Array, w []float32, bias *op.Array, out []byte, m, k, n int) error {
 	for i := range m {
 		for j := range n {

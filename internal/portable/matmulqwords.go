@@ -26,7 +26,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 	rows := make([]kernel.U32, s.of)
 	sums := make([][]kernel.Var[kernel.F32], s.of)
 	for i := range rows {
-		// Teams beyond the end do the last row again.
+		// Lane groups beyond the end compute the last row again.
 		rows[i] = first.Add(u(i)).Min(n.Sub(u(1))).Mul(blocks)
 		sums[i] = kernel.NewVars(b, "sum", s.rows, kernel.F(0))
 	}
@@ -39,7 +39,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 		as[i] = as[i].Mul(k)
 	}
 	add := func(count int, at kernel.U32) {
-		// All that comes from memory is read before any of it is used.
+		// All loads of an iteration come before the first computation, so that they overlap.
 		groups := make([][][]wordGroup, count)
 		places := make([]kernel.U32, count)
 		for c := range count {

@@ -7,16 +7,16 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// matVecOf is what decides how a matrix and a vector are multiplied: M rows and
-// K columns, in memory the other way round if Trans.
+// matVecOf has the properties that decide the schedule of a product of a matrix and a vector: the
+// matrix has M rows and K columns, and its memory holds the transpose if Trans is set.
 type matVecOf struct {
 	M, K  int
 	Trans bool
 }
 
-// matVecSchedule is how: a lane group has Rows rows of the matrix, and lanes read Ahead runs
-// of each before they multiply. If Trans, neighbouring lanes have neighbouring rows
-// instead, and the lane groups of a workgroup share the terms.
+// matVecSchedule is the schedule of such a product. A lane group computes Rows rows of the matrix,
+// and a lane reads Ahead runs of each row before it multiplies. If Trans is set, neighbouring lanes
+// compute neighbouring rows instead, and the lane groups of a workgroup share the terms.
 type matVecSchedule struct {
 	groupLayout
 	Rows, Ahead int
@@ -31,8 +31,8 @@ var matVecSchedules = table[matVecOf, matVecSchedule]{
 	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecSchedule{groupLayout{GroupLanes: 32, Groups: 8}, 1, 4}},
 }
 
-// busyLaneGroups and busyGroups are how many lane groups of 32 lanes, and workgroups of 256, keep
-// a large device reading as fast as it can.
+// busyLaneGroups and busyGroups are the numbers of lane groups of 32 lanes, and of workgroups of
+// 256 lanes, that reach the full memory bandwidth of a large device.
 const (
 	busyLaneGroups = 4096
 	busyGroups     = 1024
@@ -42,11 +42,11 @@ type matVecSpec struct {
 	matVecSchedule
 	Type  op.DType
 	Trans bool
-	Run   int  // elements that are read at once
-	Part  bool // writes sums of parts of the terms
+	Run   int  // elements of one load
+	Part  bool // the kernel writes sums of parts of the terms
 }
 
-// matVecParams: each sum is made in Parts, of Each runs of terms.
+// matVecParams are the parameters: each sum has Parts parts, and each part has Each runs of terms.
 type matVecParams struct{ M, K, Parts, Each uint32 }
 
 var matVecs = maker[matVecParams, matVecSpec]{name: "matvec", build: func(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
@@ -57,7 +57,7 @@ var matVecs = maker[matVecParams, matVecSpec]{name: "matvec", build: func(b *ker
 	}
 }}
 
-// partial declares the result, or the sums of parts of it.
+// partial declares the result, or the sums of parts if Part is set.
 func (s matVecSpec) partial(b *kernel.Builder, e *epilogue) func(i kernel.U32, v kernel.Dynamic) {
 	if s.Part {
 		return outputValue(b, "parts", op.F32).set
@@ -113,7 +113,8 @@ func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilog
 	}
 }
 
-// columnsTimesVector: a lane has Run neighbouring rows of the result.
+// columnsTimesVector multiplies a transposed matrix by a vector. A lane computes Run neighbouring
+// rows of the result.
 func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	b.LocalSize(s.GroupLanes, s.Groups, 1)
@@ -160,8 +161,8 @@ func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epi
 	})
 }
 
-// inputRuns declares an operand of a floating type that is read by runs of
-// neighbours: 1, 4, or 8 half floats, which its extent is a multiple of.
+// inputRuns declares a floating-point operand that is read in runs of neighbouring elements: 1, 4,
+// or 8 half floats. The operand's extent is a multiple of the run.
 func inputRuns(b *kernel.Builder, name string, t op.DType, run int) func(i kernel.U32) []kernel.F32 {
 	spread := func(v kernel.Vec4F) []kernel.F32 { return []kernel.F32{v.At(0), v.At(1), v.At(2), v.At(3)} }
 	switch {
@@ -187,7 +188,7 @@ func inputRuns(b *kernel.Builder, name string, t op.DType, run int) func(i kerne
 	return func(i kernel.U32) []kernel.F32 { return spread(at(i)) }
 }
 
-// runOf returns the longest run for arrays of a type with extents that are multiples of n.
+// runOf returns the longest run for arrays of type t whose extents are multiples of n.
 func runOf(t op.DType, n int) int {
 	switch {
 	case n%8 == 0 && t == op.F16:
@@ -211,13 +212,12 @@ func planMatVec(q *request) (*Plan, error) {
 	return launchMatVec(q, m, w, name)
 }
 
-// launchMatVec makes the plan in one way. Where there are too few rows to keep a
-// device busy, and where a lane would add more than exactTerms one after the other, sums
-// are made in parts.
+// launchMatVec plans a product with the given schedule. It divides sums into parts if there are too
+// few rows to keep a device busy, or if a lane would add more than exactTerms terms.
 func launchMatVec(q *request, m matVecOf, w matVecSchedule, name string) (*Plan, error) {
 	s := matVecSpec{matVecSchedule: w, Type: q.In[0].Type, Trans: m.Trans}
 	ceil := func(n, by int) int { return (n + by - 1) / by }
-	var blocks, parts, runs, limit int // most runs of a part, by the lanes that add them
+	var blocks, parts, runs, limit int // limit: maximum number of runs in a part, for all lanes that add it
 	if m.Trans {
 		s.Run = runOf(s.Type, m.M)
 		runs, limit = m.K, exactTerms*w.Groups

@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// storable returns an ErrUnsupported if kernels cannot read and write elements
-// of type t in memory on the target.
+// storable returns an ErrUnsupported if kernels cannot read and write arrays of type d on the
+// target.
 func (t *Target) storable(d op.DType) error {
 	switch d {
 	case op.F32, op.I32, op.U32, op.Bool:
@@ -20,13 +20,13 @@ func (t *Target) storable(d op.DType) error {
 			return nil
 		}
 	}
-	return unsupported("elements of type %v in kernels", d)
+	return unsupported("kernels cannot read or write elements of type %v", d)
 }
 
-// nan is the value that operations give where they say NaN.
+// nan returns the NaN that operations give as a result.
 func nan() kernel.F32 { return kernel.F(float32(math.NaN())) }
 
-// input declares an operand of a floating type and returns what reads it.
+// input declares a floating-point operand and returns a function that reads an element.
 func input(b *kernel.Builder, name string, t op.DType) func(i kernel.U32) kernel.F32 {
 	if t == op.F16 {
 		x := kernel.Input[kernel.F16](b, name)
@@ -45,18 +45,17 @@ func inputBits(b *kernel.Builder, name string, t op.DType) func(i kernel.U32) ke
 	return kernel.Input[kernel.U32](b, name).At
 }
 
-// source is an operand with a type known only while a kernel is built.
+// source is an operand whose type is known only while a kernel is built.
 type source struct {
 	at func(i kernel.U32) kernel.Dynamic
-	n  kernel.U32 // elements
+	n  kernel.U32 // number of elements
 }
 
 func sourceOf[T kernel.Element](x kernel.Buffer[T]) source {
 	return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i)) }, x.Len()}
 }
 
-// inputValue declares an operand that is read as the values that expressions
-// take.
+// inputValue declares an operand whose elements are read as values for expressions.
 func inputValue(b *kernel.Builder, name string, t op.DType) source {
 	switch t {
 	case op.I32:
@@ -73,7 +72,7 @@ func inputValue(b *kernel.Builder, name string, t op.DType) source {
 	return sourceOf(kernel.Input[kernel.F32](b, name))
 }
 
-// spread returns x laid over n elements.
+// spread returns x broadcast over n elements.
 func (x source) spread(s op.BroadcastKind, n kernel.U32) source {
 	at := x.at
 	switch s {
@@ -87,13 +86,13 @@ func (x source) spread(s op.BroadcastKind, n kernel.U32) source {
 	return source{at, n}
 }
 
-// sink is a result with a type known only while a kernel is built.
+// sink is a result whose type is known only while a kernel is built.
 type sink struct {
 	set func(i kernel.U32, v kernel.Dynamic)
-	n   kernel.U32 // elements
+	n   kernel.U32 // number of elements
 }
 
-// sinkOf returns what stores values of type V as elements.
+// sinkOf declares a result. It converts values of type V to elements of type T when it stores them.
 func sinkOf[T kernel.Element, V kernel.Value](b *kernel.Builder, name string, convert func(v V) T) sink {
 	y := kernel.Output[T](b, name)
 	return sink{func(i kernel.U32, v kernel.Dynamic) { y.Set(i, convert(kernel.As[V](b, v))) }, y.Len()}
@@ -101,8 +100,7 @@ func sinkOf[T kernel.Element, V kernel.Value](b *kernel.Builder, name string, co
 
 func same[T any](v T) T { return v }
 
-// outputValue declares a result that is written as values of the type in which
-// elements of t are computed.
+// outputValue declares a result. Its values have the type in which elements of t are computed.
 func outputValue(b *kernel.Builder, name string, t op.DType) sink {
 	switch t {
 	case op.I32:

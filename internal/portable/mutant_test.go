@@ -13,12 +13,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A mutation is a mistake that an author may make, planted in a program.
+// A mutation is a defect that an author may make. The test plants it in a program.
 type mutation struct {
 	name  string
-	found bool // by the checks, not only by wrong results
-	// plant changes instruction at, or returns false if the mistake cannot be
-	// made there, and leaves the code as it is.
+	found bool // the checks must find it; wrong results are not enough
+	// plant changes instruction at. It returns false, and leaves the code as it is, if the defect
+	// is impossible there.
 	plant func(code []ir.Instr, at int) bool
 }
 
@@ -30,7 +30,8 @@ var mutations = []mutation{
 		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1}
 		return true
 	}},
-	// All comparisons with one bound: which of them matter depends on the sizes.
+	// All comparisons with the same bound change together, because the sizes decide which of them
+	// matter.
 	{"one too many", false, func(code []ir.Instr, at int) bool {
 		data := fromMemory(code)
 		bound := func(i int) bool {
@@ -44,14 +45,14 @@ var mutations = []mutation{
 		for i := range code {
 			if bound(i) && code[i].Args[1] == of {
 				if i < at {
-					return false // as there
+					return false // unchanged
 				}
 				defer func() { code[i].Code = ir.Le }()
 			}
 		}
 		return true
 	}},
-	// As above, for all products with one parameter.
+	// All products with the same parameter change together, for the same reason.
 	{"wrong stride", false, func(code []ir.Instr, at int) bool {
 		product := func(i int) bool {
 			in := &code[i]
@@ -95,7 +96,7 @@ var mutations = []mutation{
 	}},
 }
 
-// fromMemory tells which values depend on what memory holds.
+// fromMemory reports which values depend on the contents of memory.
 func fromMemory(code []ir.Instr) []bool {
 	data := make([]bool, len(code))
 	for i, in := range code {
@@ -112,21 +113,21 @@ func fromMemory(code []ir.Instr) []bool {
 	return data
 }
 
-// programUse is a trial with a variant one stage of which runs a program.
+// programUse is a trial with a variant of which one stage runs a given program.
 type programUse struct {
 	c       *trial
 	r       *Request
 	plan    *Plan
 	stage   int
 	variant string
-	sizes   []int // of subgroups
+	sizes   []int // sizes of subgroups
 }
 
-// harmless lists mutants that change nothing, with the reason.
+// harmless lists mutants that change nothing, with the reasons.
 func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 	switch m.name {
 	case "barrier left out":
-		// Rows of quads are one chunk: the loop has a single iteration.
+		// A row of quads is one chunk, so the loop has a single iteration.
 		return u.c.o == op.Cumsum && u.variant == "quad"
 	case "one too many":
 		// The vector after the vectors of a row belongs to its ragged tail, which is stored
@@ -141,14 +142,14 @@ func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 	return false
 }
 
-// atomics reports whether there are atomic operations.
+// atomics reports whether the program has atomic operations.
 func atomics(code []ir.Instr) bool {
 	return slices.ContainsFunc(code, func(in ir.Instr) bool { return in.Code == ir.AtomicOp })
 }
 
-// TestMutants plants each mistake at each place of each kernel: all of them are
-// found by the checks or by the results. The kernels themselves have no
-// findings, also in grids that have more workgroups than needed.
+// TestMutants plants each defect at each place of each kernel. The checks or wrong results must
+// reveal all of them. The kernels themselves have no findings, also in grids with more workgroups
+// than necessary.
 func TestMutants(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(33, 34))
 	uses := map[*ir.Program][]*programUse{}
@@ -166,11 +167,11 @@ func TestMutants(t *testing.T) {
 				continue
 			}
 			if c.o == op.TopK && name == "radix" {
-				continue // the rows are one tile with few of its digits: most mistakes do not show
+				continue // each row is one tile with few different digits, so most defects have no effect
 			}
 			for i, target := range targetsOf(name) {
 				if i == 2 {
-					break // the same kernels with another number
+					break // these variants have the same kernels with other numbers
 				}
 				r, err := c.request(target.Target)
 				if err != nil {
@@ -232,8 +233,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// idle reports whether most lanes of the workgroups have nothing to do, as in those
-// for long rows that get short ones: they are the same kernels with less in them.
+// idle reports whether most lanes of the workgroups have nothing to do, as in kernels for long rows
+// that get short rows: they are the same kernels with less work.
 func idle(c *trial, p *Plan) bool {
 	if p == nil || c.o.Class() != op.Row && c.o.Class() != op.Reduction {
 		return false
@@ -241,15 +242,15 @@ func idle(c *trial, p *Plan) bool {
 	_, cols := c.values[0].Shape.Rows()
 	prog, err := p.Stages[0].Kernel.Program()
 	if err != nil || strings.HasPrefix(p.Variant, "team4") || strings.HasPrefix(p.Variant, "team8") {
-		return false // workgroups of many teams
+		return false // a workgroup has many lane groups
 	}
 	return p.Variant != "" && 4*cols < int(prog.Local[0])
 }
 
-// akin are variants whose kernels are those of others but for numbers.
+// akin are variants whose kernels differ from those of other variants only by numbers.
 var akin = []string{"team1", "team4", "team16", "team256", "team512", "team1024", "group128", "kept1024"}
 
-// everywhere plants m at each place of a program, and returns how many there are.
+// everywhere plants m at each place of a program, and returns the number of places.
 func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
 	var code []ir.Instr // a copy without mutations, or nil
 	for at := range prog.Code {
@@ -271,7 +272,7 @@ func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) 
 		if !sampled() {
 			continue
 		}
-		// Most show in the results, which come a lot sooner without the checks.
+		// Most defects change the results, and runs without checks are much faster.
 		killed := !m.found && slices.ContainsFunc(us, func(u *programUse) bool { return u.run(prog, &q, false) != nil })
 		killed = killed || slices.ContainsFunc(us, func(u *programUse) bool {
 			err := u.run(prog, &q, true)
@@ -285,8 +286,8 @@ func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) 
 	return made
 }
 
-// live reports whether an instruction has an effect or its value is an operand
-// of one that is live: the values that are only computed differ for no one.
+// live reports whether an instruction has an effect, or its value is used by a live instruction. A
+// wrong value that is never used makes no difference.
 func live(p *ir.Program, v ir.Value) bool {
 	if p.Code[v].Type == ir.Invalid {
 		return true
@@ -299,11 +300,11 @@ func live(p *ir.Program, v ir.Value) bool {
 	return false
 }
 
-// run runs the trial with q in the place of program p, checked or not.
+// run runs the trial with q in place of program p, with or without checks.
 func (u *programUse) run(p, q *ir.Program, check bool) error {
 	extra := uint32(1)
 	if strings.Contains(u.variant, "flow") {
-		extra = 2 // one for each of the turns
+		extra = 2 // one for each of the two iterations
 	}
 	for _, n := range u.sizes {
 		g := &rig{check: check, first: p != q, subgroup: n, extra: extra, mutate: func(r *ir.Program) *ir.Program {
@@ -319,7 +320,7 @@ func (u *programUse) run(p, q *ir.Program, check bool) error {
 	return nil
 }
 
-// around lists the lines of a program about an instruction.
+// around lists the lines of a program near an instruction.
 func around(p *ir.Program, at int) string {
 	var b strings.Builder
 	for i := max(1, at-2); i < min(len(p.Code), at+3); i++ {
@@ -328,8 +329,8 @@ func around(p *ir.Program, at int) string {
 	return b.String()
 }
 
-// mutantTrials are uses of the operations, small, with rows that do not fill
-// their lane groups, and with values that show how ties and NaN are treated.
+// mutantTrials are small trials of the operations, with rows that do not fill their lane groups,
+// and with values that show how ties and NaN are treated.
 func mutantTrials(rnd *rand.Rand) []*trial {
 	var cs []*trial
 	ties := func(shape ...int) *op.Array {
@@ -342,7 +343,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 	for _, o := range []*op.Operation{op.Dot, op.Mean, op.Var, op.Max, op.ArgMin} {
 		for _, shape := range [][]int{{5, 3}, {5, 60}, {2, 515}, {2, 8196}} {
 			x := normal(rnd, shape...)
-			for r := range shape[0] { // the extremes stand near the end, elsewhere in each
+			for r := range shape[0] { // the extremes are near the end, at different places in each row
 				row := x.Data[r*shape[1]:][:shape[1]]
 				at := shape[1] - 1 - 5*r%shape[1]
 				row[at], row[(at+shape[1]-1)%shape[1]] = -100-float64(r), 99+float64(r)
@@ -371,7 +372,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 		}
 		cs = append(cs, c)
 	}
-	// Lanes with several vectors or elements; the last lanes have fewer.
+	// Lanes with several vectors or elements; the last lanes have fewer of them.
 	for _, side := range []int{24, 31} {
 		square, _ := op.ReshapeTo(side, side)
 		floats(op.Reshape, square, []int{side * side})

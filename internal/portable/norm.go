@@ -12,13 +12,13 @@ var layerNorms = maker[rowParams, rowSpec]{name: "layer_norm", build: func(b *ke
 	ws := s.weights(b, p, "gamma", "beta")
 	ps := s.partials(b, p)
 	if s.Split {
-		b.PreferRegisters() // of a part that is read before the combined partials are known
+		b.PreferRegisters() // for a part that stays in registers until the combined partials are known
 	}
 	put := s.output(b, e)
 	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })
 }}
 
-// layerNormed gives the layer norm of the lane group's row or its part of one.
+// layerNormed computes the layer norm of the row of a lane group, or of a part of a row.
 func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	count := b.F32(&p.Count)
@@ -50,10 +50,10 @@ func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ra
 	})
 }
 
-// moments returns the mean of a row of count elements, or of a part of one, and the sum of the
-// squares of the distances from it. All or some of the elements are register-resident. A lane takes
-// distances from the mean of its own resident elements, so that no lane waits before all elements
-// are read.
+// moments returns the mean of a row of count elements, or of a part of a row, and the sum of the
+// squared distances from the mean. All or some of the elements are register-resident. A lane
+// computes distances from the mean of its own resident elements, so that it need not wait for other
+// lanes before all elements are read.
 func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	unit := kernel.U(uint32(r.unit))
 	share, held, taken := count.Recip(), r.resident[:len(r.at)*r.unit], kernel.U(0)
@@ -68,8 +68,8 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	}
 	centre := tree(there(scaled))
 	if e := r.ragged; e != nil && r.isPart() {
-		// In a short part a lane may have this element alone. Far from the centre its square
-		// would be all that is seen.
+		// In a short part, this may be the lane's only element. If the centre were far from it, its
+		// square would hide all smaller numbers.
 		centre = kernel.Select(taken.Eq(kernel.U(0)).And(e.is), r.resident[len(held)], centre)
 	}
 	all := func(vs []kernel.F32) []kernel.F32 { return vs }
@@ -88,7 +88,8 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		})
 		taken = taken.Add(r.rest.taken().Mul(unit))
 	}
-	// Later than those, for which registers are scarce.
+	// These values come after the resident elements, because registers are scarce while those are
+	// in use.
 	for i, v := range about(held, there) {
 		sums[i] = sums[i].Add(v)
 	}
@@ -98,7 +99,7 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		}
 		taken = taken.Add(kernel.Select(e.is, kernel.U(1), kernel.U(0)))
 	}
-	// The share of the row that this lane has.
+	// Weight of the lane's elements in the mean of the row.
 	mine := taken.F32().Mul(share)
 	if r.isPart() {
 		off := sums[1].Div(mine.Max(share))
@@ -110,13 +111,13 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	return mean, squares
 }
 
-// readMoments is moments for rows that are not resident, of the given units.
+// readMoments is moments for rows without resident elements.
 func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.F32) {
 	centre, squares, off := momentsOf(&r.stridedRange, r.unit, r.units, n.Mul(kernel.U(uint32(r.unit))))
 	return centre.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 }
 
-// addMoments combines the lanes' means and sums of squared distances.
+// addMoments combines the means and the sums of squared distances of all lanes.
 func (t *laneGroup) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 	all := t.merge([]kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		n, x := words[0].AsF32(), words[1].AsF32()
@@ -138,7 +139,7 @@ var rmsNorms = maker[rowParams, rowSpec]{name: "rms_norm", build: func(b *kernel
 	ps.lookBack(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, ps, put) })
 }}
 
-// rmsNormed gives the RMS norm of the lane group's row or its part of one.
+// rmsNormed computes the RMS norm of the row of a lane group, or of a part of a row.
 func rmsNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	var squares kernel.F32
@@ -153,7 +154,7 @@ func rmsNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	})
 }
 
-// squares returns the lane's part of the sum of the squares of a row, or a part of it.
+// squares returns the lane's part of the sum of the squares of a row or of a part of a row.
 func (r *row) squares() kernel.F32 {
 	of := func(at []kernel.U32, _ []kernel.Bool) []kernel.F32 {
 		xs := r.units.read(at)
@@ -170,16 +171,16 @@ func (r *row) squares() kernel.F32 {
 	return sum
 }
 
-// weights has the weights of a row: each returns unit j of the weights, for the lane's resident
-// unit k, or for no resident unit if k is -1. After the resident units comes the lane's element of
-// a ragged end.
+// weights reads the weights of a row, one function for each operand. A function returns unit j of
+// the weights for the lane's resident unit k; k is -1 for a unit that is not resident. The lane's
+// element of a ragged end follows the resident units.
 type weights []func(k int, j kernel.U32) []kernel.F32
 
-// weights declares the weights of those names, operands 1 and 2: nil for one that is
-// absent.
+// weights declares the weights with the given names, operands 1 and 2. The entry of an absent
+// operand is nil.
 func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*raggedInput {
 	var laid units
-	var n int // weights that are laid out
+	var n int // number of operands with shifted copies
 	ws := make([]*raggedInput, len(names))
 	for i, name := range names {
 		switch {
@@ -204,9 +205,9 @@ func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*r
 	return ws
 }
 
-// weighted returns the row of a lane group and its weights. If the weights are read early, they are
-// read before the row; their positions do not depend on the row except at its ragged ends. The
-// weights of a part are read after the part.
+// weighted returns the row of a lane group and its weights. If the weights are read early, weighted
+// reads them before the row, because their positions depend on the row only at its ragged ends. The
+// weights of a part of a row are read after the part.
 func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput) (r *row, w weights) {
 	switch {
 	case s.Split:
@@ -223,7 +224,7 @@ func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	return r, w
 }
 
-// read returns the weights of a row. If they are to be read early, they are read now.
+// read returns the weights of a row. If they are read early, their loads are here.
 func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in []*raggedInput) (ws weights) {
 	var at []kernel.U32
 	switch {
@@ -248,7 +249,7 @@ func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in
 		if s.Ragged {
 			x = w.shifted(r.begin.Mul(kernel.U(4)).Sub(r.start))
 		}
-		// Variables, as loads move to where their values are used.
+		// Variables keep the values, because the compiler would move plain loads to their uses.
 		var kept []kernel.Var[kernel.F32]
 		for _, v := range x.read(at) {
 			kept = append(kept, kernel.NewVar(b, "weight", v))
@@ -258,7 +259,7 @@ func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in
 		}
 		ws = append(ws, func(k int, j kernel.U32) []kernel.F32 {
 			switch {
-			case s.Ragged && s.Split && k == s.Each: // storeRagged does it
+			case s.Ragged && s.Split && k == s.Each: // storeRagged applies these weights
 				return nil
 			case s.Ragged && k == s.Each && len(kept) == 0:
 				return []kernel.F32{w.single(j)}
@@ -273,8 +274,8 @@ func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in
 	return ws
 }
 
-// affine returns f of xs, unit j of a row and the lane's resident unit k, times gamma plus beta if
-// these are given.
+// affine returns f(x)·gamma + beta for each x of xs, without the weights that are absent. xs is
+// unit j of a row and the lane's resident unit k.
 func (w weights) affine(xs []kernel.F32, k int, j kernel.U32, f func(x kernel.F32) kernel.F32) []kernel.F32 {
 	ys := make([]kernel.F32, len(xs))
 	for i, x := range xs {

@@ -4,19 +4,19 @@ package portable
 
 import "github.com/rayo-go/rayo/kernel"
 
-// Floats are compared by keys: unsigned integers in the order of the numbers,
-// with NaN above all of them and one key for both zeros. Integers compare alike
-// on every device; compilers for GPUs may take it that no float is NaN.
+// Floating-point numbers are compared by keys: unsigned integers in the order of the numbers. NaN
+// has the greatest key, and both zeros have the same key. Integers compare alike on every device,
+// while compilers for GPUs may assume that no number is NaN.
 const (
-	infBits = 0x7f800000 // of the float32 +Inf
-	nanBits = 0x7fc00000 // of the float32 NaN
+	infBits = 0x7f800000 // bits of +Inf as float32
+	nanBits = 0x7fc00000 // bits of the NaN that kernels use
 
 	nanKey  = 0xffffffff
-	infKey  = 0xff800000 // of +Inf
-	ninfKey = 0x007fffff // of -Inf
+	infKey  = 0xff800000 // key of +Inf
+	ninfKey = 0x007fffff // key of -Inf
 )
 
-// keyOf returns the key of a float32 given by its bits.
+// keyOf returns the key of the float32 with the bits u.
 func keyOf(u kernel.U32) kernel.U32 {
 	magnitude := u.And(kernel.U(0x7fffffff))
 	negative := u.Shr(kernel.U(31)).Ne(kernel.U(0)).And(magnitude.Ne(kernel.U(0)))
@@ -24,7 +24,7 @@ func keyOf(u kernel.U32) kernel.U32 {
 	return kernel.Select(isNaN(u), kernel.U(nanKey), key)
 }
 
-// orderOf is keyOf with cheaper rules: -0 may be less than 0, and the key of NaN is arbitrary.
+// orderOf is a cheaper keyOf: -0 may be less than 0, and the key of NaN is arbitrary.
 func orderOf(u kernel.U32) kernel.U32 {
 	return u.Xor(u.I32().Shr(kernel.U(31)).U32().Or(kernel.U(0x80000000)))
 }
@@ -36,12 +36,12 @@ func numberOf(k kernel.U32) kernel.F32 {
 	return kernel.Select(k.Eq(kernel.U(nanKey)), nan(), u.AsF32())
 }
 
-// isNaN reports whether the bits of a float32 are a NaN.
+// isNaN reports whether u is the bits of a NaN.
 func isNaN(u kernel.U32) kernel.Bool {
 	return u.And(kernel.U(0x7fffffff)).Gt(kernel.U(infBits))
 }
 
-// reverseKey turns the order of keys around, with NaN still above all.
+// reverseKey reverses the order of keys. NaN keeps the greatest key.
 func reverseKey(k kernel.U32) kernel.U32 {
 	return kernel.Select(k.Eq(kernel.U(nanKey)), k, k.Not())
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// panelForm is how an operand of a product lies in memory, and how it is read. Its
-// lines are the rows of the result, or its columns.
+// panelForm says how an operand of a product lies in memory and how kernels read it. The lines of
+// an operand are the rows of the result for a, and the columns of the result for b.
 type panelForm uint8
 
 const (
-	lineVectors panelForm = iota // the lines of a term side by side, read by four
-	termVectors                  // the terms of a line side by side, read by four
-	lineScalars                  // the lines of a term side by side, read one by one
-	termScalars                  // the terms of a line side by side, read one by one
-	gathered                     // elements that a function finds
+	lineVectors panelForm = iota // the lines of a term are contiguous; vectors of four are read
+	termVectors                  // the terms of a line are contiguous; vectors of four are read
+	lineScalars                  // the lines of a term are contiguous; single elements are read
+	termScalars                  // the terms of a line are contiguous; single elements are read
+	gathered                     // a function finds the elements
 )
 
-// formOf returns the form of a matrix: the terms of a line are side by side, or
-// the lines of a term, so many of them.
+// formOf returns the form of a matrix. terms says that the terms of a line are contiguous, and
+// otherwise the lines of a term are. beside is the number of contiguous elements.
 func formOf(terms bool, beside int) panelForm {
 	switch {
 	case terms && beside%4 == 0:
@@ -33,41 +33,41 @@ func formOf(terms bool, beside int) panelForm {
 	return lineScalars
 }
 
-// strided reports whether the four lines of a quad are not adjacent, but as far apart as a panel
-// has quads: then adjacent lanes read adjacent elements.
+// strided reports whether the four lines of a quad are not adjacent but as far apart as the panel
+// has quads. Adjacent lanes then read adjacent elements.
 func (f panelForm) strided() bool { return f == lineScalars || f == gathered }
 
-// A panel is one operand's part of a step in workgroup memory: depth terms of
-// some lines, four lines a vector. A layout of lanes brings it there.
+// A panel holds the elements of one operand for a step, in workgroup memory: depth terms of some
+// lines, with four lines in a vector. The loaders are the lanes that load it.
 type panel struct {
 	b              *kernel.Builder
 	form           panelForm
 	lines, depth   int
-	first, loaders int // lanes first to first+crew-1 bring it
+	first, loaders int // lanes first to first+loaders-1 load the panel
 	half           bool
 
-	// Readers of an element or a vector in memory; get reads an element at a known position, given
-	// the unit's line and term.
+	// f1, f4, h1 and h4 read an element or a vector at a position in memory. get reads an element
+	// of a gathered operand, given the unit, the line of the quad and the term.
 	f1    func(i kernel.U32) kernel.F32
 	f4    func(i kernel.U32) kernel.Vec4F
 	h1    func(i kernel.U32) kernel.F16
 	h4    func(i kernel.U32) kernel.Vec4H
 	get   func(unit, q int, term kernel.U32) kernel.F32
 	units []panelUnit
-	from  []kernel.U32 // places of what units read, at the first step: for a gathered one its first term
-	slot  kernel.U32   // of the first unit's first term, in vectors
-	pitch kernel.U32   // from one line or term in memory to the next
+	from  []kernel.U32 // positions from which the units are read in the first step; the first terms of gathered units
+	slot  kernel.U32   // position in workgroup memory of the first unit's first term, in vectors
+	pitch kernel.U32   // stride of lines or terms in memory
 }
 
-// A panelUnit is the unit of a lane's loads: one or four terms of four lines.
+// A panelUnit is the unit of a lane's loads: one term or four terms of four lines.
 type panelUnit struct {
-	line [4]kernel.U32 // numbers of the lines, at most the last
-	term kernel.U32    // the first, from the beginning of the step
-	slot int           // of the first term, from the first unit's
+	line [4]kernel.U32 // numbers of the lines; a line beyond the end is replaced by the last line
+	term kernel.U32    // first term, counted from the beginning of the step
+	slot int           // position of the first term, relative to the first unit
 }
 
-// newPanel declares an operand. Gathered operands are declared by the code that computes their
-// positions.
+// newPanel declares an operand. The code that computes the positions of gathered operands declares
+// them itself.
 func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, loaders int) *panel {
 	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, loaders: loaders, half: t == op.F16 && form != gathered}
 	vectors := form == lineVectors || form == termVectors
@@ -90,8 +90,8 @@ func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, fir
 	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, loaders: loaders, f4: inputBlocks(b, name, t).quad}
 }
 
-// width is the vectors from one term to the next in workgroup memory. Where lanes
-// that write together have different terms, one more puts them into different banks.
+// width is the stride of terms in workgroup memory, in vectors. If neighbouring lanes write
+// different terms, the stride has one additional vector, so that they write to different banks.
 func (x *panel) width() int {
 	if x.form == termVectors || x.form == termScalars {
 		return x.lines/4 + 1
@@ -101,7 +101,7 @@ func (x *panel) width() int {
 
 func (x *panel) size() int { return x.depth * x.width() }
 
-// perUnit is the vectors of a unit.
+// perUnit is the number of vectors of a unit.
 func (x *panel) perUnit() int {
 	if x.form == termVectors {
 		return 4
@@ -109,15 +109,15 @@ func (x *panel) perUnit() int {
 	return 1
 }
 
-// iterations is the number of units that a lane of the layout loads; if they do not divide evenly,
-// the last lanes load none.
+// iterations is the number of units that a loader loads. If the number of units does not divide
+// evenly, the last lanes load none.
 func (x *panel) iterations() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
 
-// registers is the vectors that a lane reads for a step.
+// registers is the number of vectors that a lane reads for a step.
 func (x *panel) registers() int { return x.iterations() * x.perUnit() }
 
-// start finds the units of the lane: terms from from on of lines from line on of
-// count, in a matrix that begins at origin, with rows of pitch in memory.
+// start finds the units of the lane: terms from term from on, of the count lines from line on, in a
+// matrix that begins at origin and whose rows in memory have the stride pitch.
 func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	lane, scale := x.b.Lane().Sub(u(x.first)), kernel.U(0)
@@ -132,7 +132,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	x.pitch, origin = pitch.Shr(scale), origin.Shr(scale)
 	quads, last := x.lines/4, count.Sub(u(1))
 	// Units are numbered along the contiguous direction. All units of a lane have the same position
-	// in it, and multiples of jump in the other direction.
+	// in this direction, and their positions in the other direction differ by multiples of jump.
 	by := quads
 	switch x.form {
 	case termVectors:
@@ -165,7 +165,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 		switch x.form {
 		case gathered:
 			x.from = append(x.from, from.Add(e.term))
-		case lineVectors: // all four lines exist, or none of them
+		case lineVectors: // either all four lines exist or none of them
 			x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(e.line[0].Shr(u(2))))
 		case lineScalars:
 			for _, l := range e.line {
@@ -184,7 +184,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	}
 }
 
-// ahead returns how far so many terms advance the places of a panel.
+// ahead returns by how much the positions of the units grow with the given number of terms.
 func (x *panel) ahead(terms kernel.U32) kernel.U32 {
 	switch x.form {
 	case termVectors:
@@ -195,8 +195,7 @@ func (x *panel) ahead(terms kernel.U32) kernel.U32 {
 	return terms
 }
 
-// staged is the vectors that a lane has read of a panel, on their way to
-// workgroup memory.
+// staged holds the vectors of a panel that a lane has read but not yet stored in workgroup memory.
 type staged struct {
 	f []kernel.Var[kernel.Vec4F]
 	h []kernel.Var[kernel.Vec4H]
@@ -224,7 +223,7 @@ func (s staged) clear(i int) {
 	}
 }
 
-// working runs f on the lanes of the layout that bring something.
+// working runs f on the loaders that have a unit to load.
 func (x *panel) working(f func()) {
 	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.loaders {
 		x.b.If(x.b.Lane().Lt(kernel.U(uint32(x.first+n))), f)
@@ -233,8 +232,8 @@ func (x *panel) working(f func()) {
 	}
 }
 
-// load reads the lane's part of a step from places. If have is not nil, the terms of the step from
-// it on are zeros.
+// load reads the lane's units of a step from the given positions. If have is not nil, the step has
+// only *have terms, and the others are zeros.
 func (x *panel) load(to staged, places []kernel.U32, have *kernel.U32) {
 	x.working(func() {
 		for i := range x.units {
@@ -276,8 +275,8 @@ func (x *panel) read(to staged, i int, at []kernel.U32) {
 	}
 }
 
-// store puts what load has read into workgroup memory: the first unit's first
-// vector at slot.
+// store writes the vectors that load has read to workgroup memory. slot is the position of the
+// first vector of the first unit.
 func (x *panel) store(shared kernel.Array[kernel.Vec4F], slot kernel.U32, from staged) {
 	x.working(func() {
 		for i, e := range x.units {
@@ -296,7 +295,7 @@ func (x *panel) store(shared kernel.Array[kernel.Vec4F], slot kernel.U32, from s
 	})
 }
 
-// place returns the number of line q of a quad, from the first of the panel on.
+// place returns the number of line q of a quad, relative to the first line of the panel.
 func (x *panel) place(quad kernel.U32, q int) kernel.U32 {
 	if x.form.strided() {
 		return quad.Add(kernel.U(uint32(q * x.lines / 4)))

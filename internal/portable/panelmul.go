@@ -9,26 +9,27 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A panelTile is the tile configuration of a large product. A workgroup computes Rows × Cols of the
-// result and iterates over the terms in steps of Depth. A lane computes Own × Wide of the result,
-// in quads of four by four, and groups of 32 lanes are arranged LaneRows by 32/LaneRows.
+// A panelTile is the tile configuration of a large product. A workgroup computes Rows × Cols
+// elements of the result and iterates over the terms in steps of Depth. A lane computes Own × Wide
+// elements, in quads of four by four, and each group of 32 lanes is arranged as LaneRows by
+// 32/LaneRows.
 //
-// The next step comes from memory into registers while a step is multiplied.
-// Workgroup memory holds Stages steps: with two of them one barrier a step is enough.
+// While the lanes multiply one step, they read the next step from memory into registers. Workgroup
+// memory holds Stages steps; with two stages, one barrier in each step is enough.
 type panelTile struct {
 	Rows, Cols, Depth int
 	Own, Wide         int
 	LaneRows          int
 	Stages            int
-	Split             bool // half of the lanes bring one operand, half the other
+	Split             bool // half of the lanes load one operand, and half load the other
 }
 
 func (t panelTile) lanes() int { return t.Rows * t.Cols / (t.Own * t.Wide) }
 
-// shared is the most bytes of workgroup memory that a product takes.
+// shared is the number of bytes of workgroup memory that a product needs at most.
 func (t panelTile) shared() int { return t.Stages * t.Depth * (t.Rows + t.Cols + 8) * 4 }
 
-// The tiles in use.
+// The configurations in use.
 var (
 	panel128x128 = panelTile{128, 128, 16, 8, 8, 4, 2, true}
 	panel64x64   = panelTile{64, 64, 16, 8, 8, 4, 2, true}
@@ -36,7 +37,7 @@ var (
 	panel32x64   = panelTile{32, 64, 16, 4, 8, 4, 2, true}
 )
 
-// runs reports whether a device has the lanes and the workgroup memory.
+// runs reports whether the device has enough lanes and workgroup memory.
 func (t panelTile) runs(d *Target) bool { return d.Lanes >= t.lanes() && d.Shared >= t.shared() }
 
 // loaders returns the first lanes that load each operand, and the number of lanes that load it.
@@ -47,23 +48,23 @@ func (t panelTile) loaders() (a, b, each int) {
 	return 0, 0, t.lanes()
 }
 
-// panelSums are the sums of a lane: quad rows by quad columns of the tile, each
-// row of a quad a vector.
+// panelSums holds the sums of a lane: quad rows by quad columns of the tile. Each row of a quad is
+// one vector.
 type panelSums struct {
 	panelTile
 	b        *kernel.Builder
 	rows     *panel
 	cols     *panel
-	row, col kernel.U32 // the first quads of the lane
+	row, col kernel.U32 // first quad of the lane in each direction
 	v        [][]kernel.Var[kernel.Vec4F]
 }
 
-// panelSteps are the terms of a product: how many steps, and the terms of the
-// first; the others are whole.
+// panelSteps says which terms of a product are added: the number of steps, and the number of terms
+// in the first step. The other steps are full.
 type panelSteps struct{ steps, first kernel.U32 }
 
-// multiply returns the sums of the products of the lines of a and b, which have
-// been started.
+// multiply returns the sums of the products of the lines of a and b. Both panels must have been
+// started.
 func (t panelTile) multiply(b *kernel.Builder, pa, pb *panel, p panelSteps) *panelSums {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	sa := kernel.Shared[kernel.Vec4F](b, "panel_a", pa.size()*t.Stages)
@@ -100,15 +101,15 @@ func (t panelTile) multiply(b *kernel.Builder, pa, pb *panel, p panelSteps) *pan
 		} else {
 			stage.Set(u(1).Sub(stage.Get()))
 		}
-		// After the last step this keeps the old values.
+		// After the last step, this stores the old values once more.
 		r.store(sa, sb, now())
 		b.Barrier()
 	})
 	return s
 }
 
-// A panelReader is how a lane brings two panels, or one of them: then the places
-// of both have the same registers.
+// A panelReader loads the panels in one lane: both of them, or only one if Split is set. With
+// Split, the positions of both panels share registers.
 type panelReader struct {
 	panelTile
 	b              *kernel.Builder
@@ -116,7 +117,7 @@ type panelReader struct {
 	toA, toB       staged
 	placeA, placeB []kernel.Var[kernel.U32]
 	slotA, slotB   kernel.U32
-	first          kernel.Bool // the lane brings a (Split)
+	first          kernel.Bool // the lane loads a; used if Split is set
 }
 
 func (t panelTile) newReader(b *kernel.Builder, pa, pb *panel, first kernel.U32) *panelReader {
@@ -168,7 +169,7 @@ func (r *panelReader) either(fa, fb func()) {
 	fb()
 }
 
-// load reads a step: all of it, or the terms before have.
+// load reads the next step. If have is not nil, the step has only *have terms.
 func (r *panelReader) load(have *kernel.U32) {
 	get := func(vs []kernel.Var[kernel.U32]) []kernel.U32 {
 		at := make([]kernel.U32, len(vs))
@@ -180,7 +181,7 @@ func (r *panelReader) load(have *kernel.U32) {
 	r.either(func() { r.pa.load(r.toA, get(r.placeA), have) }, func() { r.pb.load(r.toB, get(r.placeB), have) })
 }
 
-// advance goes on to the next step, so many terms ahead.
+// advance moves to the next step, which is the given number of terms ahead.
 func (r *panelReader) advance(terms kernel.U32) {
 	move := func(vs []kernel.Var[kernel.U32], by kernel.U32) {
 		for _, v := range vs {
@@ -201,7 +202,7 @@ func (r *panelReader) store(sa, sb kernel.Array[kernel.Vec4F], stage kernel.U32)
 		func() { r.pb.store(sb, stage.Mul(kernel.U(uint32(r.pb.size()))).Add(r.slotB), r.toB) })
 }
 
-// step adds the products of one step, which is in workgroup memory.
+// step adds the products of a step that is in workgroup memory.
 func (s *panelSums) step(sa, sb kernel.Array[kernel.Vec4F], stage kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	fromA := stage.Mul(u(s.rows.size())).Add(s.row)
@@ -223,16 +224,16 @@ func (s *panelSums) step(sa, sb kernel.Array[kernel.Vec4F], stage kernel.U32) {
 	}
 }
 
-// panelAside is the memory for partial sums between the launches of a product: a float32 adds at
-// most exactTerms terms one after the other, so the terms of a long sum are divided among launches,
-// each of which adds the partial sums of the launches before.
+// panelAside is the memory for partial sums between the launches of a product. A float32 adds at
+// most exactTerms terms one after the other, so several launches share the terms of a long sum, and
+// each of them adds the partial sums of the earlier launches.
 type panelAside struct {
 	at        kernel.Buffer[kernel.Vec4F]
-	add, keep kernel.Bool // there is something; the sums are not complete
+	add, keep kernel.Bool // add: there are partial sums to add; keep: the sums are not complete and must be stored
 }
 
-// then adds the partial sums, and calls finish if the sums are complete. Without partial sums they
-// are.
+// then adds the stored partial sums. If the sums are complete after this launch, it calls finish,
+// and otherwise it stores them. A nil aside means that there are no partial sums.
 func (s *panelSums) then(aside *panelAside, finish func()) {
 	if aside == nil {
 		finish()
@@ -250,8 +251,8 @@ func (s *panelSums) then(aside *panelAside, finish func()) {
 	s.b.If(aside.add, func() {
 		n := 0
 		each(func(i kernel.U32, v kernel.Var[kernel.Vec4F]) {
-			// Without a barrier compilers read all at once, into more registers than
-			// anything else here needs, and the device runs fewer workgroups.
+			// Without these barriers, compilers read all vectors at once. This takes more registers
+			// than the rest of the kernel, and the device runs fewer workgroups at a time.
 			if n++; n%4 == 0 {
 				s.b.Barrier()
 			}
@@ -263,9 +264,9 @@ func (s *panelSums) then(aside *panelAside, finish func()) {
 	}).Else(finish)
 }
 
-// each calls put for every sum within rows × cols, counted from the tile's first
-// row and column, with what at returns for its column; or put4, if not nil, for
-// every vector: then cols is a multiple of four and the lines of a quad of columns are neighbours.
+// each calls put for each sum within rows × cols, counted from the first row and column of the
+// tile, with the value of at for its column. If put4 is not nil, each calls put4 for each vector
+// instead: cols must then be a multiple of four, and the lines of a quad of columns adjacent.
 func (s *panelSums) each(rows, cols kernel.U32, at func(c kernel.U32) kernel.U32, put func(r, c, at kernel.U32, v kernel.F32), put4 func(r, c, at kernel.U32, v kernel.Vec4F)) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	lines, step := make([]kernel.U32, s.Wide), 1
@@ -294,9 +295,9 @@ func (s *panelSums) each(rows, cols kernel.U32, at func(c kernel.U32) kernel.U32
 	}
 }
 
-// lanePlace returns the row and the column of a lane in a group of 32, of so many
-// rows. GPUs serve 16 bytes a lane in quarters of such a group, and quarters that
-// want the same at once: neighbouring lanes therefore share a column.
+// lanePlace returns the row and the column of a lane in a group of 32 lanes that has the given
+// number of rows. GPUs serve loads of 16 bytes by quarters of such a group and merge equal
+// addresses within a quarter. Neighbouring lanes therefore share a column.
 func lanePlace(lane kernel.U32, rows int) (row, col kernel.U32) {
 	u := func(v uint32) kernel.U32 { return kernel.U(v) }
 	switch rows {
@@ -312,10 +313,10 @@ func lanePlace(lane kernel.U32, rows int) (row, col kernel.U32) {
 // column, so that workgroups that run at the same time share operands.
 type tilesOf struct{ across, down kernel.U32 }
 
-// band is the rows of tiles in a band.
+// band is the number of rows of tiles in a band.
 const band = 8
 
-// place returns the row and column of tiles of a tile.
+// place returns the row and the column of tile number, counted in tiles.
 func (t tilesOf) place(number kernel.U32) (row, col kernel.U32) {
 	rows := kernel.U(band)
 	whole := t.across.Mul(rows)
@@ -325,9 +326,9 @@ func (t tilesOf) place(number kernel.U32) (row, col kernel.U32) {
 	return top.Add(in.Mod(height)), in.Div(height)
 }
 
-// part returns the terms that a part of a launch adds: its first term and its steps. Steps are
-// counted from 0; the first step has *first terms, and the others are full. The launch begins at
-// step begin, and each part takes *each, up to *steps.
+// part returns the terms that one part of a launch adds: its first term and its steps. Steps are
+// counted from 0. The first step has *first terms, and the others are full. The launch begins at
+// step begin, and each part has *each steps, but none beyond *steps.
 func (t panelTile) part(b *kernel.Builder, part kernel.U32, steps, first *uint32, begin kernel.U32, each *uint32) (from kernel.U32, p panelSteps) {
 	depth := kernel.U(uint32(t.Depth))
 	at := begin.Add(part.Mul(b.U32(each)))
@@ -336,30 +337,30 @@ func (t panelTile) part(b *kernel.Builder, part kernel.U32, steps, first *uint32
 	return from, panelSteps{b.U32(steps).Sub(at).Min(b.U32(each)), kernel.Select(none, b.U32(first), depth)}
 }
 
-// panelSpec is a product of matrices by panels.
+// panelSpec specialises the kernels that multiply by panels.
 type panelSpec struct {
 	panelTile
 	Type   op.DType
 	A, B   panelForm
-	Blocks op.DType // of b, if it is quantised
-	WideC  bool     // rows of the result are vectors of four, and the epilogue takes them
+	Blocks op.DType // type of b if it is quantised
+	WideC  bool     // rows of the result are multiples of four elements, and the epilogue takes vectors
 	Bias   bool
-	Part   bool // workgroups share the terms, and each writes sums of a part
+	Part   bool // several workgroups share the terms of a sum, and each writes the sums of its part
 }
 
 type panelParams struct {
 	Batch, M, N      uint32
-	Across, Down     uint32 // tiles
-	PitchA, PitchB   uint32 // from one row in memory to the next
-	StrideA, StrideB uint32 // from one matrix to the next
-	Steps, First     uint32 // see part
+	Across, Down     uint32 // number of tiles
+	PitchA, PitchB   uint32 // strides of the rows in memory
+	StrideA, StrideB uint32 // strides of the matrices
+	Steps, First     uint32 // see panelTile.part
 	Each, Parts      uint32
-	Pair, Row, Rows  uint32 // of a launch that writes parts: its first product and row, and how many rows
+	Pair, Row, Rows  uint32 // of a launch that writes parts: its first product, its first row, and its number of rows
 }
 
 var panelMuls = maker[panelParams, panelSpec]{name: "matmul_panels", build: func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
-	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands to widen
+	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands are widened
 		b.PreferRegisters()
 	}
 	firstA, firstB, loaders := s.loaders()
@@ -392,11 +393,11 @@ var panelMuls = maker[panelParams, panelSpec]{name: "matmul_panels", build: func
 	if s.Part {
 		pair, part = rest.Mod(b.U32(&p.Batch)), rest.Div(b.U32(&p.Batch))
 	}
-	b.If(rest.Lt(b.U32(&p.Batch).Mul(b.U32(&p.Parts))), func() { // the grid may be folded
+	b.If(rest.Lt(b.U32(&p.Batch).Mul(b.U32(&p.Parts))), func() { // a folded grid has more workgroups than tiles
 		row, col := tiles.place(number)
 		row, col = row.Mul(u(s.Rows)), col.Mul(u(s.Cols))
 		from, steps := u(0), panelSteps{b.U32(&p.Steps), b.U32(&p.First)}
-		// Parts are of the rows of the launch.
+		// Positions of partial sums are relative to the first row and product of the launch.
 		rows, top, matrix := m, row, pair
 		if s.Part {
 			from, steps = s.part(b, part, &p.Steps, &p.First, u(0), &p.Each)
@@ -426,22 +427,22 @@ var panelMuls = maker[panelParams, panelSpec]{name: "matmul_panels", build: func
 	})
 }}
 
-// Filling workgroups keep a large device busy with products by panels; with fewer,
-// some share the terms of a sum, of at least minShare terms each.
+// filling is a number of workgroups that keeps a large device busy with products by panels. If
+// there are fewer, several workgroups share the terms of a sum, at least minShare terms each.
 const (
 	filling  = 256
 	minShare = 128
 )
 
-// maxPartialElements bounds the elements of the sums of parts that are kept at once.
+// maxPartialElements limits the number of partial sums that are kept at once.
 const maxPartialElements = 1 << 26
 
-// launchPanels makes the plan with panels of one size. Products with the same right matrix are one
-// product with all rows, if their left matrices are contiguous.
+// launchPanels plans a product by panels of tile t. If products share the right matrix and their
+// left matrices are contiguous, they become one product with all rows.
 //
-// A float32 adds up no more than exactTerms one after the other: longer sums are made
-// in parts, which a second kernel adds up. (To add to what an earlier launch has left is
-// one kernel less, but one with so many registers that it is a quarter slower.)
+// A float32 adds at most exactTerms terms one after the other. Longer sums are divided into parts,
+// and a second kernel adds the parts. A single kernel that adds to the sums of an earlier launch
+// needs so many registers that it is a quarter slower.
 func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name string) (*Plan, error) {
 	if pr.SharedB && !o.TransA {
 		pr.M, pr.Batch = pr.Batch*pr.M, 1
@@ -482,11 +483,12 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	each := (steps-1)/parts + 1
 	parts = (steps-1)/each + 1
 	if s.Bias {
-		in = in[:len(in)-1] // addParts adds it
+		in = in[:len(in)-1] // addParts adds the bias
 	}
 	s.Part, s.Bias, s.WideC = true, false, pr.N%4 == 0
 	params.Each, params.Parts = u(each), u(parts)
-	// One product at a time, or some of its rows, if there is not enough memory for more.
+	// If there is not enough memory for all products, plan one product at a time, or some of its
+	// rows.
 	products, rows := pr.Batch, pr.M
 	if n := maxPartialElements / parts / pr.N / pr.M; n < products {
 		products = max(1, n)
@@ -509,8 +511,8 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	return p.done(name)
 }
 
-// launches divides k terms among launches: f gets the first step of each, how
-// many steps it takes, and what panelAside is told.
+// launches divides k terms among launches. It calls f with the first step of each launch, its
+// number of steps, and the values of panelAside.
 func (t panelTile) launches(k int, f func(begin, each int, add, keep uint32)) {
 	n, steps := (k-1)/exactTerms+1, (k-1)/t.Depth+1
 	for i := range n {

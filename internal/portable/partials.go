@@ -71,7 +71,7 @@ func (r *row) reduceLocal(kind partKind) partial {
 	case "norm_l2":
 		return partial{numbers: []kernel.F32{r.t.sum(r.squares())}}
 	}
-	count := r.elements(r.piece).Max(kernel.F(1)) // a part may be empty
+	count := r.elements(r.piece).Max(kernel.F(1)) // a part may have no elements
 	if r.Each > 0 {
 		mean, squares := r.moments(count)
 		return partial{numbers: []kernel.F32{mean, squares}}
@@ -159,7 +159,7 @@ func (k *partials) declare(b *kernel.Builder, of string, keys func(*kernel.Build
 	k.numbers = numbers(b, of+"_numbers")
 }
 
-// scratch allocates the buffers of n partials.
+// scratch allocates the buffers for n partials.
 func (kind partKind) scratch(p *planner, n int) (rs []Ref) {
 	if kind.keyed {
 		rs = append(rs, p.scratch(n))
@@ -217,7 +217,7 @@ func (k *partials) ofRow(r *row) partial {
 		}
 		return f
 	}
-	if k.singlePass { // each lane has at most one part
+	if k.singlePass { // with look-back, a lane group has at least as many lanes as a row has parts
 		b.If(first.Lt(last), func() { set(of(first, k.spinWait(r, first))) })
 		return k.kind.groupReduce(r.t, get())
 	}

@@ -9,20 +9,20 @@ import (
 
 const partLanes = 256
 
-// partSpec is how sums of parts become a result.
+// partSpec specialises the kernels that add partial sums to a result.
 type partSpec struct {
 	Type op.DType
 	Bias bool
-	Wide bool // by vectors of four
+	Wide bool // read and write vectors of four
 }
 
 type partParams struct {
-	N, Parts uint32 // vectors, or elements, of the result
-	Cols     uint32 // of a row of the result, which a bias is for
-	First    uint32 // place of the first in the result
+	N, Parts uint32 // N is the number of vectors, or of elements, of the result
+	Cols     uint32 // vectors or elements of a row of the result; a bias has one row
+	First    uint32 // position of the first vector or element in the result
 }
 
-// addedParts adds the parts of each element of a result; the parts are consecutive arrays.
+// addedParts adds the parts of each element of a result. The parts are consecutive arrays.
 var addedParts = maker[partParams, partSpec]{name: "add_parts", build: func(b *kernel.Builder, p *partParams, s partSpec, e *epilogue) {
 	b.LocalSize(partLanes, 1, 1)
 	i, n := b.Index(), b.U32(&p.N)
@@ -57,8 +57,8 @@ var addedParts = maker[partParams, partSpec]{name: "add_parts", build: func(b *k
 	})
 }}
 
-// addedPart adds up one element, or vector, of the parts, and gives it to what
-// finish returns.
+// addedPart adds the parts of one element or vector, and calls the function that finish returns
+// with the sum.
 func addedPart[T interface {
 	kernel.F32 | kernel.Vec4F
 	Add(y T) T
@@ -73,8 +73,8 @@ func addedPart[T interface {
 	})
 }
 
-// addParts adds the stage that makes elements from first on of the first result of
-// q, n of them, from sums of parts: plus the bias, if q has one, of cols elements.
+// addParts adds the stage that computes n elements of the first result of q, from element first on:
+// the sums of their parts plus the bias, if q has one. The bias has cols elements.
 func (p *planner) addParts(q *request, sums Ref, first, n, parts, cols int) {
 	s := partSpec{Type: q.types[0], Wide: cols%4 == 0 && first%4 == 0 && n%4 == 0 && size(q.Out[0].Shape)%4 == 0 && q.epilogue.vectors(max(4, cols))}
 	bind := []Ref{sums}

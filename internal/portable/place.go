@@ -7,23 +7,23 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// placeParams are counted in vectors but for the rows.
+// placeParams are the parameters of slicesAt and updates. N and Inner count vectors.
 type placeParams struct {
-	N      uint32 // that are moved
-	Inner  uint32 // of a row
-	Extent uint32 // rows of x between two of the outer extents
-	Part   uint32 // rows that are moved between two of them
+	N      uint32 // vectors that the kernel moves
+	Inner  uint32 // vectors of a row
+	Extent uint32 // rows of x for each outer index
+	Part   uint32 // rows that the kernel moves for each outer index
 }
 
-// placed returns, for vector i of the moved vectors, its outer index, its row, and the remainder
-// within the row.
+// placed returns the position of vector i of the moved vectors: its outer index, its row, and its
+// index in the row.
 func placed(b *kernel.Builder, p *placeParams, i kernel.U32) (outer, row, rest kernel.U32) {
 	inner, part := b.U32(&p.Inner), b.U32(&p.Part)
 	row = i.Div(inner)
 	return row.Div(part), row.Mod(part), i.Mod(inner)
 }
 
-// slicesAt takes rows from a place on, one vector a lane.
+// slicesAt reads the rows from position at on. A lane moves one vector.
 var slicesAt = maker[placeParams, concatSpec]{name: "slice_at", build: func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	at := kernel.Input[kernel.I32](b, "at")
@@ -37,7 +37,7 @@ var slicesAt = maker[placeParams, concatSpec]{name: "slice_at", build: func(b *k
 	})
 }}
 
-// updates writes rows from a place on, one vector a lane.
+// updates writes the rows from position at on. A lane moves one vector.
 var updates = maker[placeParams, concatSpec]{name: "update", build: func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	at := kernel.Input[kernel.I32](b, "at")
@@ -46,12 +46,13 @@ var updates = maker[placeParams, concatSpec]{name: "update", build: func(b *kern
 	b.If(i.Lt(b.U32(&p.N)), func() {
 		outer, row, rest := placed(b, p, i)
 		extent := b.U32(&p.Extent)
-		to := row.Add(at.At(kernel.U(0)).U32()) // a row before the first is a large number
+		to := row.Add(at.At(kernel.U(0)).U32()) // a negative row is a large unsigned number
 		b.If(to.Lt(extent), func() { move(outer.Mul(extent).Add(to).Mul(b.U32(&p.Inner)).Add(rest), i) })
 	})
 }}
 
-// places returns the sizes of a request, the width of the moved vectors, and its parameters.
+// places returns the sizes of a request, the width of the moved vectors, the name of the variant
+// and the parameters.
 func (q *request) places() (op.Placed, int, string, placeParams, error) {
 	var shapes []op.Shape
 	for _, x := range q.In {
@@ -85,7 +86,7 @@ func planSliceAt(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// planUpdate copies x first, unless it is where the result is.
+// planUpdate plans an update. It copies x first, unless the update is in place.
 func planUpdate(q *request) (*Plan, error) {
 	s, w, name, params, err := q.places()
 	if err != nil {

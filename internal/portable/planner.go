@@ -10,19 +10,19 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// planner collects the stages of a plan. The first mistake sticks.
+// planner collects the stages of a plan, and the first error.
 type planner struct {
 	plan Plan
 	err  error
 }
 
-// scratch adds a temporary of n elements of four bytes.
+// scratch adds a temporary array of n elements of four bytes.
 func (p *planner) scratch(n int) Ref {
 	p.plan.Scratch = append(p.plan.Scratch, 4*int64(n))
 	return Ref{ScratchRef, len(p.plan.Scratch) - 1}
 }
 
-// constant adds an array of numbers.
+// constant adds a constant array of float32 numbers.
 func (p *planner) constant(v []float32) Ref {
 	w := make([]uint32, len(v))
 	for i, f := range v {
@@ -31,7 +31,7 @@ func (p *planner) constant(v []float32) Ref {
 	return p.words(w)
 }
 
-// words adds an array of four bytes an element.
+// words adds a constant array of 32-bit words.
 func (p *planner) words(v []uint32) Ref {
 	m := make([]byte, 4*len(v))
 	for i, w := range v {
@@ -41,8 +41,8 @@ func (p *planner) words(v []uint32) Ref {
 	return Ref{ConstantRef, len(p.plan.Constants) - 1}
 }
 
-// stage adds a launch of k over the grid. bind are its buffers in the order in
-// which the kernel declares them.
+// stage adds a launch of k over the grid. bind holds the buffers of k in the order in which k
+// declares them.
 func (p *planner) stage(k *kernel.Kernel, grid kernel.Size, params any, bind ...Ref) {
 	if p.err == nil {
 		p.err = grid.Err()
@@ -92,23 +92,23 @@ func (q *request) outputs() []Ref {
 	return rs
 }
 
-// A maker makes the kernels of a family for each specialisation and each epilogue. Makers are
-// package variables of constant contents: the linker leaves them out of programs that do not use
-// them, which it cannot do with variables that a call initializes.
+// A maker makes the kernels of a family, one for each specialisation and epilogue. Makers are
+// package variables with constant initial values, so that the linker leaves them out of programs
+// that do not use them. It cannot leave out variables that a call initialises.
 type maker[P any, S comparable] struct {
 	name  string
 	build func(b *kernel.Builder, p *P, s S, e *epilogue)
 	once  sync.Once
-	plain *kernel.Family[S] // the kernels without epilogues; made once
+	plain *kernel.Family[S] // kernels without epilogues, made at the first use
 	fusedKernels
 }
 
-// fusedKernels are the kernels of a maker that apply epilogues. They are not generic: programs would have the code
-// once for each maker.
+// fusedKernels holds the kernels of a maker that apply epilogues. The type is not generic, so that
+// programs have its code only once.
 type fusedKernels struct {
 	mu    sync.Mutex
 	fused map[fusion]*kernel.Kernel
-	older map[fusion]*kernel.Kernel // the previous generation, whose used kernels return
+	older map[fusion]*kernel.Kernel // the previous generation; a kernel that is used again moves back
 }
 
 type fusion struct {
@@ -116,8 +116,8 @@ type fusion struct {
 	key string
 }
 
-// maxFused limits the kernels with epilogues that a maker keeps: it drops kernels that were not
-// requested while half as many others were.
+// maxFused limits the number of kernels with epilogues that a maker keeps. A maker drops kernels
+// that were not requested while maxFused/2 others were.
 const maxFused = 256
 
 // of returns the kernel for s that applies e; e is nil for no epilogue.

@@ -8,12 +8,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantised is an array of blocks in memory, read by element, or by four elements
-// at once.
+// quantised reads an array of blocks by single elements or by four neighbouring elements.
 type quantised struct{ wordBlocks }
 
-// inputBlocks declares an operand of a quantised type, and its levels if gridOf returns some: see
-// planner.withGrid.
+// inputBlocks declares an operand of a quantised type, and the array of its levels if gridOf
+// returns levels: see planner.withGrid.
 func inputBlocks(b *kernel.Builder, name string, t op.DType) quantised {
 	x := quantised{wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
 	if gridOf(t) != nil {
@@ -22,8 +21,8 @@ func inputBlocks(b *kernel.Builder, name string, t op.DType) quantised {
 	return x
 }
 
-// fourOf is four neighbours of a block with one scale: element i is
-// scale·(byte i of bytes - less) - least.
+// fourOf holds four neighbouring elements of a block with one scale: element i is scale·(byte i of
+// bytes - less) - least.
 type fourOf struct {
 	bytes kernel.U32
 	less  int
@@ -31,8 +30,9 @@ type fourOf struct {
 	least *kernel.F32 // nil for 0
 }
 
-// foursOf decodes elements j to j+3 of the block at byte at; j must be a multiple of four. The
-// layouts are those of package block; fields of blocks begin at even bytes.
+// foursOf has a decoder for each format: it decodes elements j to j+3 of the block at byte at,
+// where j is a multiple of four. Package block describes the layouts. The fields of these blocks
+// begin at even bytes.
 var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
 	block.Q4_0: quantised.q4_0,
 	block.Q5_0: quantised.q5_0,
@@ -42,8 +42,7 @@ var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
 	block.Q6_K: quantised.q6K,
 }
 
-// four returns a function that decodes elements i to i+3 of the array; i must be a multiple of
-// four.
+// four decodes elements i to i+3 of the array, where i is a multiple of four.
 func (x quantised) four(i kernel.U32) fourOf {
 	n := kernel.U(uint32(x.format.Elements()))
 	return foursOf[x.format](x, i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n))
@@ -78,8 +77,7 @@ func (x quantised) quad(i kernel.U32) kernel.Vec4F {
 	return v
 }
 
-// nibbles returns the low four bits of four bytes from an even place on, or the
-// high ones.
+// nibbles returns the low or the high four bits of four bytes from an even byte on.
 func (x quantised) nibbles(at kernel.U32, high kernel.Bool) kernel.U32 {
 	return nibbles(x.word(at).Shr(kernel.Select(high, kernel.U(4), kernel.U(0))), false)
 }
@@ -99,8 +97,8 @@ func (x quantised) q8_0(at, j kernel.U32) fourOf {
 	return fourOf{bytes: signedBytes(x.word(at.Add(kernel.U(2)).Add(j))), less: 128, scale: x.half(at)}
 }
 
-// q45K is Q4_K, or Q5_K with five bits: eight parts of 32, each with a scale and
-// a minimum of six bits that lie in twelve bytes.
+// q45K decodes Q4_K, or Q5_K if five is set. A block has eight parts of 32 elements. Each part has
+// a scale and a minimum of six bits, and twelve bytes hold all of them.
 func (x quantised) q45K(at, j kernel.U32, five bool) fourOf {
 	u := kernel.U
 	part, l := j.Shr(u(5)), j.And(u(31))
@@ -122,8 +120,8 @@ func (x quantised) q45K(at, j kernel.U32, five bool) fourOf {
 	return fourOf{bytes: q, scale: d.At(0).Mul(scale), least: &m}
 }
 
-// q6K: the low four bits of 256 elements, then the high two, then a scale for
-// each 16, then the scale of these.
+// q6K decodes Q6_K. A block has the low four bits of 256 elements, then their high two bits, then a
+// scale for each 16 elements, and then the scale of these scales.
 func (x quantised) q6K(at, j kernel.U32) fourOf {
 	u := kernel.U
 	side, quarter, l := j.Shr(u(7)), j.Shr(u(5)).And(u(3)), j.And(u(31))

@@ -8,31 +8,31 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A wordFormat is how blocks are read by words, some elements of a block at once:
-// by units, so many of a block.
+// A wordFormat reads blocks of a format by words. A block has a number of units, and a lane decodes
+// one unit at a time.
 type wordFormat struct {
 	units   int
-	vectors bool // blocks are whole vectors of four words, and read as such
-	rows    int  // most rows of the matrix that a lane group multiplies together, where that is fastest
+	vectors bool // blocks are multiples of four words and are read in vectors
+	rows    int  // rows of the matrix that a lane group should multiply together, at most
 	read    func(x wordBlocks, at, unit kernel.U32) []wordGroup
 }
 
-// A wordGroup is elements of a block with one scale: element i is
-// scale·quads[i/4][i%4] - least, in quads of neighbours.
+// A wordGroup has elements of a block with one scale: element i is scale·quads[i/4][i%4] - least.
+// Each quad has four neighbouring elements.
 type wordGroup struct {
 	scale kernel.F32
 	least *kernel.F32 // nil for 0
 	quads []wordQuad
 }
 
-// wordQuad is four neighbours: the first is element at of the block.
+// wordQuad has four neighbouring elements of a block. The first of them is element at.
 type wordQuad struct {
 	at kernel.U32
 	v  kernel.Vec4F
 }
 
-// wordFormats are the formats with functions of their own that read by words. The layouts are those of
-// package block.
+// wordFormats has the formats with functions of their own that read by words. Package block
+// describes the layouts.
 var wordFormats = map[block.Format]wordFormat{
 	block.Q4_0: {4, false, 4, wordBlocks.q4_0},
 	block.Q5_0: {4, false, 4, wordBlocks.q5_0},
@@ -46,9 +46,9 @@ var wordFormats = map[block.Format]wordFormat{
 type wordBlocks struct {
 	b      *kernel.Builder
 	format block.Format
-	one    func(i kernel.U32) kernel.U32   // nil if by vectors
-	four   func(i kernel.U32) kernel.Vec4U // likewise if not
-	grid   func(i kernel.U32) kernel.F32   // the levels of a layoutReader: see gridOf
+	one    func(i kernel.U32) kernel.U32   // reads a word; nil if blocks are read in vectors
+	four   func(i kernel.U32) kernel.Vec4U // reads a vector; nil if blocks are read by single words
+	grid   func(i kernel.U32) kernel.F32   // reads a level for a layoutReader: see gridOf
 }
 
 // inputWords declares an operand of a quantised type.
@@ -59,7 +59,7 @@ func inputWords(b *kernel.Builder, name string, t op.DType) wordBlocks {
 	return inputBlocks(b, name, t).wordBlocks
 }
 
-// word returns the four bytes from an even place on.
+// word returns the four bytes from an even byte on.
 func (x wordBlocks) word(at kernel.U32) kernel.U32 {
 	odd := at.Shr(kernel.U(1)).And(kernel.U(1))
 	i := at.Shr(kernel.U(2))
@@ -68,14 +68,14 @@ func (x wordBlocks) word(at kernel.U32) kernel.U32 {
 	return kernel.Select(odd.Eq(kernel.U(0)), low, low.Shr(sixteen).Or(high.Shl(sixteen)))
 }
 
-// half returns the half float at an even place.
+// half returns the half float at an even byte.
 func (x wordBlocks) half(at kernel.U32) kernel.F32 {
 	w := x.one(at.Shr(kernel.U(2)))
 	return w.Shr(at.And(kernel.U(2)).Shl(kernel.U(3))).And(kernel.U(0xffff)).UnpackHalf().At(0)
 }
 
-// whole returns the four bytes of w as numbers less a whole number. A float32
-// with the bits 0x4b000000 + n is 2^23 + n.
+// whole returns the bytes of w as numbers, minus less. It uses that the float32 with the bits
+// 0x4b000000 + n is 2^23 + n.
 func (x wordBlocks) whole(w kernel.U32, less int) kernel.Vec4F {
 	u := kernel.U
 	var v [4]kernel.F32
@@ -93,26 +93,26 @@ func nibbles(w kernel.U32, high bool) kernel.U32 {
 	return w.And(kernel.U(0x0f0f0f0f))
 }
 
-// ones makes the lowest bit of each byte the fifth.
+// ones moves the lowest bit of each byte to the fifth bit, and clears the others.
 func ones(w kernel.U32) kernel.U32 { return w.And(kernel.U(0x01010101)).Shl(kernel.U(4)) }
 
-// fifths moves the lowest four bits to the fifth bits of four bytes: it makes copies seven bits
-// apart, and each byte keeps a different bit.
+// fifths moves the lowest four bits to the fifth bits of four bytes. It makes copies seven bits
+// apart, and each byte keeps a bit of another copy.
 func fifths(w kernel.U32) kernel.U32 {
 	return ones(w.And(kernel.U(15)).Mul(kernel.U(1 | 1<<7 | 1<<14 | 1<<21)))
 }
 
-// signedBytes returns each byte as a number from -128 on, plus 128.
+// signedBytes adds 128 to each byte, taken as a signed number, so that the result is unsigned.
 func signedBytes(w kernel.U32) kernel.U32 { return w.Xor(kernel.U(0x80808080)) }
 
-// signedByte returns the lowest byte as a number from -128 on.
+// signedByte returns the lowest byte as a signed number.
 func signedByte(w kernel.U32) kernel.F32 {
 	return w.Shl(kernel.U(24)).I32().Shr(kernel.U(24)).F32()
 }
 
-// sixBits returns a scale and a minimum of Q4_K and Q5_K: of the twelve bytes that all
-// eight lie in, three words, those at shift; the first four, which are early, lie otherwise than the
-// last.
+// sixBits returns a scale and a minimum of Q4_K or Q5_K. The words w0, w1 and w2 are the twelve
+// bytes with the scales and minima of all eight parts, and shift selects a byte. early says that
+// the part is one of the first four, which have another layout than the last four.
 func sixBits(w0, w1, w2, shift kernel.U32, early kernel.Bool) (scale, minimum kernel.F32) {
 	u := kernel.U
 	low, mid, last := w0.Shr(shift), w1.Shr(shift), w2.Shr(shift)
@@ -122,7 +122,7 @@ func sixBits(w0, w1, w2, shift kernel.U32, early kernel.Bool) (scale, minimum ke
 	return of(low, last), of(mid, last.Shr(u(4)))
 }
 
-// q4_0: a unit is a word of quants.
+// q4_0 decodes a unit of Q4_0, which is a word with eight numbers of four bits.
 func (x wordBlocks) q4_0(at, unit kernel.U32) []wordGroup {
 	first := unit.Shl(kernel.U(2))
 	w := x.word(at.Add(kernel.U(2)).Add(first))
@@ -130,7 +130,8 @@ func (x wordBlocks) q4_0(at, unit kernel.U32) []wordGroup {
 		{first, x.whole(nibbles(w, false), 8)}, {first.Add(kernel.U(16)), x.whole(nibbles(w, true), 8)}}}}
 }
 
-// q5_0: a unit is a word of the low four bits, and eight bits of the word of fifths.
+// q5_0 decodes a unit of Q5_0, which is a word of low bits, and eight bits of the word of fifth
+// bits.
 func (x wordBlocks) q5_0(at, unit kernel.U32) []wordGroup {
 	first := unit.Shl(kernel.U(2))
 	w, all := x.word(at.Add(kernel.U(6)).Add(first)), x.word(at.Add(kernel.U(2))).Shr(first)
@@ -142,7 +143,7 @@ func (x wordBlocks) q5_0(at, unit kernel.U32) []wordGroup {
 	return []wordGroup{g}
 }
 
-// q8_0: a unit is two words.
+// q8_0 decodes a unit of Q8_0, which is two words.
 func (x wordBlocks) q8_0(at, unit kernel.U32) []wordGroup {
 	first := unit.Shl(kernel.U(3))
 	g := wordGroup{scale: x.half(at)}
@@ -153,9 +154,9 @@ func (x wordBlocks) q8_0(at, unit kernel.U32) []wordGroup {
 	return []wordGroup{g}
 }
 
-// q45K is Q4_K, or Q5_K with five bits: a unit is four words, of 16 elements of one
-// group of 32 and 16 of the next. The fifth bits of element l of all eight groups
-// are byte l of the two vectors before.
+// q45K decodes a unit of Q4_K, or of Q5_K if five is set: four words with 16 elements of one part
+// of 32 elements and 16 elements of the next part. In Q5_K, byte l of the two vectors before has
+// the fifth bits of element l of all eight parts.
 func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
 	u := kernel.U
 	v := at.Shr(u(4))
@@ -188,8 +189,8 @@ func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
 	return gs
 }
 
-// q6K: a unit is two words of low bits and one of high bits, for four elements of
-// each quarter of half a block.
+// q6K decodes a unit of Q6_K, which is two words of low bits and one word of high bits: four
+// elements of each quarter of half a block.
 func (x wordBlocks) q6K(at, unit kernel.U32) []wordGroup {
 	u := kernel.U
 	side, l := unit.Shr(u(3)), unit.And(u(7)).Shl(u(2))

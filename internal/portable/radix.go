@@ -7,66 +7,66 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A radix sort orders numbers by one digit after the other, from the lowest. A pass has
-// three launches: radixCounts counts the digits of each tile, radixOffsets makes of the
-// counts how many elements of the tiles before have the same digit, and radixMoves writes
-// each element to its place. Elements with equal digits keep their order. A tile is what
-// a workgroup moves: each of its subgroups has neighbouring elements, and a lane finds by
-// votes which lanes of its subgroup have the same digit.
+// A radix sort orders numbers by one digit after the other, from the lowest digit on. Each pass has
+// three launches: radixCounts counts the digits of each tile; radixOffsets computes for each tile
+// how many elements of the earlier tiles have the same digit; radixMoves writes each element to its
+// position. Elements with equal digits keep their order. A workgroup moves one tile. Each of its
+// subgroups has neighbouring elements, and a lane finds by votes which lanes of its subgroup have
+// the same digit.
 
 const (
 	radixLanes  = 256
-	radixWarp   = 32 // lanes of a subgroup, see [Target.Votes]
+	radixWarp   = 32 // lanes of a subgroup: see [Target.Votes]
 	radixWarps  = radixLanes / radixWarp
-	radixDigits = 8  // bits of a digit of a sort
-	radixMost   = 10 // bits of the largest digit that workgroup memory has room for
+	radixDigits = 8  // bits of a digit in a sort
+	radixMost   = 10 // bits of the largest digit for which workgroup memory has room
 )
 
-// radixKeys says what the keys of a pass are.
+// radixKeys says where the keys of a pass come from.
 type radixKeys uint8
 
 const (
-	keysMade   radixKeys = iota // by the pass before
-	keysOfRow                   // of the elements of a row that is sorted
-	keysOfIds                   // the rows that ids name, and behind them what names none
-	keysOfMost                  // keysOfRow, for the greatest elements first
+	keysMade   radixKeys = iota // the previous pass wrote them
+	keysOfRow                   // from the elements of a row that is sorted
+	keysOfIds                   // from ids: the row that an id names; ids that name no row come last
+	keysOfMost                  // like keysOfRow, with the greatest elements first
 )
 
 type radixSpec struct {
-	Type    op.DType // of what is sorted, or of the values that are moved with rows
+	Type    op.DType // type of the sorted elements, or of the values that are moved with rows
 	Keys    radixKeys
-	Bits    int  // of the digit
+	Bits    int  // bits of the digit
 	Items   int  // elements of a lane
-	Values  bool // elements of v are moved instead of places
-	Last    bool // elements of x are written instead of keys
-	Offsets bool // where the elements of each digit begin is written
+	Values  bool // the pass moves elements of v instead of positions
+	Last    bool // the pass writes elements of x instead of keys
+	Offsets bool // the pass writes the position at which the elements of each digit begin
 }
 
 func (s *radixSpec) tile() int { return radixLanes * s.Items }
 
 type radixParams struct {
 	N      uint32 // elements of a row
-	Tiles  uint32 // of a row
+	Tiles  uint32 // tiles of a row
 	All    uint32 // tiles of all rows
-	Shift  uint32 // of the digit
-	Extent uint32 // rows that ids may name: the key of others
+	Shift  uint32 // position of the digit's lowest bit
+	Extent uint32 // number of rows that ids can name; also the key of ids that name no row
 }
 
 // radixTile is the tile of the running workgroup.
 type radixTile struct {
 	b      *kernel.Builder
 	s      *radixSpec
-	number kernel.U32 // 0 where there is none
+	number kernel.U32 // number of the tile; 0 if the workgroup has no tile
 	row    kernel.U32
-	first  kernel.U32 // element of all rows
-	at     kernel.U32 // in the row
-	n      kernel.U32 // elements of the row, 0 where there is no tile
+	first  kernel.U32 // index of the row's first element in the array
+	at     kernel.U32 // index of the tile's first element in the row
+	n      kernel.U32 // elements of the row; 0 if the workgroup has no tile
 	shift  kernel.U32
 	key    func(i kernel.U32) kernel.U32
 }
 
-// newRadixTile sets the local size, declares the array that keys are made of and returns
-// the tile.
+// newRadixTile sets the local size, declares the array from which the keys are computed, and
+// returns the tile of the workgroup.
 func newRadixTile(b *kernel.Builder, p *radixParams, s *radixSpec) *radixTile {
 	b.LocalSize(radixLanes, 1, 1)
 	t := &radixTile{b: b, s: s, shift: b.U32(&p.Shift)}
@@ -95,11 +95,11 @@ func newRadixTile(b *kernel.Builder, p *radixParams, s *radixSpec) *radixTile {
 
 // element is one element of a lane.
 type element struct {
-	at, key kernel.U32  // in the row; its key
-	is      kernel.Bool // whether there is one
+	at, key kernel.U32  // index in the row; key
+	is      kernel.Bool // whether the element exists
 }
 
-// element returns element j of the lane: the lanes of a subgroup have neighbouring ones.
+// element returns element j of the lane. The lanes of a subgroup have neighbouring elements.
 func (t *radixTile) element(j int) element {
 	warp, lane := warpLane(t.b)
 	i := t.at.Add(warp.Mul(kernel.U(uint32(radixWarp * t.s.Items)))).Add(kernel.U(uint32(j * radixWarp))).Add(lane)
@@ -112,13 +112,13 @@ func (t *radixTile) digit(key kernel.U32) kernel.U32 {
 	return key.Shr(t.shift).And(kernel.U(1<<t.s.Bits - 1))
 }
 
-// warpLane returns the number of the subgroup of the lane, and of the lane in it.
+// warpLane returns the number of the lane's subgroup, and the number of the lane in it.
 func warpLane(b *kernel.Builder) (warp, lane kernel.U32) {
 	return b.LocalX().Shr(kernel.U(5)), b.LocalX().And(kernel.U(radixWarp - 1))
 }
 
-// votes returns the lanes of the subgroup that are in and whose digit of so many bits is
-// that of the lane, a bit each.
+// votes returns a word with one bit for each lane of the subgroup. The bit is set if the lane's in
+// is true and the lowest n bits of its digit equal those of the running lane.
 func votes(b *kernel.Builder, digit kernel.U32, n int, in kernel.Bool) kernel.U32 {
 	_, lane := warpLane(b)
 	zero, own := kernel.U(0), kernel.U(1).Shl(lane)
@@ -131,7 +131,7 @@ func votes(b *kernel.Builder, digit kernel.U32, n int, in kernel.Bool) kernel.U3
 	return kernel.Select(in, same, zero)
 }
 
-// below returns the bits of a vote that stand for lanes before this one.
+// below returns the bits of a vote for earlier lanes.
 func below(b *kernel.Builder, votes kernel.U32) kernel.U32 {
 	_, lane := warpLane(b)
 	return votes.And(kernel.U(1).Shl(lane).Sub(kernel.U(1)))
@@ -156,7 +156,7 @@ var radixCounts = maker[radixParams, radixSpec]{name: "radix_counts", build: fun
 	})
 }}
 
-// perLane runs f for the numbers below n, one lane each.
+// perLane runs f for each i below n, with one lane for each i.
 func perLane(b *kernel.Builder, n int, f func(i kernel.U32)) {
 	if n%radixLanes != 0 {
 		b.ForStep(b.LocalX(), kernel.U(uint32(n)), kernel.U(radixLanes), f)
@@ -168,14 +168,14 @@ func perLane(b *kernel.Builder, n int, f func(i kernel.U32)) {
 }
 
 type offsetParams struct {
-	Tiles   uint32 // of a row
-	Digits  uint32 // different ones
+	Tiles   uint32 // tiles of a row
+	Digits  uint32 // number of different digits
 	Columns uint32 // digits of all rows
 }
 
-// radixOffsets makes the counts of a digit in the tiles of a row those of the tiles
-// before, and writes their totals: a lane of each subgroup has one digit and an eighth of
-// the tiles.
+// radixOffsets replaces the count of a digit in each tile of a row by the sum of the counts in the
+// earlier tiles, and writes the total. A lane of each subgroup has one digit and an eighth of the
+// tiles.
 var radixOffsets = maker[offsetParams, struct{}]{name: "radix_offsets", build: func(b *kernel.Builder, p *offsetParams, _ struct{}, _ *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	counts, totals := kernel.InOut[kernel.U32](b, "counts"), kernel.Output[kernel.U32](b, "totals")
@@ -206,8 +206,8 @@ var radixOffsets = maker[offsetParams, struct{}]{name: "radix_offsets", build: f
 	b.If(is.And(warp.Eq(kernel.U(0))), func() { totals.Set(column, whole.Get()) })
 }}
 
-// starts writes to workgroup memory where the elements of each digit begin in a row whose
-// totals stand in memory from first on.
+// starts computes in workgroup memory where the elements of each digit begin in a row. totals reads
+// how many elements of the row have digit d.
 func starts(b *kernel.Builder, n int, totals func(d kernel.U32) kernel.U32) kernel.Array[kernel.U32] {
 	begin := kernel.Shared[kernel.U32](b, "begin", n)
 	sums := kernel.Shared[kernel.U32](b, "warp_sums", radixWarps)
@@ -235,7 +235,7 @@ func starts(b *kernel.Builder, n int, totals func(d kernel.U32) kernel.U32) kern
 	return begin
 }
 
-// radixMoves writes each element of a tile to its place.
+// radixMoves writes each element of a tile to its position.
 var radixMoves = maker[radixParams, radixSpec]{name: "radix_moves", build: func(b *kernel.Builder, p *radixParams, s radixSpec, e *epilogue) {
 	t := newRadixTile(b, p, &s)
 	digits := 1 << s.Bits
@@ -276,8 +276,8 @@ var radixMoves = maker[radixParams, radixSpec]{name: "radix_moves", build: func(
 	}
 }}
 
-// rankInWarp returns how many elements of the subgroup that came before have the same
-// digit, and counts the element.
+// rankInWarp returns how many earlier elements of the subgroup have the same digit, and counts the
+// element.
 func rankInWarp(b *kernel.Builder, hist kernel.Atomics[kernel.U32], mine, digit kernel.U32, n int, is kernel.Bool) kernel.U32 {
 	same := votes(b, digit, n, is)
 	before := below(b, same)
@@ -287,8 +287,8 @@ func rankInWarp(b *kernel.Builder, hist kernel.Atomics[kernel.U32], mine, digit 
 	return kernel.SubgroupShuffle(b, old.Get(), first).Add(before.CountOnes())
 }
 
-// payload declares what is moved with the keys, and returns what reads it and what writes
-// an element.
+// payload declares the arrays that are moved with the keys. It returns a function that reads an
+// element of them and one that writes an element.
 func (t *radixTile) payload(e *epilogue) (load func(i kernel.U32) kernel.U32, write func(to, key, v kernel.U32)) {
 	b, s := t.b, t.s
 	switch {
@@ -315,16 +315,16 @@ func (t *radixTile) payload(e *epilogue) (load func(i kernel.U32) kernel.U32, wr
 	}
 }
 
-// radixSort is a sort of rows by passes.
+// radixSort describes a sort of rows.
 type radixSort struct {
 	rows, cols int
-	bits       int // of the keys
-	radixSpec      // of the first pass
+	bits       int // bits of the keys
+	radixSpec      // specialisation of the first pass
 	extent     int
 }
 
-// radixPass adds the launches of a pass: from is what keys are made of, load what is moved
-// with them if that is an array, out what is written.
+// radixPass adds the launches of a pass. from has the array from which the keys are computed, load
+// the array that is moved with them, if there is one, and out the results.
 func (p *planner) radixPass(r *radixSort, s radixSpec, shift int, from, load, out []Ref) (totals Ref) {
 	digits, tile := 1<<s.Bits, s.tile()
 	tiles := (r.cols-1)/tile + 1
@@ -344,8 +344,8 @@ func (p *planner) radixPass(r *radixSort, s radixSpec, shift int, from, load, ou
 	return totals
 }
 
-// radixSorted adds the passes that sort x. The last writes values and places to out or, if
-// that is nil, keys and places, which are returned.
+// radixSorted adds the passes that sort x. The last pass writes values and positions to out. If out
+// is nil, it writes keys and positions to temporary arrays, and radixSorted returns these.
 func (p *planner) radixSorted(r *radixSort, x Ref, out []Ref) (keys, places Ref) {
 	n := r.rows * r.cols
 	passes := (r.bits-1)/radixDigits + 1

@@ -16,10 +16,9 @@ import (
 // elements, so a second launch stores the results of the heads and tails.
 
 const (
-	sector = 8 // elements
-	// raggedLanes is the number of lanes for the ragged ends of a row: as many as a sector
-	// has elements for the head, and the others for the tail, which has up to four
-	// elements more.
+	sector = 8 // elements of a sector
+	// raggedLanes is the number of lanes for the ragged ends of a row. The first sector lanes take
+	// the head. The other lanes take the tail, which has up to four elements more than a sector.
 	raggedLanes = 32
 	// minRaggedCols is the least length of a row that contains a whole sector at any start.
 	minRaggedCols = 2*sector + 3
@@ -27,14 +26,14 @@ const (
 
 // raggedEnd is the element of the ragged head or tail that a lane takes.
 type raggedEnd struct {
-	from, to kernel.U32  // the vectors of the row: from the first to before the last
-	at       kernel.U32  // the element, in the array; the first of the row if the element is missing
-	is       kernel.Bool // whether there is one
+	from, to kernel.U32  // the range of the vectors of the row: from is included, to is not
+	at       kernel.U32  // index of the element in the array; that of the row's first element if the lane has none
+	is       kernel.Bool // whether the lane has an element
 }
 
-// raggedEndOf returns a lane's part of the ragged ends of the row with cols elements from start on.
-// The ragged tail has at least four elements, so that the weights for a vector are always in two
-// vectors.
+// raggedEndOf returns a lane's part of the ragged ends of the row of cols elements that begins at
+// start. The ragged tail has at least four elements, so that the weights for each vector of the row
+// lie in two vectors of weights.
 func raggedEndOf(lane, start, cols kernel.U32) raggedEnd {
 	four, eight, two := kernel.U(4), kernel.U(sector), kernel.U(sector/4)
 	end := start.Add(cols)
@@ -74,7 +73,7 @@ type raggedInput struct {
 	shifted func(by kernel.U32) units
 }
 
-// input declares an operand.
+// input declares an operand of the row operation.
 func (s *rowSpec) input(b *kernel.Builder, name string) (x raggedInput) {
 	x.units = inputUnits(b, name, s.Type, s.Unit)
 	if s.Ragged {
@@ -83,8 +82,8 @@ func (s *rowSpec) input(b *kernel.Builder, name string) (x raggedInput) {
 	return x
 }
 
-// output declares the result and returns what writes units, and results for edges in the
-// order of the lanes that have them.
+// output declares the result and the array for the results of ragged ends, which has one element
+// for each lane. It returns a function that stores a unit, or a single element of a ragged end.
 func (s *rowSpec) output(b *kernel.Builder, e *epilogue) func(i kernel.U32, vs []kernel.F32) {
 	put := e.units(b, s.Type, s.Unit)
 	if !s.Ragged {
@@ -102,12 +101,12 @@ func (s *rowSpec) output(b *kernel.Builder, e *epilogue) func(i kernel.U32, vs [
 
 type shiftParams struct{ Cols uint32 }
 
-// shiftedUnits returns how many vectors of weights begin with each of the first four
-// elements, if there are so many, and any row has them all.
+// shiftedUnits returns the number of vectors of weights that begin at each of the first four
+// elements and exist for all of them.
 func shiftedUnits(cols kernel.U32) kernel.U32 { return cols.Div(kernel.U(4)).Sub(kernel.U(1)) }
 
-// shiftedWeights lays weights out in vectors that begin with the first element, the
-// second, the third and the fourth, so many of each.
+// shiftedWeights copies weights in four orders: as vectors that begin with the first, second, third
+// and fourth element. Each order has n vectors.
 var shiftedWeights = maker[shiftParams, int]{name: "shifted_weights", build: func(b *kernel.Builder, p *shiftParams, n int, _ *epilogue) {
 	b.LocalSize(raggedLocal, 1, 1)
 	ws := make([]kernel.Buffer[kernel.F32], n)
@@ -134,9 +133,9 @@ var shiftedWeights = maker[shiftParams, int]{name: "shifted_weights", build: fun
 func (s *rowSpec) raggedWeights(p *planner, weights []Ref, cols int) (bind []Ref) {
 	n := len(weights)
 	switch {
-	case s.Split: // storeRagged applies those for edges: there may be no room for so many buffers
+	case s.Split: // storeRagged applies the weights of ragged ends, because a device may not allow enough buffers
 		return weights
-	case n > 1 && s.MaxResident > 0: // lanes have no registers for two vectors of each of several
+	case n > 1 && s.MaxResident > 0: // lanes have too few registers for two vectors of each of several weights
 		s.Shifted = true
 		units := 4 * (cols/4 - 1)
 		bind = append(slices.Clone(weights), p.scratch(4*n*units))
@@ -149,8 +148,8 @@ func (s *rowSpec) raggedWeights(p *planner, weights []Ref, cols int) (bind []Ref
 	return bind
 }
 
-// shiftedBy returns what reads the nth of weights that are laid out for rows of cols
-// elements, in units that begin so many elements later.
+// shiftedBy returns a reader of the nth shifted weights for rows of cols elements. Its units begin
+// by elements later.
 func (laid units) shiftedBy(by, cols kernel.U32, nth int) units {
 	four := kernel.U(4)
 	from := by.Mod(four).Add(kernel.U(uint32(4 * nth))).Mul(shiftedUnits(cols)).Add(by.Div(four))
@@ -161,7 +160,7 @@ type raggedParams struct{ Rows, Cols uint32 }
 
 const raggedLocal = 256
 
-// raggedSpec specialises storeRagged: the results of parts get their weights there.
+// raggedSpec specialises storeRagged. For rows in parts, storeRagged applies the weights.
 type raggedSpec struct {
 	Type    op.DType
 	Weights int // see rowSpec

@@ -9,20 +9,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A reduction is rows of cols elements that become one element each; of a whole
-// array, one row. Teams reduce rows, or where there are few long rows, equal
-// parts of them: a second launch then reduces the parts. The parts depend on the
-// length of a row alone, so that results do not depend on the device.
+// A reduction turns each row of cols elements into one element. The reduction of a whole array has
+// one row. Lane groups reduce rows. If there are few long rows, lane groups reduce equal parts of
+// them, and a second launch reduces the parts. The parts depend only on the length of a row, so
+// that the results do not depend on the device.
 
 type rowsOf struct {
 	Rows, Cols int
-	Bytes      int // of an element, where that matters
-	Unit       int // elements that are read at once, 0 for one
-	// Ragged says that rows begin anywhere and may be taken in vectors all the same.
+	Bytes      int // size of an element in bytes; 0 if it does not matter
+	Unit       int // elements of one load; 0 means 1
+	// Ragged says that rows begin at any element and may nevertheless be read in vectors.
 	Ragged bool
 }
 
-// units returns how many units a row has; the maximum for a misaligned row.
+// units returns how many units a row has. For a misaligned row it is the maximum.
 func (m rowsOf) units() int {
 	if m.Ragged && m.Unit > 1 {
 		return alignedUnits(m.Cols)
@@ -30,19 +30,19 @@ func (m rowsOf) units() int {
 	return m.Cols / max(m.Unit, 1)
 }
 
-// reduceSchedule is how a reduction is divided.
+// reduceSchedule is the schedule of a reduction.
 type reduceSchedule struct {
 	groupLayout
-	Split bool // rows into parts
+	Split bool // rows are divided into parts
 }
 
 const (
 	maxParts = 1024
-	// reducedParts are the parts of a row at most where a result follows from them in one go.
+	// reducedParts is the maximum number of parts of a row that a single launch can reduce.
 	reducedParts = 4096
 	minPart      = 4096    // elements that are worth a workgroup
-	longestRow   = 1 << 22 // for one workgroup: see sumTerms
-	// maxEach bounds the elements of a row that a lane takes at once.
+	longestRow   = 1 << 22 // maximum length of a row for one workgroup: see sumTerms
+	// maxEach is the maximum number of elements of a row that a lane reads at once.
 	maxEach = 32
 )
 
@@ -77,56 +77,56 @@ func worthSplitting(m rowsOf) bool {
 	return m.Cols > longestRow || m.Cols >= 2*minPart && m.Rows < 256
 }
 
-// parts returns how many parts a row of cols elements has, up to most, and their length: the last
-// part may be shorter. Other parts are multiples of the elements that a lane group reads at once,
-// because a lane reads the rest one unit at a time.
+// parts returns the number of parts of a row with cols elements, at most limit, and their length.
+// The last part may be shorter. The length is a multiple of the elements that a lane group reads at
+// once, because a lane reads remaining units one at a time.
 func parts(cols, limit int) (n, length int) {
 	length = ((cols-1)/limit/minPart + 1) * minPart
 	return (cols-1)/length + 1, length
 }
 
-// reduceParams are the parameters of every kernel that reduces.
+// reduceParams are the parameters of all kernels that reduce.
 type reduceParams struct {
 	Rows  uint32
-	Cols  uint32  // elements of a row, or pieces
+	Cols  uint32  // elements, or pieces, of a row
 	Part  uint32  // elements that a lane group reduces
 	Count float32 // elements of the whole row
-	Free  float32 // elements in the divisor of the variance
-	// Of the pieces that are reduced, the elements of each and of the last.
+	Free  float32 // number of elements in the divisor of the variance
+	// The elements of each piece, and of the last piece.
 	Length, Tail float32
 }
 
-// reduceSpec is what kernels that reduce are specialised by.
+// reduceSpec specialises the kernels that reduce.
 type reduceSpec struct {
 	Op   string
 	Type op.DType
 	reduceSchedule
 	Pieces bool // the operands are pieces
-	Unit   int  // elements that are read at once
+	Unit   int  // elements of one load
 	Each   int  // see stridedRange
 	filled
 }
 
-// whole reports whether the kernel gives the result, not pieces of it.
+// whole reports whether the kernel computes the result and not pieces of it.
 func (s *reduceSpec) whole() bool { return !s.Split }
 
-// piece is the work of a lane group: it reduces elements From to To of the operand to element
+// piece is the work of a lane group: it reduces elements From to To-1 of the operand to element
 // Number of the result.
 type piece struct {
 	Number, From, To kernel.U32
-	Row              kernel.U32  // the first element of the row
-	Is               kernel.Bool // the team has something to do; else From is To
-	end              kernel.U32  // of something to read in any case
+	Row              kernel.U32  // first element of the row
+	Is               kernel.Bool // whether the lane group has a piece; otherwise From equals To
+	end              kernel.U32  // end of memory that the lane group can read in any case
 }
 
-// units returns the units of a piece. A lane group without a piece reads valid memory nevertheless.
+// units returns the units of a piece. A lane group without a piece reads valid memory.
 func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
 	unit := kernel.U(uint32(s.Unit))
 	return &stridedRange{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
 }
 
-// eachOf returns how many of n units each lane of a layout takes at once, and which of
-// them are there; 0 if these are more than most.
+// eachOf returns how many of n units each lane of the layout reads at once, and which of these
+// units exist. The number is 0 if it would exceed limit.
 func eachOf(n int, c groupLayout, limit int) (each int, f filled) {
 	each = (n-1)/c.GroupLanes + 1
 	switch {
@@ -154,8 +154,8 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece
 	return piece{Number: t.number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is, end: to}
 }
 
-// reduceFamily returns the family of reductions with kernels from m: their partials have the number
-// of components in states. empty is the result of no elements.
+// reduceFamily returns the family of reductions with kernels from m. A partial has the given number
+// of components, states. empty is the result for rows without elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
 	return &family{variants: append(reduceSchedules.get().names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
 		if !q.In[0].Type.Float() || q.Inner > 0 || foldSchedules.has(q.Variant) {
@@ -191,7 +191,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
 			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
-			s.Each, s.filled = eachOf(n, w.groupLayout, maxEach) // all of them at once
+			s.Each, s.filled = eachOf(n, w.groupLayout, maxEach) // the second launch reads all pieces at once
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

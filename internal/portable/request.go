@@ -8,21 +8,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Array is the form of an array in memory. An absent operand has a nil Shape.
+// Array describes an array in memory. An absent operand has a nil Shape.
 type Array struct {
 	Type  op.DType
 	Shape op.Shape
-	// Layout, if not nil, says where the elements are in memory of N elements, for
-	// operands and results that the kernels of the operation find there: see
-	// [AttentionPlaces]. Without it elements lie row by row.
+	// Layout, if not nil, says where the elements lie in a memory of N elements. Only some
+	// operations support it for their operands and results: see [AttentionPlaces]. Without a
+	// layout, the array is contiguous.
 	Layout *op.Layout
 	N      int
 }
 
 // Request is one use of an operation on a device.
 type Request struct {
-	// Op is nil for an elementwise program alone: that is Post then, over its
-	// own operands.
+	// Op is nil for an elementwise program, which is Post with its own operands.
 	Op    *op.Operation
 	Attrs op.Attrs
 	In    []Array // the operands of Op
@@ -43,8 +42,8 @@ type Request struct {
 	Tuning  Tuning
 }
 
-// Results returns the element types and the shapes of what Op gives, before Post, or
-// the operation's error for operands that it does not take.
+// Results returns the element types and the shapes of the results of Op, before Post. The error is
+// the operation's error for operands that it does not accept.
 func (r *Request) Results() ([]op.DType, []op.Shape, error) {
 	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
 	for i, a := range r.In {
@@ -60,25 +59,24 @@ func (r *Request) Results() ([]op.DType, []op.Shape, error) {
 	return made, results, err
 }
 
-// Epilogue is an elementwise program: one expression for each array that is
-// stored. Arg 0 is the first result of the operation, and Arg i+1 is In[i];
-// without an operation Arg i is In[i]. Expressions have no Param.
+// Epilogue is an elementwise program with one expression for each stored array. Arg 0 is the first
+// result of the operation, and Arg i+1 is In[i]. Without an operation, Arg i is In[i]. Expressions
+// have no Param.
 type Epilogue struct {
 	In    []Operand
 	Exprs []*ir.Node
 }
 
-// Operand is an operand of an elementwise program: N elements that are laid
-// over the result.
+// Operand is an operand of an elementwise program: N elements that are broadcast over the result.
 type Operand struct {
 	Type      op.DType
 	Broadcast op.BroadcastKind
 	N         int
-	Layout    *op.Layout // where they are over the result, if Broadcast is Strided
+	Layout    *op.Layout // layout over the result if Broadcast is Strided
 }
 
-// Plan is the launches that compute a request, one after the other: a stage sees
-// what those before it have written.
+// Plan is the list of launches that compute a request, in this order. A stage can read the results
+// of earlier stages.
 type Plan struct {
 	Scratch   []int64  // bytes of each temporary; its initial contents are undefined
 	Constants [][]byte // arrays that stages read, in the byte order of the machine
@@ -91,9 +89,9 @@ type Stage struct {
 	Kernel *kernel.Kernel
 	Grid   [3]uint32
 	Params []byte
-	// Bind is the binding of each buffer of the kernel. It must have exactly the bytes of the
-	// array, because kernels use the length of a buffer. Results overlap neither operands nor each
-	// other.
+	// Bind lists the arrays for the buffers of the kernel. Each binding must have exactly the size
+	// of its array, because kernels use the length of a buffer. Results must not overlap operands
+	// or other results.
 	Bind []Ref
 }
 
@@ -108,13 +106,13 @@ type RefKind uint8
 
 // The arrays that stages use.
 const (
-	InputRef    RefKind = iota // Request.In, and behind them Request.Post.In
+	InputRef    RefKind = iota // Request.In, followed by Request.Post.In
 	OutputRef                  // Request.Out
 	ScratchRef                 // Plan.Scratch
 	ConstantRef                // Plan.Constants
 )
 
-// String returns the reference as in0, out0, scratch0, constant0.
+// String returns the reference in the form in0, out0, scratch0 or constant0.
 func (r Ref) String() string {
 	return fmt.Sprintf("%s%d", [...]string{"in", "out", "scratch", "constant"}[r.Kind&3], r.Index)
 }

@@ -23,11 +23,11 @@ type rig struct {
 	check    bool
 	first    bool // the checks end with the first finding
 	subgroup int
-	extra    uint32                          // workgroups more than the grid has, as folded grids have
-	mutate   func(p *ir.Program) *ir.Program // nil for none
+	extra    uint32                          // workgroups in addition to the grid, as in folded grids
+	mutate   func(p *ir.Program) *ir.Program // changes programs; nil for no change
 }
 
-// found is the error of a launch that the checks object to.
+// found is the error of a launch with findings.
 type found []*interp.Finding
 
 func (f found) Error() string {
@@ -51,7 +51,7 @@ func compile(p *ir.Program) (*interp.Kernel, error) {
 	return k, err
 }
 
-// run runs a plan over the memory of operands and results.
+// run runs a plan on the memory of operands and results.
 func (g *rig) run(p *Plan, in, out [][]byte) error {
 	scratch := make([][]byte, len(p.Scratch))
 	for i, n := range p.Scratch {
@@ -62,7 +62,7 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 		constants[i] = optest.Poisoned(int64(len(c)))
 		copy(constants[i], c)
 	}
-	written := map[Ref]bool{} // by an earlier stage, which poison tells where it has not
+	written := map[Ref]bool{} // written by an earlier stage; other memory must still be poisoned
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		prog, err := s.Kernel.Program()
@@ -118,13 +118,13 @@ type trial struct {
 	types  []op.DType
 	values []*op.Array // nil for an absent operand
 	post   *Epilogue
-	// variants, if not nil, are those in which mistakes are planted.
+	// variants, if not nil, are the variants in which defects are planted.
 	variants []string
 	// layouts, if not nil, gives arrays of a request layouts.
 	layouts func(r *Request)
 }
 
-// use returns the use of the operation that the reference checks.
+// use returns the use of the operation for the reference.
 func (c *trial) use() *optest.Use {
 	return &optest.Use{Op: c.o, Attrs: &c.attrs, Types: c.types, Values: c.values}
 }
@@ -164,7 +164,7 @@ func (c *trial) request(target Target) (*Request, error) {
 	return r, nil
 }
 
-// run computes r and compares the results with the reference.
+// run computes r, and compares the results with the reference.
 func (c *trial) run(g *rig, r *Request) error {
 	p, err := For(r)
 	if err != nil {
@@ -173,8 +173,8 @@ func (c *trial) run(g *rig, r *Request) error {
 	return c.runPlan(g, r, p)
 }
 
-// runPlan is run with a plan that was made before: another one may have the same
-// kernels anew.
+// runPlan is run with an existing plan, because another plan may have new copies of the same
+// kernels.
 func (c *trial) runPlan(g *rig, r *Request, p *Plan) error {
 	var out [][]byte
 	for _, y := range r.Out {
@@ -195,7 +195,7 @@ func normal(r *rand.Rand, shape ...int) *op.Array {
 	return a
 }
 
-// with returns a with some values at places that r chooses.
+// with returns a with some of the given values at random places.
 func with(r *rand.Rand, a *op.Array, vs ...float64) *op.Array {
 	for _, v := range vs {
 		if len(a.Data) > 0 {
@@ -210,9 +210,9 @@ var (
 	missing = math.NaN()
 )
 
-// sampled reports whether a case is among those to run: each, and in short tests one of
-// eight at random; one of thirty-two where a program is emulated or JavaScript, since
-// the interpreter computes the same there.
+// sampled reports whether a case is to be run. Short tests run one of eight cases at random, and
+// one of thirty-two if a program is emulated or runs in JavaScript, because the interpreter
+// computes the same there.
 func sampled() bool {
 	n := 8
 	if runtime.GOARCH == "wasm" || runtime.GOARCH == "arm64" {
@@ -221,8 +221,8 @@ func sampled() bool {
 	return !testing.Short() || rand.IntN(n) == 0
 }
 
-// everyVariant runs the trial by each variant that fits, on targets with and
-// without subgroups of several sizes.
+// everyVariant runs the trial with each variant that fits, on targets without subgroups and with
+// subgroups of several sizes.
 func (c *trial) everyVariant(t *testing.T, check bool) {
 	t.Helper()
 	names := Variants(c.o)
@@ -249,7 +249,7 @@ func (c *trial) everyVariant(t *testing.T, check bool) {
 				if !sampled() {
 					continue
 				}
-				// Checking is slow: two sizes in turn.
+				// Checks are slow, so each case uses two sizes.
 				if err := c.run(&rig{check: check && (i+len(r.In[0].Shape))%2 == 0, subgroup: n}, r); err != nil {
 					t.Errorf("%v %v, variant %q, %+v, subgroups of %d: %v", c.o, r.In, name, target.Target, n, err)
 				}
@@ -261,15 +261,15 @@ func (c *trial) everyVariant(t *testing.T, check bool) {
 	}
 }
 
-// targetUse is a target, and the sizes of subgroups that a device may have which it
-// describes.
+// targetUse is a target with the subgroup sizes of the devices that it describes.
 type targetUse struct {
 	Target
 	sizes []int
 }
 
-// targetsOf returns targets for a variant: those of large workgroups are only for
-// such, and what uses subgroups is for subgroups that are known and not.
+// targetsOf returns targets for a variant. Targets with large workgroups are only for variants that
+// need them, and targets with known and unknown subgroup sizes only for variants that use
+// subgroups.
 func targetsOf(variant string) []targetUse {
 	lanes := 256
 	if name := strings.TrimSuffix(variant, "-subgroups"); slices.Contains([]string{"team512", "team1024", "kept1024", "edges512", "edges1024", "edgeskept1024"}, name) {

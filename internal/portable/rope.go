@@ -10,7 +10,7 @@ import (
 const ropeLanes = 256
 
 type ropeParams struct {
-	N     uint32 // pairs
+	N     uint32 // number of pairs
 	Heads uint32
 	Half  uint32 // pairs of a head
 	Start int32
@@ -19,12 +19,12 @@ type ropeParams struct {
 type ropeSpec struct {
 	Type                   op.DType
 	Positions, Interleaved bool
-	// Laid says that x lies as Layout says.
+	// Laid says that x has the layout Layout.
 	Laid   bool
 	Layout op.Layout
 }
 
-// ropes turns one pair a lane.
+// ropes rotates pairs of elements. A lane rotates one pair.
 var ropes = maker[ropeParams, ropeSpec]{name: "rope", build: func(b *kernel.Builder, p *ropeParams, s ropeSpec, e *epilogue) {
 	b.LocalSize(ropeLanes, 1, 1)
 	x := input(b, "x", s.Type)

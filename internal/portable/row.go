@@ -10,17 +10,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A row operation gives a row for each row. A lane group keeps a row of moderate
-// length in the registers of its lanes; longer ones it reads twice, or it keeps a part
-// of them and finds the rest in a cache the second time, or several lane groups share them:
-// one launch then computes the partial of each part, and a second launch the result, or
-// a single launch does both: see [partials.lookBack].
+// A row operation computes one row from each row. A lane group keeps a row of moderate length in
+// the registers of its lanes. For longer rows there are three ways: the lane group reads them
+// twice; it keeps a part of them and reads the rest again from a cache; or several lane groups
+// share a row. In the last case, one launch computes the partial of each part and a second launch
+// the result, or a single launch does both: see [partials.lookBack].
 
 // rowSchedule is the configuration of a row kernel.
 type rowSchedule struct {
 	groupLayout
-	InRegisters bool // rows are kept in registers
-	Good        int  // elements of a row that a lane holds at the best
+	InRegisters bool // the kernel keeps rows in registers
+	Good        int  // best number of resident elements of a lane, at most
 	// MaxResident is the maximum number of resident elements of a lane, if the other elements
 	// of a longer row are read twice; 0 if the whole row has to be resident.
 	MaxResident int
@@ -95,8 +95,8 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
 	long := m.Cols > maxEach*t.Lanes
 	if w.Ragged && !long {
-		// The gain must exceed the cost of the additional launches: with single elements the
-		// weights take long, until lanes hold many.
+		// The gain must exceed the cost of the additional launches. With single elements, the
+		// weights take long until lanes hold many elements.
 		minimum := 6 << 10
 		if weights == 0 {
 			minimum = 16 << 10
@@ -105,8 +105,8 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 			return false
 		}
 	}
-	// Of longer rows the caches do not have enough, less where lanes ask for single
-	// elements; two weights make parts slower.
+	// Of longer rows, the caches do not hold enough. They hold less if lanes read single elements.
+	// With two weights, rows in parts are slower.
 	limit := 3 << 15
 	switch {
 	case m.Unit == 1:
@@ -152,23 +152,23 @@ func (m rowsOf) lookBackLanes(weights int, t *Target) int {
 	return lanes
 }
 
-// early reports whether weights are better read early: where a multiprocessor's
-// registers hold them too, and lanes hold so much that they would wait long.
+// early reports whether weights should be read before the row: the registers of a multiprocessor
+// hold them too, and lanes hold so many elements that they would otherwise wait long.
 func (w *rowSchedule) early(m rowsOf, weights int) bool {
 	n, much := w.elements(m), 20
 	if w.Ragged {
-		much = 28 // two vectors of weights take the place of one
+		much = 28 // a misaligned row needs two vectors of weights instead of one
 	}
 	return w.Early || w.InRegisters && w.MaxResident == 0 && (w.GroupLanes == 1024 || w.GroupLanes == 512 && n > much) && w.GroupLanes*n*(1+weights) <= 1<<16
 }
 
-// elements returns how many elements of a row a lane holds.
+// elements returns the number of elements of a row that a lane holds.
 func (w *rowSchedule) elements(m rowsOf) int {
 	w.take(&m)
 	return ((m.units()-1)/w.GroupLanes + 1) * max(m.Unit, 1)
 }
 
-// take sets the number of elements that are read at once from rows.
+// take sets the number of elements of one load.
 func (w *rowSchedule) take(m *rowsOf) {
 	if w.Ragged {
 		m.Unit = 4
@@ -176,11 +176,11 @@ func (w *rowSchedule) take(m *rowsOf) {
 }
 
 type rowParams struct {
-	Rows, Cols uint32  // Cols in units
+	Rows, Cols uint32  // Cols is the length of a row in units
 	Count      float32 // elements of a row
 	Eps        float32
-	// Of a row in parts: units of a part, parts of a row, and with look-back how many parts are
-	// looked at before the result of the first one is made.
+	// For rows in parts: the units of a part, the parts of a row, and, with look-back, the number
+	// of partials that are computed before the result of the first part.
 	Part, Parts, Behind uint32
 }
 
@@ -192,23 +192,23 @@ const maxMerged = 128
 // The caches hold the rest of shorter rows, and each store takes time.
 const minSharedCols = 43 << 10
 
-// rowSpec is what kernels of rows are specialised by.
+// rowSpec specialises the kernels of row operations.
 type rowSpec struct {
 	Op   string
 	Type op.DType
 	rowSchedule
-	Weights int // operands beside x
-	Unit    int // elements that are read at once
+	Weights int // number of operands besides x
+	Unit    int // elements of one load
 	Each    int // see stridedRange
 	filled
 	// Shifted says that an earlier launch has laid weights out for misaligned rows.
 	Shifted  bool
-	Rest     bool     // rows are longer than the resident part
-	InShared int      // units that a lane keeps in workgroup memory, beside Each
-	Part     partKind // the partials, if rows have parts
-	Parts    bool     // the kernel is built for this case
+	Rest     bool     // rows are longer than their resident part
+	InShared int      // units that a lane keeps in workgroup memory, in addition to Each
+	Part     partKind // kind of the partials if rows have parts
+	Parts    bool     // the kernel handles a part of a row
 	Joined   bool     // an earlier launch has combined the partials of each row
-	Back     bool     // the last part comes first
+	Back     bool     // the kernel starts with the last part
 }
 
 // rowFamily returns the family of row operations with kernels from m.
@@ -240,7 +240,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 					s.InShared = 2
 				}
 			} else if w.Ragged {
-				s.filled = allButLast // a row may have a sector less
+				s.filled = allButLast // a row may have one sector less
 			}
 		}
 		for i := 1; i < len(q.In); i++ {
@@ -275,13 +275,13 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 	}}
 }
 
-// split adds the launch that computes the partials of the rows of in, or
-// the one that clears the words of the look-back, and returns how many lane groups the launch of the
-// result has.
+// split adds the launch that computes the partials of the rows of in; with look-back, it adds the
+// launch that clears the words of the partials. It returns how many lane groups the launch of the
+// result has, and the arrays of the partials.
 func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (groups int, pieces []Ref) {
 	units := max(minPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
 	if units*a.Unit == minPart {
-		// Read before the pieces are, which takes as long.
+		// The lane reads these elements before the partials, so that both loads overlap.
 		s.Each, s.filled = units/s.GroupLanes, anyOf
 		if a.units()%units == 0 && !s.Ragged {
 			s.filled = all
@@ -309,32 +309,32 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 	return parts, pieces
 }
 
-// row is the row of a lane group, or its part of one. A lane group without a row reads the first
-// one and writes nothing.
+// row is the row of a lane group, or a part of this row. A lane group without a row reads the first
+// row and writes nothing.
 type row struct {
 	stridedRange
 	is    kernel.Bool
-	start kernel.U32 // the first unit of the row, or element if rows are ragged
-	begin kernel.U32 // the first unit of the row that is one
+	start kernel.U32 // first unit of the row; its first element if rows are ragged
+	begin kernel.U32 // first whole unit of the row
 	unit  int
 	raggedInput
-	resident []kernel.F32  // the lane's elements, if they are kept
-	at       []kernel.U32  // the units that they are
-	there    []kernel.Bool // which of these are there
-	rest     *stridedRange // the part of the row that is not resident, if any
-	ragged   *raggedEnd    // after the resident units, if rows are ragged
-	number   kernel.U32    // of the row
-	// Of a part of a row.
-	piece  kernel.U32    // the partials of the part
-	pieces [2]kernel.U32 // of the row: from the first to before the last
+	resident []kernel.F32  // the lane's elements if they are resident
+	at       []kernel.U32  // positions of the resident units
+	there    []kernel.Bool // whether each resident unit exists
+	rest     *stridedRange // the part of the row that is not resident, or nil
+	ragged   *raggedEnd    // the ragged element, which follows the resident units, or nil
+	number   kernel.U32    // number of the row
+	// The following fields are for parts of rows.
+	piece  kernel.U32    // index of the part's partial
+	pieces [2]kernel.U32 // range of the partials of the row: the first is included, the last is not
 	parted
 }
 
-// parted is where the parts of a row are.
+// parted gives the extent of each part of a row.
 type parted struct {
-	elements func(piece kernel.U32) kernel.F32            // how many a part has
-	extent   func(piece kernel.U32) (from, to kernel.U32) // units
-	singles  func(piece kernel.U32) (from, to kernel.U32) // elements, if rows are ragged
+	elements func(piece kernel.U32) kernel.F32            // number of elements of a part
+	extent   func(piece kernel.U32) (from, to kernel.U32) // range of its units
+	singles  func(piece kernel.U32) (from, to kernel.U32) // range of its ragged elements, if rows are ragged
 }
 
 func (r *row) isPart() bool { return r.extent != nil }
@@ -351,7 +351,7 @@ func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedI
 	return r
 }
 
-// placeRow is newRow before anything is read.
+// placeRow is newRow without the loads.
 func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	if s.Split {
 		return placePart(b, t, p, s, x)
@@ -366,10 +366,10 @@ func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	if s.Ragged {
 		e := raggedEndOf(t.lane, r.start, cols)
 		r.begin, r.first, r.last, r.ragged = e.from, e.from, e.to, &e
-		b.PreferRegisters() // of resident elements, and vectors of weights
+		b.PreferRegisters() // for resident elements and vectors of weights
 	}
 	if s.Rest {
-		b.PreferRegisters() // of resident elements, and the weights that are read with them
+		b.PreferRegisters() // for resident elements and the weights that are read with them
 		r.rest = &stridedRange{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
 		if s.InShared > 0 {
 			r.rest.shared = &inShared{row: r, n: s.InShared, x: kernel.Shared[kernel.Vec4F](b, "stored", s.InShared*s.GroupLanes)}
@@ -378,7 +378,7 @@ func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	return r
 }
 
-// placePart is placeRow for a part of a row.
+// placePart is placeRow for parts of rows.
 func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	cols, length, parts := b.U32(&p.Cols), b.U32(&p.Part), b.U32(&p.Parts)
 	unit, zero, one := kernel.U(uint32(s.Unit)), kernel.U(0), kernel.U(1)
@@ -398,7 +398,7 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	r.begin = r.start
 	rowEnd := r.start.Add(cols)
 	end := rowEnd
-	if s.Ragged { // which belong to the first part, and to the last
+	if s.Ragged { // the ragged ends belong to the first and the last part
 		e := raggedEndOf(t.lane, r.start, cols)
 		r.begin, end, r.ragged = e.from, e.to, &e
 		e.is = e.is.And(kernel.Select(t.lane.Lt(kernel.U(sector)), r.pieces[0], r.pieces[1].Sub(one)).Eq(r.piece))
@@ -424,7 +424,7 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	return r
 }
 
-// load reads the lane's elements, if they are few enough to be kept.
+// load reads the lane's elements if they stay resident.
 func (r *row) load() {
 	if r.Each > 0 {
 		r.stridedRange.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.resident, r.at, r.there = r.units.read(at), at, is })
@@ -434,17 +434,18 @@ func (r *row) load() {
 	}
 }
 
-// raggedElement reads the lane's element of the ragged ends, if the part has one.
+// raggedElement reads the lane's element of the ragged ends. Without one, it returns another
+// element.
 func (r *row) raggedElement() kernel.F32 {
 	if !r.isPart() {
 		return r.single(r.ragged.at)
 	}
-	v := kernel.NewVar(r.t.b, "edge", r.resident[0]) // it is a candidate for the maximum
+	v := kernel.NewVar(r.t.b, "edge", r.resident[0]) // an element of the row, which does not change a maximum
 	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.ragged.at)) })
 	return v.Get()
 }
 
-// only replaces results of missing elements by 0.
+// only replaces the values of missing elements by 0.
 func (r *row) only(vs []kernel.F32) []kernel.F32 {
 	out := make([]kernel.F32, len(vs))
 	for i, v := range vs {
@@ -453,8 +454,8 @@ func (r *row) only(vs []kernel.F32) []kernel.F32 {
 	return out
 }
 
-// write computes the result from the elements: f computes the result of a unit at position j of the
-// row, which is the lane's resident unit k, or not resident if k is -1.
+// write computes and stores the results. f computes the result of the unit xs at position j of the
+// row. k is the lane's resident unit, or -1 if the unit is not resident.
 func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32) {
 	b := r.t.b
 	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(r.begin), xs)) }

@@ -9,8 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// rowTrial is a row operation over x with weights from the first on, as many as
-// mask has bits.
+// rowTrial is a row operation on x. mask says which weights it has, from the first on.
 func rowTrial(rnd *rand.Rand, o *op.Operation, x *op.Array, mask int) *trial {
 	c := &trial{o: o, attrs: o.Defaults()}
 	_, cols := x.Shape.Rows()
@@ -47,7 +46,7 @@ func TestRows(t *testing.T) {
 					rowTrial(rnd, o, with(rnd, normal(rnd, shape...), vs...), 3).everyVariant(t, false)
 				}
 			}
-			// A part of a row, but not the row, is -Inf.
+			// A part of a row is -Inf, but not the whole row.
 			long := normal(rnd, 2, 4200)
 			for i := range 4100 {
 				long.Data[i] = -inf
@@ -62,8 +61,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLongRows computes rows that lanes keep only in part in registers. Unaligned rows use
-// workgroup memory too.
+// TestLongRows computes rows of which registers hold only a part. Misaligned rows also use
+// workgroup memory.
 func TestLongRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 14))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
@@ -94,8 +93,8 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// TestPartsOfRaggedRows has rows whose last part is full, short, and empty in some of
-// them, wherever they begin.
+// TestPartsOfRaggedRows uses rows whose last part is full, short or empty, and which begin at any
+// position.
 func TestPartsOfRaggedRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 16))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
@@ -105,10 +104,10 @@ func TestPartsOfRaggedRows(t *testing.T) {
 				x.Data[k] = float64(float32(x.Data[k] + 50))
 			}
 			for k := range x.Data[:cols-3] {
-				x.Data[2*cols+k] = -inf // but for the last elements
+				x.Data[2*cols+k] = -inf // all but the last elements
 			}
 			x.Data[4*cols], x.Data[5*cols-1] = missing, 1e30
-			for k := 6 * cols; k < 8*cols; k++ { // far from 0, and near each other
+			for k := 6 * cols; k < 8*cols; k++ { // far from 0, and close to each other
 				x.Data[k] = float64(float32(rnd.NormFloat64()/1024 - 1000))
 			}
 			c := rowTrial(rnd, o, x, i)
@@ -144,9 +143,8 @@ func plannedAs(t *testing.T, c *trial, variant string) (*Request, *Plan) {
 	return r, p
 }
 
-// TestLookBackFallback orders the turns so that the workgroups that wait for partial results
-// run before the workgroups that compute them. The waiting lanes must then compute the
-// partial results themselves.
+// TestLookBackFallback orders the workgroups so that those that wait for partials run before those
+// that compute them. The waiting lanes must then compute the partials themselves.
 func TestLookBackFallback(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 18))
 	const behind = 4 * 6 // bytes of the parameters before Behind
@@ -176,8 +174,7 @@ func TestLookBackFallback(t *testing.T) {
 	}
 }
 
-// TestJoinedParts computes a row of so many parts that a launch of its own combines their
-// partial results.
+// TestJoinedParts computes a row of so many parts that a separate launch combines their partials.
 func TestJoinedParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(19, 20))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
@@ -199,7 +196,7 @@ func TestJoinedParts(t *testing.T) {
 	}
 }
 
-// TestLookBackChosen: long rows are taken in a flow by devices that are known for it.
+// TestLookBackChosen checks that devices that support look-back use it for long rows.
 func TestLookBackChosen(t *testing.T) {
 	ordered := Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Subgroup: 32, F16: true, Ordered: true}
 	other := ordered

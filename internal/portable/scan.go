@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A scan by a fold of package op: a lane group scans a row, or a part of a row that starts from the
-// folded state of the parts before it.
+// A scan uses a fold of package op. A lane group scans a row or a part of a row. For a part, it
+// starts from the folded state of the earlier parts.
 var scanSchedules = table[foldOf, foldSchedule]{
 	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
 	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
@@ -28,7 +28,7 @@ var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Buil
 		pieces.Pieces = true
 		before = pieces.reader(b, f)
 	}
-	types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
+	types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // the types were checked before
 	put := e.result(b, types[0])
 	rows, cols, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Part)
 	row, part := t.number, kernel.U(0)
@@ -66,11 +66,11 @@ var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Buil
 			put(first.Add(i), Inline(b, []*ir.Node{f.Finish}, append(all, count), nil)[0])
 		})
 		carry.set(Inline(b, f.Merge, append(carry.get(), whole...), nil))
-		b.Barrier() // what was shared has been read
+		b.Barrier() // wait until all lanes have read the shared states
 	})
 }}
 
-// shareStates declares room for a state of each lane.
+// shareStates declares workgroup memory for one state of each lane.
 func (t *laneGroup) shareStates(f *ir.Reducer) (shared []kernel.Array[kernel.U32]) {
 	for i := range f.Identity {
 		shared = append(shared, kernel.Shared[kernel.U32](t.b, "team_"+stateName(i), t.lanes()))
@@ -78,8 +78,9 @@ func (t *laneGroup) shareStates(f *ir.Reducer) (shared []kernel.Array[kernel.U32
 	return shared
 }
 
-// scanStates merges the state of each lane of a lane group with the states of the lanes before it,
-// and returns the result and the state of all lanes. There must be a barrier between two uses.
+// scanStates merges the state of each lane of a lane group with the states of the lanes before it.
+// It returns the merged state and the state of all lanes. There must be a barrier between two
+// calls.
 func (t *laneGroup) scanStates(f *ir.Reducer, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
 	b, me := t.b, t.b.LocalX()
 	own := newStateVars(b, "upto", f)
@@ -107,13 +108,13 @@ func (t *laneGroup) scanStates(f *ir.Reducer, shared []kernel.Array[kernel.U32],
 	return own.get(), at(me.Sub(t.lane).Add(kernel.U(uint32(t.GroupLanes - 1))))
 }
 
-// planScan returns the plan of a scan by its fold.
+// planScan plans a scan by its fold.
 func planScan(q *request) (*Plan, error) {
 	m := foldOf{Inner: 1}
 	m.Outer, m.Cols = q.In[0].Shape.Rows()
 	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))
 	if f == nil {
-		return nil, unsupported("elements of type %v", q.In[0].Type)
+		return nil, unsupported("the operation cannot scan elements of type %v", q.In[0].Type)
 	}
 	w, name, err := scanSchedules.choose(q, m)
 	if err != nil {

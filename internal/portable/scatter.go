@@ -9,19 +9,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// No two lanes write one element, and every run gives the same bits. There are these ways:
-// the last of the elements that are set is found by an atomic maximum of their numbers;
-// single elements that are folded go to buckets of neighbouring rows, which workgroups
-// fold in workgroup memory, see scatterfold.go; else the rows that ids name are sorted,
-// those of one row in the order of ids, and each element of the result finds the first of
-// its row by a binary search and takes what is there, one after the other.
+// No two lanes write the same element, and every run gives the same bits. There are three ways. A
+// set finds the last id that names an element by an atomic maximum of the numbers of ids. Folds of
+// single elements move them to buckets of neighbouring rows, which workgroups fold in workgroup
+// memory: see scatterfold.go. All other scatters sort the rows that ids name, in the order of ids
+// for equal rows. Each element of the result then finds the first id of its row by a binary search
+// and folds the elements of its row one after the other.
 
 const scatterLanes = 256
 
 type scatterParams struct {
 	N      uint32 // elements of the result
 	Inner  uint32 // elements of a row
-	Extent uint32 // rows between two of the outer extents
+	Extent uint32 // rows for each outer index
 	IDs    uint32
 }
 
@@ -31,7 +31,7 @@ type scatterSpec struct {
 	InPlace bool
 }
 
-// scatterKeys makes the numbers of rows of ids: those outside come last.
+// scatterKeys computes the number of the row that each id names. Ids that name no row come last.
 var scatterKeys = maker[scatterParams, struct{}]{name: "scatter_keys", build: func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, keys := kernel.Input[kernel.I32](b, "ids"), kernel.Output[kernel.U32](b, "rows")
@@ -42,15 +42,17 @@ var scatterKeys = maker[scatterParams, struct{}]{name: "scatter_keys", build: fu
 	})
 }}
 
-// scatterFew is the most ids for which a set in place looks for equal ids among all others.
+// scatterFew is the maximum number of ids for which a set in place searches all other ids for equal
+// ones.
 const scatterFew = 4096
 
-// scatterMany is from how many ids elements are folded in workgroup memory rather than
-// sorted.
+// scatterMany is the minimum number of ids for which elements are folded in workgroup memory and
+// not sorted.
 const scatterMany = 1024
 
-// scatterSets makes one element of v a lane, for sets in place: what is not named is not
-// touched, so that the time does not depend on the size of x. Of equal ids the last writes.
+// scatterSets writes elements of v in place, one element in each lane. It does not read or write
+// rows that no id names, so the time does not depend on the size of x. Of equal ids, the last one
+// writes.
 var scatterSets = maker[scatterParams, scatterSpec]{name: "scatter_set", build: func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, v := kernel.Input[kernel.I32](b, "ids"), inputBits(b, "v", s.Type)
@@ -76,8 +78,8 @@ var scatterSets = maker[scatterParams, scatterSpec]{name: "scatter_set", build: 
 	})
 }}
 
-// scatterLasts finds, for each row, the number of the last id that names it, counted from
-// 1, and 0 where there is none.
+// scatterLasts finds, for each row, the number of the last id that names it. Numbers are counted
+// from 1, and 0 means that no id names the row.
 var scatterLasts = maker[scatterParams, struct{}]{name: "scatter_lasts", build: func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, last := kernel.Input[kernel.I32](b, "ids"), kernel.Atomic[kernel.U32](b, "last")
@@ -88,7 +90,7 @@ var scatterLasts = maker[scatterParams, struct{}]{name: "scatter_lasts", build: 
 	})
 }}
 
-// scatterTakes makes one element of the result a lane, for sets: it takes the last.
+// scatterTakes computes the result of a set from the last ids. A lane computes one element.
 var scatterTakes = maker[scatterParams, scatterSpec]{name: "scatter_take", build: func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	last, v := kernel.Input[kernel.U32](b, "last"), inputBits(b, "v", s.Type)
@@ -111,7 +113,7 @@ var scatterTakes = maker[scatterParams, scatterSpec]{name: "scatter_take", build
 	})
 }}
 
-// combine returns what becomes of an element and what is there, as bits.
+// combine folds the element v into the element x. Both are given by their bits.
 func (s scatterSpec) combine(x, v kernel.U32) kernel.U32 {
 	if s.Reduce == op.ScatterSet {
 		return v
@@ -125,7 +127,7 @@ func (s scatterSpec) combine(x, v kernel.U32) kernel.U32 {
 	return combined(s.Reduce, x.AsF32(), v.AsF32()).AsU32()
 }
 
-// combinable is a number that can be added and compared.
+// combinable is a type whose numbers can be added, multiplied and compared.
 type combinable[T any] interface {
 	Add(T) T
 	Mul(T) T
@@ -145,8 +147,8 @@ func combined[T combinable[T]](r op.ScatterReduce, x, v T) T {
 	return x.Max(v)
 }
 
-// memory declares x and the result, which are one array in place, and returns what
-// reads and writes bits.
+// memory declares x and the result, which are one array if the scatter is in place. It returns
+// functions that read and write the bits of an element.
 func (s scatterSpec) memory(b *kernel.Builder, e *epilogue) (get func(i kernel.U32) kernel.U32, put func(i, v kernel.U32)) {
 	switch {
 	case !s.InPlace:
@@ -159,7 +161,7 @@ func (s scatterSpec) memory(b *kernel.Builder, e *epilogue) (get func(i kernel.U
 	return y.At, y.Set
 }
 
-// scatters makes one element of the result a lane.
+// scatters computes the result from sorted rows. A lane computes one element.
 var scatters = maker[scatterParams, scatterSpec]{name: "scatter", build: func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	keys, places := kernel.Input[kernel.U32](b, "rows"), kernel.Input[kernel.I32](b, "places")
@@ -188,14 +190,14 @@ var scatters = maker[scatterParams, scatterSpec]{name: "scatter", build: func(b 
 	})
 }}
 
-// scatterOf are the sizes of a scatter.
+// scatterOf has the properties that decide the schedule of a scatter.
 type scatterOf struct {
 	op.Indexed
 	Reduce  op.ScatterReduce
 	InPlace bool
 }
 
-// single reports whether ids name single elements, which are folded.
+// single reports whether the operation folds single elements.
 func (m scatterOf) single() bool {
 	return m.Outer == 1 && m.Inner == 1 && m.Reduce != op.ScatterSet && m.IDs > 0
 }
@@ -217,7 +219,7 @@ const (
 
 var scatterSchedules = lazyTable[scatterOf, scatterSchedule]{make: scatterTable}
 
-// scatterTable lists the schedules that sort nothing, then one for each way to sort.
+// scatterTable lists the schedules that do not sort, followed by one schedule for each way to sort.
 func scatterTable() table[scatterOf, scatterSchedule] {
 	vs := table[scatterOf, scatterSchedule]{
 		{"named", func(m scatterOf, _ *Target) bool {
@@ -268,7 +270,8 @@ func planScatter(q *request) (*Plan, error) {
 	}
 	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.IDs)}
 	spec := scatterSpec{q.In[0].Type, m.Reduce, q.InPlace}
-	// into returns what a kernel is bound to that reads so many arrays and writes the result.
+	// into returns the bindings of a kernel that reads the arrays bind and x, and writes the
+	// result.
 	into := func(bind ...Ref) []Ref {
 		if !q.InPlace {
 			bind = append(bind, in[0])
@@ -295,8 +298,8 @@ func planScatter(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// sortedRows adds the launches that sort the rows that ids name, and returns them in
-// order, and which ids named them.
+// sortedRows adds the launches that sort the rows that ids name. It returns the sorted rows and the
+// numbers of their ids.
 func (p *planner) sortedRows(w sortSchedule, ids Ref, s op.Indexed, params scatterParams) (keys, places Ref) {
 	if w.Radix {
 		return p.radixSorted(&radixSort{rows: 1, cols: s.IDs, bits: bits.Len(uint(s.Extent)), extent: s.Extent,
@@ -307,8 +310,8 @@ func (p *planner) sortedRows(w sortSchedule, ids Ref, s op.Indexed, params scatt
 	return p.sorted(rows, s.IDs, w)
 }
 
-// sorted adds the launches that sort n numbers of u32 and returns them in order, and
-// where they were.
+// sorted adds the launches that sort n numbers of type u32. It returns the sorted numbers and their
+// original positions.
 func (p *planner) sorted(x Ref, n int, w sortSchedule) (keys, places Ref) {
 	runs := (n-1)/w.Run + 1
 	s := sortSpec{op.U32, false, runs > 1, w}

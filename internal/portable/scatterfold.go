@@ -10,36 +10,36 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Elements that are folded into rows of one element: a pass of a radix sort moves the
-// elements to buckets of neighbouring rows, and a workgroup folds each bucket. Where there
-// are few rows, workgroups fold parts of the elements into all rows, and a second kernel
-// folds the parts. Each subgroup folds neighbouring elements into rows of its own in
-// workgroup memory, and these are folded in the order of the subgroups: the order of
-// additions depends on nothing but the ids.
+// These kernels fold elements into rows of one element. A pass of a radix sort moves the elements
+// to buckets of neighbouring rows, and a workgroup folds each bucket. If there are few rows,
+// workgroups fold parts of the elements into all rows instead, and a second kernel folds the parts.
+// Each subgroup folds neighbouring elements into its own copy of the rows in workgroup memory, and
+// the workgroup then folds the copies in the order of the subgroups. The order of additions
+// therefore depends only on the ids.
 
 const (
-	scatterPartRows  = 512  // the most rows where elements are folded in parts
-	scatterPartSize  = 2048 // elements of a part, unless there are more than scatterMostParts
+	scatterPartRows  = 512  // maximum number of rows for which elements are folded in parts
+	scatterPartSize  = 2048 // elements of a part, unless there would be more than scatterMostParts parts
 	scatterMostParts = 256
-	scatterItems     = 16 // elements of a lane that go to buckets
+	scatterItems     = 16 // elements of a lane in the pass that moves elements to buckets
 	foldShared       = radixWarps*(4<<radixMost) + 4<<10
 )
 
 type scatterFoldSpec struct {
 	scatterSpec
-	Bits  int  // of a row in the bucket
-	Parts bool // a part of the elements is folded into all rows
+	Bits  int  // bits of a row number within a bucket
+	Parts bool // the kernel folds a part of the elements into all rows
 }
 
 type scatterFoldParams struct {
-	IDs     uint32 // all elements
-	Extent  uint32 // rows
-	Groups  uint32 // buckets or parts
-	Offsets uint32 // of buckets
-	Size    uint32 // of a part
+	IDs     uint32 // number of elements
+	Extent  uint32 // number of rows
+	Groups  uint32 // number of buckets or parts
+	Offsets uint32 // number of offsets of buckets
+	Size    uint32 // elements of a part
 }
 
-// identity returns the bits of what leaves every element as it is.
+// identity returns the bits of the number that leaves every element unchanged.
 func (s scatterSpec) identity() kernel.U32 {
 	least := map[op.DType]uint32{op.U32: 0, op.I32: 1 << 31}
 	most := map[op.DType]uint32{op.U32: math.MaxUint32, op.I32: math.MaxInt32}
@@ -49,7 +49,7 @@ func (s scatterSpec) identity() kernel.U32 {
 	case s.Reduce == op.ScatterAdd && integer:
 		return kernel.U(0)
 	case s.Reduce == op.ScatterAdd:
-		return float(math.Copysign(0, -1)) // 0 would change -0
+		return float(math.Copysign(0, -1)) // adding 0 would change -0
 	case s.Reduce == op.ScatterMul && integer:
 		return kernel.U(1)
 	case s.Reduce == op.ScatterMul:
@@ -64,12 +64,12 @@ func (s scatterSpec) identity() kernel.U32 {
 	return float(math.Inf(-1))
 }
 
-// foldInWarp folds the values of the lanes of a subgroup that have the same row, in the
-// order of the lanes, and returns the result in the first of them. same are their lanes.
+// foldInWarp folds the values of all lanes of a subgroup that have the same row, in the order of
+// the lanes. The first of these lanes gets the result. same has the bits of these lanes.
 func (s scatterSpec) foldInWarp(b *kernel.Builder, same, v kernel.U32) kernel.U32 {
 	_, lane := warpLane(b)
 	later := same.And(kernel.U(1).Shl(lane).Sub(kernel.U(1)).Not()).And(kernel.U(1).Shl(lane).Not())
-	value, next := kernel.NewVar(b, "folded", v), kernel.NewVar(b, "next", later.TrailingZeros()) // 32 for none
+	value, next := kernel.NewVar(b, "folded", v), kernel.NewVar(b, "next", later.TrailingZeros()) // 32 if there is no later lane
 	for d := 1; d < radixWarp; d *= 2 {
 		is := next.Get().Lt(kernel.U(radixWarp))
 		from := kernel.Select(is, next.Get(), lane)
@@ -82,8 +82,8 @@ func (s scatterSpec) foldInWarp(b *kernel.Builder, same, v kernel.U32) kernel.U3
 	return value.Get()
 }
 
-// scatterFolds folds the elements of a bucket into its rows, or a part of all elements
-// into a row of partial results.
+// scatterFolds folds the elements of a bucket into its rows, or a part of all elements into one
+// array of partials.
 var scatterFolds = maker[scatterFoldParams, scatterFoldSpec]{name: "scatter_fold", build: func(b *kernel.Builder, p *scatterFoldParams, s scatterFoldSpec, e *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	n, extent, rows := b.U32(&p.IDs), b.U32(&p.Extent), 1<<s.Bits
@@ -143,7 +143,7 @@ var scatterFolds = maker[scatterFoldParams, scatterFoldSpec]{name: "scatter_fold
 	})
 }}
 
-// foldRange folds elements into the rows of the subgroups.
+// foldRange folds a range of elements into the subgroups' copies of the rows.
 func (s scatterFoldSpec) foldRange(b *kernel.Builder, limits, state kernel.Array[kernel.U32], first, extent kernel.U32, row, v func(i kernel.U32) kernel.U32) {
 	from, to := limits.Uniform(kernel.U(0)), limits.Uniform(kernel.U(1))
 	b.Barrier()
@@ -172,8 +172,8 @@ func (s scatterFoldSpec) foldRange(b *kernel.Builder, limits, state kernel.Array
 	})
 }
 
-// scatterJoins folds partial results into rows: a lane of each subgroup has one row and
-// an eighth of the parts.
+// scatterJoins folds partials into rows. A lane of each subgroup has one row and an eighth of the
+// parts.
 var scatterJoins = maker[scatterFoldParams, scatterSpec]{name: "scatter_join", build: func(b *kernel.Builder, p *scatterFoldParams, s scatterSpec, e *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	partial := kernel.Input[kernel.U32](b, "partial")
@@ -210,9 +210,9 @@ func (p *planner) scatterByParts(spec scatterSpec, q *request, s op.Indexed, in 
 	p.stage(scatterJoins.of(spec, q.epilogue), kernel.GridOf((s.Extent-1)/radixWarp+1), params, into(partial)...)
 }
 
-// scatterByBuckets adds the launches that move elements to buckets and fold these.
+// scatterByBuckets adds the launches that move elements to buckets and fold the buckets.
 func (p *planner) scatterByBuckets(spec scatterSpec, q *request, s op.Indexed, in []Ref, into func(...Ref) []Ref) {
-	all := bits.Len(uint(s.Extent)) // of the rows and of what names none
+	all := bits.Len(uint(s.Extent)) // bits of the numbers of rows, including the number for ids that name no row
 	shift := max(all-radixMost, 0)
 	pass := radixSpec{Type: spec.Type, Keys: keysOfIds, Bits: all - shift, Items: scatterItems, Values: true, Offsets: true}
 	r := &radixSort{rows: 1, cols: s.IDs, extent: s.Extent}

@@ -46,7 +46,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestGatherAxis gathers along axes, integers too.
+// TestGatherAxis gathers along axes, also for integers.
 func TestGatherAxis(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(117, 118))
 	for _, s := range []struct {
@@ -129,7 +129,7 @@ func TestTopK(t *testing.T) {
 	}{{[]int{1}, 1}, {[]int{3, 5}, 5}, {[]int{2, 300}, 3}, {[]int{255}, 17}, {[]int{1024}, 20}, {[]int{2, 2049}, 2}, {[]int{2, 2500}, 60}, {[]int{40}, 0}} {
 		x := normal(rnd, s.shape...)
 		for i := range x.Data {
-			x.Data[i] = float64(rnd.IntN(max(s.shape[0], 8))) - 3 // equal ones
+			x.Data[i] = float64(rnd.IntN(max(s.shape[0], 8))) - 3 // some elements are equal
 		}
 		for _, a := range []*op.Array{normal(rnd, s.shape...), with(rnd, x, missing, missing, inf, -inf, -inf)} {
 			(&trial{o: op.TopK, attrs: op.TopKOpts{K: s.k}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{a}}).everyVariant(t, true)

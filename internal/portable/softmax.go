@@ -15,7 +15,8 @@ var softmaxes = maker[rowParams, rowSpec]{name: "softmax", build: func(b *kernel
 	ps.lookBack(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, ps, put) })
 }}
 
-// softmaxed gives the softmax, or its logarithm, of the lane group's row or its part of one.
+// softmaxed computes the softmax, or its logarithm, of the row of a lane group or of a part of a
+// row.
 func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r := newRow(b, t, p, s, x)
 	var key kernel.U32
@@ -27,8 +28,8 @@ func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 		key, sum = r.exponentials(s.Op == "softmax")
 	}
 	greatest := numberOf(key)
-	// NaN and +Inf are greatest where they are at all, and of a row of -Inf alone
-	// that is. What all elements are combined with makes all of them NaN then.
+	// If the greatest element is NaN or +Inf, or if all elements are -Inf, the result is NaN in all
+	// elements. The factor or summand of all elements is NaN in this case.
 	undefined := key.Ge(kernel.U(infKey)).Or(key.Le(kernel.U(ninfKey)))
 	var f func(k int, x kernel.F32) kernel.F32
 	if s.Op == "log_softmax" {
@@ -37,7 +38,7 @@ func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	} else {
 		scale := kernel.Select(undefined, nan(), sum.Recip())
 		f = func(k int, x kernel.F32) kernel.F32 {
-			if s.Split || k < 0 { // else it is the exponential already
+			if s.Split || k < 0 { // otherwise x is already the exponential
 				x = x.Sub(greatest).Exp()
 			}
 			return x.Mul(scale)
@@ -57,7 +58,7 @@ func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 func (t *laneGroup) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
 	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		k := g.max(words[0])
-		// A lane with only -Inf adds nothing to a lane with other elements.
+		// A lane that has only -Inf adds nothing to the sum of other lanes.
 		greatest := numberOf(k.Max(kernel.U(lowestKey)))
 		sum := g.sum(words[1].AsF32().Mul(numberOf(words[0]).Sub(greatest).Exp()))
 		return []kernel.U32{k, sum.AsU32()}
@@ -70,9 +71,9 @@ const lowestKey = ninfKey + 1
 
 const signBit = 1 << 31
 
-// exponentials returns the key of the greatest element of the row and the sum of
-// e**(x-greatest), in every lane of the lane group. If keep is set and the row is held,
-// these take the place of the elements.
+// exponentials returns the key of the greatest element of the row and the sum of e**(x-greatest),
+// in each lane of the lane group. If keep is set and the row is resident, the exponentials replace
+// the resident elements.
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b
 	if r.Each > 0 && r.isPart() {
@@ -88,8 +89,8 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		}
 		return k, sum
 	}
-	// The running maximum: a greater element scales the sum down. It begins with a finite number
-	// instead of -Inf, so that the difference is defined.
+	// best is the running maximum: a greater element scales the sum down. It begins with a finite
+	// number instead of -Inf, so that the difference is defined.
 	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
 	total := kernel.NewVar(b, "total", kernel.F(0))
 	all := &r.stridedRange
@@ -119,7 +120,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		}
 	}
 	sum = t.sum(mine)
-	// The exponential of -Inf is 0: if all elements are -Inf, so is the maximum.
+	// The exponential of -Inf is 0. If the sum is 0, all elements are -Inf, and so is the maximum.
 	return kernel.Select(sum.Eq(kernel.F(0)), kernel.U(ninfKey), k), sum
 }
 
@@ -132,9 +133,9 @@ func exponentialsOf(xs []kernel.F32, greatest kernel.F32) []kernel.F32 {
 	return es
 }
 
-// greatestKey returns the greatest key of some numbers. Of numbers that are not
-// negative the greatest has the greatest bits, of negative ones the least; and a
-// negative NaN has greater bits than all else.
+// greatestKey returns the greatest key of some numbers. Of non-negative numbers the greatest has
+// the greatest bits, and of negative numbers the least. The bits of a negative NaN exceed all
+// others.
 func greatestKey(xs []kernel.F32) kernel.U32 {
 	us := make([]kernel.U32, len(xs))
 	for i, x := range xs {

@@ -9,19 +9,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Rows are sorted in runs that workgroup memory holds, by Batcher's bitonic network
-// over keys and columns. Longer rows are runs that are merged in pairs: each element
-// finds its place by a binary search in the other run.
+// A workgroup sorts a run, which fits in workgroup memory, by Batcher's bitonic network over pairs
+// of keys and columns. For longer rows, further launches merge pairs of sorted runs: each element
+// finds its position by a binary search in the other run.
 
 type sortOf struct{ Cols int }
 
 type sortSchedule struct {
 	Lanes int
-	Run   int  // elements that a workgroup sorts, a power of two
-	Radix bool // by digits instead: see radix.go
+	Run   int  // elements of a run, a power of two
+	Radix bool // sort by digits instead: see radix.go
 }
 
-// radixItems is how many elements of a tile a lane sorts by digits.
+// radixItems is the number of elements of a tile that a lane sorts.
 const radixItems = 8
 
 var sortSchedules = table[sortOf, sortSchedule]{
@@ -37,11 +37,11 @@ func (w sortSchedule) can(_ sortOf, t *Target) bool { return !w.Radix || t.Votes
 type sortSpec struct {
 	Type       op.DType
 	Descending bool
-	Merged     bool // runs are merged: keys and columns are written
+	Merged     bool // the kernel merges runs, and writes keys and columns
 	sortSchedule
 }
 
-// key returns the key of an element given by its bits: see [inputBits].
+// key returns the key of an element with the bits v: see [inputBits].
 func (s *sortSpec) key(v kernel.U32) kernel.U32 {
 	switch s.Type {
 	case op.I32:
@@ -58,7 +58,7 @@ func (s *sortSpec) key(v kernel.U32) kernel.U32 {
 
 type sortParams struct {
 	Cols uint32
-	Runs uint32 // of a row
+	Runs uint32 // runs of a row
 	All  uint32 // runs of all rows
 }
 
@@ -87,7 +87,7 @@ var sortRuns = maker[sortParams, sortSpec]{name: "sort_runs", build: func(b *ker
 		}
 	}
 	each(func(i kernel.U32) {
-		// Missing elements come last: no column is as large.
+		// Missing elements come last, because their column exceeds all others.
 		key, col := kernel.NewVar(b, "key", kernel.U(1<<32-1)), kernel.NewVar(b, "col", kernel.U(1<<32-1))
 		b.If(i.Lt(size), func() {
 			key.Set(s.key(x(row.Add(at).Add(i))))
@@ -146,7 +146,7 @@ type mergeParams struct {
 
 type mergeSpec struct {
 	Type op.DType
-	Last bool // values are written instead of keys
+	Last bool // the kernel writes values instead of keys
 }
 
 const mergeLanes = 256
@@ -171,11 +171,11 @@ var sortMerge = maker[mergeParams, mergeSpec]{name: "sort_merge", build: func(b 
 		i := g.Sub(row)
 		mine := i.Div(run)
 		second := mine.And(kernel.U(1)).Ne(kernel.U(0))
-		first := mine.And(kernel.U(1).Not()).Mul(run) // where the pair begins
+		first := mine.And(kernel.U(1).Not()).Mul(run) // position of the pair
 		start := kernel.Select(second, first, first.Add(run).Min(n))
 		end := start.Add(run).Min(n)
 		key := keys.At(g)
-		// Of equal keys, those of the first run come first.
+		// If keys are equal, the elements of the first run come first.
 		low, high := kernel.NewVar(b, "low", start), kernel.NewVar(b, "high", end)
 		b.While(func() kernel.Bool { return low.Get().Lt(high.Get()) }, func() {
 			middle := low.Get().Add(high.Get()).Shr(kernel.U(1))
@@ -195,7 +195,7 @@ var sortMerge = maker[mergeParams, mergeSpec]{name: "sort_merge", build: func(b 
 	})
 }}
 
-// radixRows adds the launches that sort rows by digits.
+// radixRows adds the launches of a radix sort of the rows.
 func (p *planner) radixRows(q *request, rows, cols int) {
 	r := &radixSort{rows: rows, cols: cols, bits: 32, radixSpec: radixSpec{Type: q.In[0].Type, Keys: keysOfRow, Items: radixItems}}
 	if op.SortOptsOf(&q.Attrs).Descending {
@@ -227,7 +227,7 @@ func planSort(q *request) (*Plan, error) {
 		p.stage(sortRuns.of(s, nil), grid, params, append(q.inputs(), q.outputs()...)...)
 		return p.done(name)
 	}
-	var halves [2][2]Ref // keys and places
+	var halves [2][2]Ref // keys and positions
 	for i := range halves {
 		halves[i] = [2]Ref{p.scratch(n), p.scratch(n)}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Reads reports whether portable kernels read operand at of o, of shape s, where a
-// layout says: elementwise programs any, reductions columns, attention rows by their
-// strides. Rope and what puts elements in their places read runs of neighbours: others
-// are better brought together by tiles first.
+// Reads reports whether portable kernels can read operand at of operation o, of shape s, in layout
+// l: elementwise programs read any layout, reductions read columns, and attention reads rows by
+// their strides. Rope, concat and update read layouts whose neighbouring elements are adjacent in
+// memory: for other layouts, it is faster to make a contiguous copy by tiles first.
 func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	switch {
 	case o.Class() == op.Elementwise:
@@ -27,7 +27,7 @@ func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	return o.ReadsColumns(s, l)
 }
 
-// neighbours reports whether elements that follow each other are neighbours, or the same.
+// neighbours reports whether consecutive elements are adjacent in memory or the same element.
 func neighbours(l *op.Layout) bool {
 	fs := l.Factors()
 	if len(fs) == 0 {
@@ -37,30 +37,29 @@ func neighbours(l *op.Layout) bool {
 	return -1 <= n && n <= 1
 }
 
-// Writes reports whether portable kernels put the result of o, of shape s, where a
-// layout says that has each element of the memory.
+// Writes reports whether portable kernels can write the result of operation o, of shape s, in
+// layout l. Each element of the memory must belong to the layout.
 func Writes(o *op.Operation, s op.Shape, l *op.Layout) bool {
 	return o == op.Attention && readsAttention(op.AttentionQ, s, l)
 }
 
-// checkLayout returns an error if a strided operand does not lie over n elements
-// as its layout says.
+// checkLayout returns an error if the layout of a strided operand does not describe n elements.
 func checkLayout(in Operand, n int) error {
 	if in.Layout == nil {
-		return unsupported("a strided operand without a layout")
+		return unsupported("a strided operand has no layout")
 	}
 	first, end := in.Layout.Bounds()
 	if in.Layout.Size() != n || first < 0 || end > in.N || in.N > maxElements {
-		return unsupported("%d elements, %v, over %d", in.N, in.Layout, n)
+		return unsupported("the layout %v of an operand of %d elements does not describe %d elements", in.Layout, in.N, n)
 	}
 	return nil
 }
 
-// A walk finds elements of a layout. Its extents and strides are literals of the
-// kernel, so that compilers make products of its divisions.
+// A walk computes the positions of the elements of a layout. Its extents and strides are constants
+// of the kernel, so that compilers replace divisions by multiplications.
 type walk struct {
 	off  int
-	fill bool // some elements are not in memory
+	fill bool // some elements of the layout are not in memory
 	f    []op.Factor
 }
 
@@ -77,7 +76,7 @@ func (w *walk) at(i kernel.U32) (kernel.U32, kernel.Bool) {
 			d, i = i.Mod(kernel.U(uint32(f.N))), i.Div(kernel.U(uint32(f.N)))
 		}
 		if f.Lo != 0 || f.Hi != f.N {
-			// A digit below the window is a large number.
+			// A digit below the window wraps to a large unsigned number.
 			is := d.Sub(kernel.U(uint32(f.Lo))).Lt(kernel.U(uint32(f.Hi - f.Lo)))
 			if windows {
 				is = in.And(is)
@@ -106,7 +105,7 @@ func (w *walk) at(i kernel.U32) (kernel.U32, kernel.Bool) {
 	return sum, in
 }
 
-// strided returns x seen in a layout over n elements.
+// strided returns a source of n elements that reads x in the layout l.
 func (x source) strided(b *kernel.Builder, l *op.Layout, t op.DType, n kernel.U32) source {
 	w := walk{off: l.Off, fill: l.Windowed(), f: l.Factors()}
 	return source{func(i kernel.U32) kernel.Dynamic {
@@ -115,8 +114,8 @@ func (x source) strided(b *kernel.Builder, l *op.Layout, t op.DType, n kernel.U3
 	}, n}
 }
 
-// filled returns v where in holds and the element of the bits elsewhere, of
-// vectors of the width.
+// filled returns v if in is true, and otherwise the value with the given bits. v may be a vector of
+// the given width.
 func (w *walk) filled(b *kernel.Builder, v kernel.Dynamic, in kernel.Bool, bits uint32, t op.DType, width int) kernel.Dynamic {
 	if !w.fill {
 		return v
@@ -151,9 +150,10 @@ func (w *walk) filled(b *kernel.Builder, v kernel.Dynamic, in kernel.Bool, bits 
 	return kernel.Dyn(kernel.Select(in, kernel.As[kernel.F32](b, v), fill))
 }
 
-// inVectors returns the layout of vectors of four elements of an operand. Its last factor counts
-// vectors: with stride 1 the elements of a vector are adjacent and begin at a multiple of four. It
-// returns false if a vector would have elements of two runs, or of both sides of a window.
+// inVectors returns the layout of an operand in vectors of four elements. The last factor of the
+// layout counts vectors. If stride is 1, the elements of each vector are adjacent and begin at a
+// multiple of four. It returns false if a vector would contain elements of two runs, or elements
+// from both sides of the edge of a window.
 func inVectors(in *Operand) (w walk, stride int, ok bool) {
 	l := in.Layout
 	if l.Rank == 0 {
@@ -172,7 +172,7 @@ func inVectors(in *Operand) (w walk, stride int, ok bool) {
 	}
 	switch {
 	case !whole && stride == 1:
-		stride = -1 // neighbours that begin anywhere: one by one
+		stride = -1 // adjacent elements that begin at any position are read one by one
 		return w, stride, true
 	case whole:
 		w.off /= 4
@@ -204,7 +204,7 @@ func stridedVectors(b *kernel.Builder, name string, in Operand, n kernel.U32) so
 		step := uint32(in.Layout.F[in.Layout.Rank-1].Stride)
 		var v [4]kernel.Dynamic
 		for k := range v {
-			// Elements that are not in memory are read at its start.
+			// An element that is not in memory is replaced by a load from position 0.
 			to := at.Add(kernel.U(step * uint32(k)))
 			if w.fill {
 				to = kernel.Select(is, to, kernel.U(0))
@@ -215,7 +215,7 @@ func stridedVectors(b *kernel.Builder, name string, in Operand, n kernel.U32) so
 	}, n}
 }
 
-// packed returns the vector of four values.
+// packed returns a vector of four values.
 func packed(b *kernel.Builder, v [4]kernel.Dynamic, t op.DType) kernel.Dynamic {
 	switch irhook.Register(uint8(t)) {
 	case ir.I32:

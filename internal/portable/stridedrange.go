@@ -7,10 +7,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Rows are read in units: vectors of four elements where rows are multiples of
-// that, else single ones. Neighbouring lanes take neighbouring units.
+// Kernels read rows in units: vectors of four elements if the length of rows is a multiple of four,
+// and single elements otherwise. Neighbouring lanes read neighbouring units.
 
-// unitOf returns how many elements are read at once of rows of cols elements.
+// unitOf returns the number of elements of a unit for rows of cols elements.
 func unitOf(t op.DType, cols int) int {
 	if cols%4 == 0 && (t == op.F32 || t == op.F16) {
 		return 4
@@ -21,7 +21,7 @@ func unitOf(t op.DType, cols int) int {
 // units reads unit i of an operand.
 type units func(i kernel.U32) []kernel.F32
 
-// inputUnits declares an operand of a floating type that is read in units.
+// inputUnits declares a floating-point operand that is read in units.
 func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 	var at func(i kernel.U32) kernel.Vec4F
 	switch {
@@ -40,36 +40,35 @@ func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 	}
 }
 
-// stridedRange is a range of units of a row. The lanes of a lane group take every unit in
-// turn, with a stride of the number of lanes.
+// stridedRange is a range of units of a row. Lane i of a lane group reads units first+i,
+// first+i+GroupLanes and so on.
 type stridedRange struct {
 	t           *laneGroup
-	first, last kernel.U32 // units: from the first to before the last
-	// Each is how many units a lane takes if it takes so many at most; 0 for more.
+	first, last kernel.U32 // the range: first is included, last is not
+	// Each is the maximum number of units of a lane if the kernel is unrolled for it, and otherwise
+	// 0.
 	Each int
 	filled
-	shared       *inShared // the first units, if they are kept
-	fewRegisters bool      // a fallback path, which must not raise the register count
+	shared       *inShared // the first units, if workgroup memory keeps them
+	fewRegisters bool      // a fallback path that must not need more registers than the rest of the kernel
 }
 
 // filled says which of the units of a lane exist.
 type filled uint8
 
 const (
-	allButLast filled = iota // all but the last of a lane
-	all                      // all
-	anyOf                    // any
+	allButLast filled = iota // each unit of a lane exists, except that the last may not
+	all                      // each unit exists
+	anyOf                    // any unit may be missing
 )
 
-// Unroll is how many units a lane reads before it does something with them,
-// where there are many.
+// unroll is the number of units that a lane reads before it computes, in a loop over many units.
 const (
 	unroll       = 4
-	unrollSingle = 8 // units of one element
+	unrollSingle = 8 // unroll for units of one element
 )
 
-// unrolled returns how many units of so many elements a lane reads, where there are
-// many, before it does something with them.
+// unrolled returns the number of units of the given size that a lane reads before it computes.
 func unrolled(unit int) int {
 	if unit == 1 {
 		return unrollSingle
@@ -77,8 +76,8 @@ func unrolled(unit int) int {
 	return unroll
 }
 
-// each runs f over the lane's units, several at a time: at has their positions. If is does not
-// hold, the unit is missing, and the first unit of the range is read instead.
+// each runs f for the lane's units, several at a time. at holds their positions. If an element of
+// is is false, this unit is missing and the first unit of the range is read instead.
 func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
@@ -116,8 +115,8 @@ func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool))
 	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
 }
 
-// back is each with many units, from the last to the first, because the elements that were read
-// last may still be in a cache.
+// back is each for many units, from the last to the first, because the elements that were read last
+// may still be in a cache.
 func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
@@ -145,22 +144,22 @@ func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool))
 	})
 }
 
-// behind returns the range without the units that are kept.
+// behind returns the range without the units that workgroup memory keeps.
 func (s *stridedRange) behind() *stridedRange {
 	r := *s
 	r.shared, r.first = nil, s.first.Add(kernel.U(uint32(s.shared.n*s.t.GroupLanes)))
 	return &r
 }
 
-// inShared are vectors of a row that each lane keeps in workgroup memory after their first
-// read.
+// inShared holds vectors of a row in workgroup memory. Each lane stores its vectors after it has
+// read them for the first time.
 type inShared struct {
 	row *row
-	n   int // of a lane
+	n   int // number of vectors of a lane
 	x   kernel.Array[kernel.Vec4F]
 }
 
-// store keeps the vectors at places, and has f read them from registers.
+// store keeps the vectors at positions at, and runs f, which reads them from registers.
 func (k *inShared) store(at []kernel.U32, f func()) {
 	t := k.row.t
 	var vs [][]kernel.F32
@@ -172,7 +171,7 @@ func (k *inShared) store(at []kernel.U32, f func()) {
 	k.instead(func(i int) []kernel.F32 { return vs[i] }, f)
 }
 
-// again has f read them once more.
+// again runs f once more. It reads the vectors from workgroup memory.
 func (k *inShared) again(f func()) {
 	k.instead(func(i int) []kernel.F32 {
 		v := k.x.At(k.place(i))
@@ -184,7 +183,7 @@ func (k *inShared) place(i int) kernel.U32 {
 	return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.GroupLanes)))
 }
 
-// instead makes f read vector i of the resident vectors from at, in order.
+// instead runs f so that its ith load of a unit calls at(i).
 func (k *inShared) instead(at func(i int) []kernel.F32, f func()) {
 	before, i := k.row.units, 0
 	k.row.units = func(kernel.U32) []kernel.F32 {
@@ -195,12 +194,12 @@ func (k *inShared) instead(at func(i int) []kernel.F32, f func()) {
 	k.row.units = before
 }
 
-// taken returns how many of many units the lane takes.
+// taken returns the number of units of the lane.
 func (s *stridedRange) taken() kernel.U32 {
 	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.GroupLanes - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.GroupLanes)))
 }
 
-// read returns the elements of units.
+// read returns the elements of the units at.
 func (x units) read(at []kernel.U32) (vs []kernel.F32) {
 	for _, i := range at {
 		vs = append(vs, x(i)...)
@@ -208,7 +207,7 @@ func (x units) read(at []kernel.U32) (vs []kernel.F32) {
 	return vs
 }
 
-// only returns the elements of units, with neutral in place of missing ones.
+// only returns the elements vs of units, with neutral in place of the elements of missing units.
 func only(vs []kernel.F32, is []kernel.Bool, neutral kernel.F32) []kernel.F32 {
 	unit := len(vs) / len(is)
 	out := make([]kernel.F32, len(vs))
@@ -218,7 +217,7 @@ func only(vs []kernel.F32, is []kernel.Bool, neutral kernel.F32) []kernel.F32 {
 	return out
 }
 
-// tree adds up in pairs.
+// tree adds numbers in pairs.
 func tree(vs []kernel.F32) kernel.F32 {
 	vs = append([]kernel.F32(nil), vs...)
 	for len(vs) > 1 {
@@ -233,8 +232,8 @@ func tree(vs []kernel.F32) kernel.F32 {
 	return vs[0]
 }
 
-// sums returns n sums over the lane's elements: add gives what some units add to
-// each.
+// sums returns n sums over the lane's elements. add returns the terms of some units, one for each
+// sum.
 func (s *stridedRange) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []kernel.F32) []kernel.F32 {
 	b := s.t.b
 	if s.Each > 0 {

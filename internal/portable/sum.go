@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// sums implements reductions to sums of terms, and results derived from sums.
+// sums computes reductions to sums of terms, and results that are derived from sums.
 var sums = maker[reduceParams, reduceSpec]{name: "reduce_sum", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
@@ -46,7 +46,7 @@ var sums = maker[reduceParams, reduceSpec]{name: "reduce_sum", build: func(b *ke
 	})
 }}
 
-// input declares an operand.
+// input declares an operand, or its pieces.
 func (s *reduceSpec) input(b *kernel.Builder, name string) units {
 	if s.Pieces {
 		return inputUnits(b, "pieces", op.F32, 1)
@@ -68,7 +68,7 @@ func products(xs, ys []kernel.F32) kernel.F32 {
 	return tree(sums)
 }
 
-// result declares the result of type t, or the pieces of it.
+// result declares the result of type t, or its pieces.
 func (s *reduceSpec) result(b *kernel.Builder, t op.DType, e *epilogue) func(i kernel.U32, v kernel.Dynamic) {
 	if s.Split {
 		return outputValue(b, "parts", t).set

@@ -2,34 +2,34 @@ package portable
 
 // Target has the features of a device. A field of 0 means the minimum that every device has.
 type Target struct {
-	Lanes   int // of a workgroup; 256
-	Shared  int // bytes of workgroup memory; 16 KiB
-	Buffers int // that one kernel binds; 8
-	Groups  int // of a grid along one dimension; 65535
-	// Subgroups says that the device has operations of subgroups that are worth
-	// using: kernels hold for subgroups of any size, one lane included.
+	Lanes   int // maximum number of lanes of a workgroup; at least 256
+	Shared  int // bytes of workgroup memory; at least 16 KiB
+	Buffers int // maximum number of buffers of a kernel; at least 8
+	Groups  int // maximum number of workgroups along one dimension of a grid; at least 65535
+	// Subgroups says that the device has fast subgroup operations. Kernels work with subgroups of
+	// any size, including 1.
 	Subgroups bool
-	// Subgroup is how many lanes every subgroup has, 0 where that is not known.
+	// Subgroup is the number of lanes of every subgroup, or 0 if it is unknown.
 	Subgroup int
-	// Votes says that every subgroup has 32 lanes and that a vote of all of them, a bit of a
-	// word each, is worth its time: see [radixCounts].
+	// Votes says that every subgroup has 32 lanes and that votes are fast: a vote gives each lane a
+	// word with one bit for each lane of the subgroup. See [radixCounts].
 	Votes bool
-	F16   bool // half floats in memory and registers
-	// Ordered says that the device begins workgroups in the order of their numbers, as long as
-	// there is room, and has a large cache: see [partials.lookBack].
+	F16   bool // kernels can use half floats in memory and registers
+	// Ordered says that the device starts workgroups in the order of their numbers, as soon as
+	// there is room, and that it has a large cache: see [partials.lookBack].
 	Ordered bool
-	// MapLanes is the lanes of a workgroup of elementwise kernels; 128. With more of them a
-	// GPU waits longer for the last of a workgroup, with fewer there are not enough
-	// workgroups at a time.
+	// MapLanes is the number of lanes of a workgroup of elementwise kernels; the default is 128.
+	// With more lanes, a GPU waits longer for the last lane of a workgroup. With fewer lanes, too
+	// few run at a time.
 	MapLanes int
-	// MapMuch is from how many instructions an element of an elementwise program with
-	// functions takes lanes have several vectors; 120.
+	// MapMuch is the number of instructions for each element from which on a lane computes several
+	// vectors, in elementwise programs with functions; the default is 120.
 	MapMuch int
 	// MapBranches means that each of a lane's vectors has its own branch: with one branch for all,
 	// compilers interleave their computations, and some run out of registers.
 	MapBranches bool
-	// MapGuarded says that a greatest or least of two numbers takes much longer where one
-	// may be NaN: vectors of elements that are not large are computed without.
+	// MapGuarded says that Min and Max are much slower if an operand may be NaN. Kernels then test
+	// whether all operands are moderate, and compute moderate vectors without the code for NaN.
 	MapGuarded bool
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// matMulTile is how a product is cut: a workgroup makes Rows × Cols of the
-// result, walks the inner extent in steps of Depth, and each lane makes Own rows
-// of a vector of four columns, or of Wide such vectors.
+// matMulTile is the tile configuration of a product. A workgroup computes Rows × Cols elements of
+// the result and iterates over the terms in steps of Depth. A lane computes Own rows of Wide
+// vectors of four columns.
 type matMulTile struct {
 	Rows, Cols, Depth int
 	Own, Wide         int
@@ -17,13 +17,13 @@ type matMulTile struct {
 
 func (t matMulTile) lanes() (x, y int) { return t.Cols / (4 * t.Wide), t.Rows / t.Own }
 
-// exactTerms is how many terms a float32 adds up one after the other within the
-// tolerance of sums; more are added in parts.
+// exactTerms is the maximum number of terms that a float32 adds one after the other within the
+// tolerance of sums. Longer sums are divided into parts.
 const exactTerms = 1024
 
-// multiply returns the sums of the products of the lines of a and b, over k
-// terms: each lane its own. A part of both comes into workgroup memory, then
-// every lane multiplies its lines, and so on.
+// multiply returns the lane's sums of the products of the lines of a and b over k terms. In each
+// step, the workgroup loads a part of both operands into workgroup memory, and each lane multiplies
+// its lines.
 func (s matMulTile) multiply(b *kernel.Builder, ta, tb *tile, k kernel.U32, long bool) [][]kernel.Var[kernel.Vec4F] {
 	lx, ly := s.lanes()
 	sums := make([][]kernel.Var[kernel.Vec4F], s.Own)
@@ -60,8 +60,8 @@ func (s matMulTile) multiply(b *kernel.Builder, ta, tb *tile, k kernel.U32, long
 	return sums
 }
 
-// each calls f for every sum of the lane that is within rows × cols, with its
-// place: the tile begins at row and col.
+// each calls f for each sum of the lane that is within rows × cols, with its row and column. The
+// tile begins at row and col.
 func (s matMulTile) each(b *kernel.Builder, sums [][]kernel.Var[kernel.Vec4F], row, col, rows, cols kernel.U32, f func(r, c kernel.U32, v kernel.F32)) {
 	lx, ly := s.lanes()
 	for i := range sums {
@@ -79,8 +79,8 @@ func (s matMulTile) each(b *kernel.Builder, sums [][]kernel.Var[kernel.Vec4F], r
 	}
 }
 
-// inParts runs steps over parts of [0, k) of no more than exactTerms and adds
-// the sums of the parts up: into totals that go back into sums.
+// inParts runs steps over parts of [0, k) with at most exactTerms terms, and adds the sums of the
+// parts. The totals replace sums.
 func inParts(b *kernel.Builder, k kernel.U32, steps func(from, to kernel.U32), sums [][]kernel.Var[kernel.Vec4F]) {
 	totals := make([][]kernel.Var[kernel.Vec4F], len(sums))
 	for i := range sums {
@@ -102,10 +102,10 @@ func inParts(b *kernel.Builder, k kernel.U32, steps func(from, to kernel.U32), s
 	}
 }
 
-// A tile is a part of a matrix in workgroup memory: side lines of depth elements.
-// Rows of the matrix in memory are lines if deep, and lie across the lines if
-// not. If the rows are vectors of four, they are moved as such and kept so; then
-// only [tile.along] has them if deep, and only [tile.beside] if not.
+// A tile is a part of a matrix in workgroup memory: side lines of depth elements. If deep, the rows
+// of the matrix in memory are lines, and otherwise the columns are. If the rows are multiples of
+// four elements, the kernel loads and stores them in vectors. In this case only [tile.along] can
+// read a deep tile, and only [tile.beside] can read another one.
 type tile struct {
 	b           *kernel.Builder
 	side, depth int
@@ -113,7 +113,7 @@ type tile struct {
 	wide        kernel.Array[kernel.Vec4F]
 	narrow      kernel.Array[kernel.F32]
 	at          func(i kernel.U32) kernel.F32
-	at4         func(i kernel.U32) kernel.Vec4F // nil unless rows are vectors
+	at4         func(i kernel.U32) kernel.Vec4F // nil unless rows are multiples of four elements
 	// get, if not nil, reads an element of an operand that is not a plain matrix.
 	get func(line, term kernel.U32) kernel.F32
 
@@ -132,13 +132,13 @@ func newTile(b *kernel.Builder, name string, t op.DType, side, depth int, deep, 
 	return x
 }
 
-// newGathered returns a tile of elements that get finds.
+// newGathered returns a tile whose elements the function get reads.
 func newGathered(b *kernel.Builder, name string, side, depth int, deep bool, get func(line, term kernel.U32) kernel.F32) *tile {
 	return &tile{b: b, side: side, depth: depth, deep: deep, get: get, narrow: kernel.Shared[kernel.F32](b, "tile_"+name, side*depth)}
 }
 
-// start says which lines are meant: from first on, of a matrix of so many lines
-// and terms that begins at origin.
+// start selects the lines from first on, of a matrix with the given number of lines and terms that
+// begins at origin.
 func (x *tile) start(origin, first, lines, terms kernel.U32) {
 	x.origin, x.first, x.lines, x.terms = origin, first, lines, terms
 }

@@ -9,13 +9,14 @@ import (
 
 type topKOf struct{ Rows, Cols, K int }
 
-// topKSchedule is how the greatest elements are found: one after the other by as many
-// searches, or all at once by counting for each element how many come before it.
+// topKSchedule is the schedule of a topk. A lane group finds the greatest elements by k searches,
+// one after the other. With Rank, it instead counts for each element how many elements come before
+// it.
 type topKSchedule struct {
 	groupLayout
-	Held   int // elements that a lane holds in registers, 0 for none
+	Held   int // elements that a lane holds in registers; 0 if it holds none
 	Rank   bool
-	Sorted bool // the row is sorted by digits: see radix.go
+	Sorted bool // a radix sort sorts the row: see radix.go
 }
 
 var topKSchedules = table[topKOf, topKSchedule]{
@@ -58,9 +59,9 @@ func search(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 	const none = 1<<31 - 1
 	b, t := r.b, r.t
 	last := kernel.NewVar(b, "last", kernel.U(nanKey))
-	at := kernel.NewVar(b, "at", kernel.U(none)) // of the last one; every element comes after the initial value
-	// Each turn has two reductions, so that the next one begins with the half of
-	// workgroup memory that nobody reads any more.
+	at := kernel.NewVar(b, "at", kernel.U(none)) // position of the last element found; every element comes after the initial value
+	// Each iteration has two reductions, so that the next iteration begins with the half of
+	// workgroup memory that no lane is still reading.
 	b.For(kernel.U(0), k, func(i kernel.U32) {
 		best := kernel.NewVar(b, "best", kernel.U(0))
 		place := kernel.NewVar(b, "place", kernel.U(none))
@@ -95,7 +96,7 @@ func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 	})
 }
 
-// topKTakes writes the first elements of sorted rows, one a lane.
+// topKTakes writes the first elements of sorted rows. A lane writes one of them.
 var topKTakes = maker[topKParams, topKSpec]{name: "topk_take", build: func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	sorted, x := kernel.Input[kernel.U32](b, "sorted_places"), input(b, "x", s.Type)
@@ -109,7 +110,7 @@ var topKTakes = maker[topKParams, topKSpec]{name: "topk_take", build: func(b *ke
 	})
 }}
 
-// can allows for large rows what is chosen for small ones.
+// can reports whether the schedule can compute m, at any speed.
 func (w topKSchedule) can(m topKOf, t *Target) bool {
 	switch {
 	case w.Sorted:
@@ -139,14 +140,14 @@ func planTopK(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// searched is the row of a lane group, or no row, in which elements are sought.
+// searched is the row in which a lane group searches. A lane group may have no row.
 type searched struct {
 	b     *kernel.Builder
 	t     *laneGroup
 	x     func(i kernel.U32) kernel.F32
 	start kernel.U32
-	cols  kernel.U32   // 0 for a team that has no row
-	held  []kernel.F32 // the lane's elements, if they are kept
+	cols  kernel.U32   // 0 if the lane group has no row
+	held  []kernel.F32 // the lane's elements, if the lane holds them
 }
 
 // newSearched returns the row of a lane group. x reads an element of the row.
@@ -167,7 +168,7 @@ func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.
 // place returns the position in the row of element k of the lane's elements.
 func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.GroupLanes))) }
 
-// each runs f for the lane's elements: j is the place in the row.
+// each runs f for the lane's elements. j is the position in the row.
 func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
 	for k, x := range r.held {
 		j := r.place(k)

@@ -7,24 +7,24 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A workgroup moves one square tile: it reads rows of it and writes columns,
-// both with neighbouring lanes at neighbouring elements.
+// A workgroup moves one square tile. It reads rows and writes columns, so that neighbouring lanes
+// access neighbouring elements in both arrays.
 const (
 	tileSide = 32
-	tileRows = 8 // that the workgroup moves at once
+	tileRows = 8 // rows that the workgroup moves at once
 )
 
 type transposeParams struct {
 	Matrices, Rows, Cols uint32
-	Across, Down         uint32 // tiles
+	Across, Down         uint32 // number of tiles
 }
 
 var transposes = maker[transposeParams, op.DType]{name: "transpose", build: func(b *kernel.Builder, p *transposeParams, t op.DType, e *epilogue) {
 	b.LocalSize(tileSide, tileRows, 1)
 	x := inputBits(b, "x", t)
 	put := e.bits(b, t)
-	// One column more than the tile has, so that a column does not lie in one
-	// bank of the memory.
+	// pitch is one more than the width of the tile, so that the elements of a column are in
+	// different banks.
 	const pitch = tileSide + 1
 	tile := kernel.Shared[kernel.U32](b, "tile", tileSide*pitch)
 

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Tuning names variants that were measured to be fast on one device, by [Key].
-// It is a preference: a variant that does not fit is passed over.
+// Tuning maps a [Key] to the name of the variant that was measured to be fastest on one device. A
+// variant that does not suit the request is ignored.
 type Tuning map[string]string
 
-// Key returns the text under which the best variant for r is kept: the
-// operation, and types and extents of its operands, these rounded up to powers
-// of two, as neighbours in size want the same variant.
+// Key returns the key of r in a [Tuning]: the operation, and the types and extents of its operands.
+// It rounds extents up to powers of two, because requests of similar sizes have the same best
+// variant.
 func Key(r *Request) string {
 	var b strings.Builder
 	if r.Op == nil {

@@ -8,18 +8,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A page without WebGPU needs portable kernels of operations only for device.WithPortableKernels,
-// and they would make every page larger. So they are left out, and the references compute the
-// operations.
+// A page without WebGPU needs portable kernels only for device.WithPortableKernels, and they would
+// make every page larger. This file leaves them out, and the references compute the operations.
 
-var errUnlinked = fmt.Errorf("no portable kernels in a page without WebGPU: %w", op.ErrUnsupported)
+var errUnlinked = fmt.Errorf("this page was built without WebGPU (tag nowebgpu) and has no portable kernels: %w", op.ErrUnsupported)
 
 // For returns an error that wraps [op.ErrUnsupported].
 func For(*Request) (*Plan, error) {
 	return nil, errUnlinked
 }
 
-// The functions that register kernels do nothing.
+// These functions do nothing, because there are no kernels to register.
 func UseReductions() {}
 func UseRows()       {}
 func UseProducts()   {}

@@ -7,14 +7,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// variances reduces to sums of squares of distances from a centre near the mean. It also computes
-// the mean of the distances, which is the difference between the true mean and the centre. A
-// partial has the centre, the squares and this difference.
+// variances computes sums of squared distances from a centre near the mean. It also computes the
+// mean of the distances, which is the difference between the mean and the centre. A partial
+// consists of the centre, the sum of squares and this difference.
 var variances = maker[reduceParams, reduceSpec]{name: "reduce_var", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	m := s.moments(b, p)
 	if s.Split && s.Each > 0 {
-		b.PreferRegisters() // of a part that is held
+		b.PreferRegisters() // for a part that stays in registers
 	}
 	put := [3]func(i kernel.U32, v kernel.Dynamic){}
 	if s.Split {
@@ -41,8 +41,8 @@ var variances = maker[reduceParams, reduceSpec]{name: "reduce_var", build: func(
 	})
 }}
 
-// moments declares the operands and returns what gives centre, squares and offset of
-// a piece, in every lane of the lane group.
+// moments declares the operands. It returns a function that computes the centre, the sum of squares
+// and the offset of a piece, in each lane of the lane group.
 func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, st *stridedRange) (centre, squares, off kernel.F32) {
 	if s.Pieces {
 		pieces := inputMoments(b)
@@ -68,7 +68,8 @@ func momentsOf(st *stridedRange, unit int, x units, count kernel.U32) (centre, s
 		ds = only(ds, is, kernel.F(0))
 		return []kernel.F32{products(ds, ds), products(ds, shares)}
 	}
-	// Scaled before they are added: the sum of large elements might overflow.
+	// The elements are scaled before they are added, because the sum of large elements might
+	// overflow.
 	mean := func(vs []kernel.F32, share kernel.F32) kernel.F32 {
 		scaled := make([]kernel.F32, len(vs))
 		for i, v := range vs {
@@ -93,15 +94,15 @@ func momentsOf(st *stridedRange, unit int, x units, count kernel.U32) (centre, s
 	return centre, t.sum(sums[0]), t.sum(sums[1])
 }
 
-// momentPieces are pieces as operands.
+// momentPieces are the operands of a launch that reduces pieces.
 type momentPieces struct{ centres, squares, offs kernel.Buffer[kernel.F32] }
 
 func inputMoments(b *kernel.Builder) momentPieces {
 	return momentPieces{kernel.Input[kernel.F32](b, "centres"), kernel.Input[kernel.F32](b, "squares"), kernel.Input[kernel.F32](b, "offs")}
 }
 
-// merge returns the moments of count elements in the pieces from the first to before
-// the last: all have length elements, but the last of them has tail.
+// merge returns the moments of count elements in the pieces from, ..., to-1. The last piece has
+// tail elements, and the others have length elements.
 func (m momentPieces) merge(t *laneGroup, from, to kernel.U32, count, length, tail kernel.F32) (centre, squares, off kernel.F32) {
 	b, first := t.b, from.Add(t.lane)
 	elements := func(i kernel.U32) kernel.F32 {

@@ -8,18 +8,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// family is the portable kernels of one or more operations.
+// family describes the portable kernels of one or more operations.
 type family struct {
 	plan      func(q *request) (*Plan, error)
 	variants  []string
-	quantised bool // takes operands of quantised types
+	quantised bool // the operations accept quantised operands
 }
 
-// families are the registered families of this package. The key nil is for elementwise programs,
-// which implement all elementwise operations.
+// families are the registered families. The family of the nil key computes elementwise programs and
+// all elementwise operations.
 var families = map[*op.Operation]*family{}
 
-// register enters the kernels of operations.
+// register registers f for the operations os.
 func register(f *family, os ...*op.Operation) *family {
 	for _, o := range os {
 		families[o] = f
@@ -37,9 +37,8 @@ func familyOf(o *op.Operation) *family {
 // Has reports whether o has portable kernels. [For] reports which requests they support.
 func Has(o *op.Operation) bool { return familyOf(o) != nil }
 
-// Variants returns the names of the ways to compute o, in the order in which
-// they are preferred; nil where there is one way. o is nil for elementwise
-// programs.
+// Variants returns the names of the variants for o, in the order of preference, or nil if there is
+// only one. o is nil for elementwise programs.
 func Variants(o *op.Operation) []string {
 	if f := familyOf(o); f != nil {
 		return f.variants
@@ -54,10 +53,11 @@ type variant[M, S any] struct {
 	spec S
 }
 
-// A table lists variants, from the one that is preferred.
+// A table lists variants in the order of preference.
 type table[M, S any] []variant[M, S]
 
-// A lazyTable makes its table at the first use. The linker leaves it out of programs that do not use it.
+// A lazyTable makes its table at the first use, so that the linker leaves it out of programs that
+// do not use it.
 type lazyTable[M, S any] struct {
 	make func() table[M, S]
 	once sync.Once
@@ -77,13 +77,13 @@ func (vs table[M, S]) names() []string {
 	return s
 }
 
-// choose returns the variant that q names or that is the first to fit.
+// choose returns the variant that q names, and otherwise the first variant that suits the request.
 func (vs table[M, S]) choose(q *request, m M) (S, string, error) {
 	return vs.prefer(q, m, func(*S) bool { return true })
 }
 
-// prefer is choose where, if nobody names a variant, one that is good is taken
-// before others that fit.
+// prefer is choose with a preference: if q names no variant, a variant that is good comes before
+// other variants that suit the request.
 func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, error) {
 	i := q.pick(len(vs), func(i int) string { return vs[i].name }, func(i int, why reason) bool {
 		v := &vs[i]
@@ -99,16 +99,17 @@ func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, 
 	return none, "", q.noVariant(m)
 }
 
-// reason is why a variant would be taken.
+// reason is the reason for choosing a variant.
 type reason int
 
 const (
-	named     reason = iota // the request or a measurement names it
-	preferred               // it is good
-	usable                  // it is the first that fits
+	named     reason = iota // the request or the tuning names it
+	preferred               // it suits the request and is good
+	usable                  // it is the first that suits the request
 )
 
-// pick returns the place of one of n variants, or -1. It is not generic: programs would have it once for each table.
+// pick returns the index of one of n variants, or -1. It is not generic, so that programs have its
+// code only once.
 func (q *request) pick(n int, name func(i int) string, fits func(i int, why reason) bool) int {
 	wanted := q.Variant
 	if wanted == "" {
@@ -129,13 +130,12 @@ func (q *request) pick(n int, name func(i int) string, fits func(i int, why reas
 
 func (q *request) noVariant(m any) error {
 	if q.Variant == "" {
-		return unsupported("no variant that the target can run for %+v", m)
+		return unsupported("the target cannot run any variant for %+v", m)
 	}
-	return unsupported("no variant %s for %+v", q.Variant, m)
+	return unsupported("there is no variant %q that suits %+v", q.Variant, m)
 }
 
-// able is a specialisation that can be asked for by name where it would not be
-// chosen.
+// able is a specialisation that a request may name even for sizes for which it would not be chosen.
 type able[M any] interface{ can(m M, t *Target) bool }
 
 func (q *request) tuned() string {

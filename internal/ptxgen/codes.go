@@ -257,7 +257,7 @@ func (g *lowering) narrow(t ir.Type, x ptx.U32) ptx.U32 {
 	return x
 }
 
-// choose returns a where cond holds, else b.
+// choose returns a if cond is true, and otherwise b.
 func (g *lowering) choose(t ir.Type, cond, a, b ptx.U32) ptx.U32 {
 	p := ptx.Pred(cond)
 	switch t {

@@ -5,7 +5,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// convert returns x, of one type, as another by value.
+// convert returns the value of x, of type from, as type to.
 func (g *lowering) convert(from, to ir.Type, x ptx.U32) ptx.U32 {
 	switch {
 	case from == to:
@@ -42,7 +42,7 @@ func (g *lowering) convert(from, to ir.Type, x ptx.U32) ptx.U32 {
 	return x
 }
 
-// bitcast returns the bits of x, of one type, as another.
+// bitcast returns the bits of x, of type from, as type to.
 func bitcast(from, to ir.Type, x ptx.U32) ptx.U32 {
 	switch {
 	case from == ir.F32 && to != ir.F32:

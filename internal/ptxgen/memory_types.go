@@ -46,7 +46,7 @@ func lowByte(_ *ptx.Kernel, from, to ptx.Global[ptx.F32], i ptx.U32) {
 func Convert(m *ptx.Module, name string, t op.DType, narrow bool) (*Entry, error) {
 	c, is := conversions[t]
 	if !is {
-		return nil, fmt.Errorf("conversion of elements of type %v: %w", t, op.ErrUnsupported)
+		return nil, fmt.Errorf("there is no conversion kernel for elements of type %v: %w", t, op.ErrUnsupported)
 	}
 	e := &Entry{Name: name, Local: [3]uint32{ConvertLanes, 1, 1}, Aligned: []int{c.size, 4}, Lengths: []int{1}, bindings: 2}
 	convert := c.widen

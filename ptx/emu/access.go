@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// space is where memory is.
+// space is a memory space.
 type space uint8
 
 const (
@@ -16,10 +16,10 @@ const (
 	spaceParam
 	spaceLocal
 	spaceConst
-	spaces // how many there are
+	spaces // number of spaces
 )
 
-// memory parses the name of an access: its space, its semantics, the vector and the type.
+// memory parses the name of a memory access: its space, its semantics, the vector and the type.
 func (c *compiler) memory(x *extra) (hint bool) {
 	p := c.parts()
 	if len(p) == 0 {
@@ -81,7 +81,7 @@ func (c *compiler) address(o *operand, s space) (int32, int64) {
 		bytes = 4
 	}
 	if base.kind == operandRegister && s == spaceShared && c.f.registers[base.reg].bytes == 8 {
-		bytes = 8 // takes both
+		bytes = 8 // covers both types of the access
 	}
 	return c.value(base, bytes), o.off
 }
@@ -140,7 +140,7 @@ func (c *compiler) load(in *inst) {
 	in.run = loads[x.space]
 }
 
-// loads are how memory is read.
+// loads has the code of a load for each space.
 var loads = map[space]runFunc{
 	spaceGlobal: (*warp).loadGlobal, spaceConst: (*warp).loadGlobal, spaceShared: (*warp).loadShared,
 	spaceLocal: (*warp).loadLocal, spaceParam: (*warp).loadParam,
@@ -170,7 +170,7 @@ func (c *compiler) store(in *inst) {
 	in.a, x.off = c.address(&args[0], x.space)
 }
 
-// stores are how memory is written.
+// stores has the code of a store for each space.
 var stores = map[space]runFunc{
 	spaceGlobal: (*warp).storeGlobal, spaceShared: (*warp).storeShared, spaceLocal: (*warp).storeLocal,
 	spaceNone: generic(map[space]runFunc{spaceGlobal: (*warp).storeGlobal, spaceShared: (*warp).storeShared, spaceLocal: (*warp).storeLocal}),
@@ -188,7 +188,7 @@ func (x *extra) extend(v uint64) uint64 {
 	return v
 }
 
-// load returns a number of so many bytes.
+// load returns the number in the first bytes of b.
 func load(b []byte, bytes int) uint64 {
 	switch bytes {
 	case 4:
@@ -223,8 +223,8 @@ func (w *warp) stampOf(lane, pc int, strong bool) stamp {
 	return s
 }
 
-// bytesOf returns which bytes of the word at off an access of n bytes has, and
-// how many.
+// bytesOf returns the mask of the bytes, in the word at off, that an access of n bytes touches, and
+// their number.
 func bytesOf(off, n int) (mask uint32, k int) {
 	s := off & 3
 	k = min(4-s, n)
@@ -237,12 +237,12 @@ type access struct {
 	lane   int
 	n      int // bytes
 	strong bool
-	group  uint32 // place in products, plus 1
+	group  uint32 // index of the group in products, plus 1
 	name   string
-	base   int // of the array that off is in, for findings
+	base   int // offset of the array that contains off, for findings
 }
 
-// check notes a read of n bytes at off of memory with that shadow, and reports races.
+// check records a read of n bytes at off of memory with the given shadow, and reports races.
 func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
 	me := w.stampOf(a.lane, a.pc, a.strong)
 	if a.group > 0 {
@@ -262,8 +262,7 @@ func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
 	}
 }
 
-// checkWrite is checkRead for a write; same tells that memory holds the value
-// already.
+// checkWrite is check for a write. same says that memory already has the written value.
 func (w *warp) checkWrite(s *shadow, off int, a *access, shared, same bool) {
 	me := w.stampOf(a.lane, a.pc, a.strong)
 	for i, n := off, a.n; n > 0; {
@@ -295,8 +294,8 @@ func (c *cell) forget(block uint32, cluster int) {
 	}
 }
 
-// global returns the allocation and the offset of an access of global memory, or
-// nil after a finding.
+// global returns the allocation and the offset of an access to global memory. It returns nil after
+// a finding.
 func (w *warp) global(pc, lane int, addr uint64, n, align int) (*allocation, int) {
 	r := w.b.run
 	a := r.last
@@ -332,8 +331,8 @@ func (w *warp) mayRead(pc, lane int, a *allocation) bool {
 	return false
 }
 
-// shared returns the offset of an access of shared memory, or -1 after a
-// finding, and the array.
+// shared returns the offset of an access to shared memory, and the accessed array. The offset is -1
+// after a finding.
 func (w *warp) shared(pc, lane int, addr uint64, n, align int) (int, *array) {
 	k := w.b.run.k
 	addr = uint64(uint32(addr))
@@ -375,12 +374,12 @@ func (w *warp) shared(pc, lane int, addr uint64, n, align int) (int, *array) {
 	return int(addr) - sharedBase, hit
 }
 
-// undefined reports a read of memory that nobody wrote.
+// undefined reports a read of memory that was never written.
 func (w *warp) undefined(pc, lane int, name string, off int) {
 	w.find(Uninitialised, pc, lane, "", func(f *Finding) { f.Name, f.Offset = name, int64(off) })
 }
 
-// landed reports a use of shared memory that an asynchronous copy is still to write.
+// landed reports a use of shared memory that an asynchronous copy has not written yet.
 func (w *warp) landed(pc, lane, off, n int, a *array) {
 	b := w.b
 	if b.flying == 0 {

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// copyAsync is a copy of a thread from global to shared memory that is under
-// way. It lands as late as it may: when the thread waits for it.
+// copyAsync is an incomplete copy by a thread from global to shared memory. It completes as late as
+// possible: when the thread waits for it.
 type copyAsync struct {
 	lane, group int
 	pc          int
-	dst         int // in shared memory
+	dst         int // offset in shared memory
 	src         uint64
-	bytes, some int // src has only some of these bytes; the others are 0
+	bytes, some int // src has only the first some of these bytes; the others are 0
 	array       *array
 }
 
-// copies are the copies of a warp.
+// copies are the incomplete copies of a warp.
 type copies struct {
 	list   []copyAsync
-	groups [32]int // that each lane has committed
+	groups [32]int // number of groups that each lane has committed
 }
 
 func (c *copies) reset() { c.list, c.groups = c.list[:0], [32]int{} }
 
-// copy is cp.async and its kin.
+// copy executes cp.async and similar instructions.
 func (c *compiler) copy(in *inst) {
 	name := c.st.name
 	in.kind = kindRun
@@ -74,7 +74,7 @@ func (c *compiler) copyAsync(in *inst) {
 	}
 	hints := 0
 	if hint {
-		hints = 1 // behind all else
+		hints = 1 // the hint is the last operand
 	}
 	args := slices.Clone(c.args(3+hints, 4+hints))
 	args = args[:len(args)-hints]
@@ -143,7 +143,7 @@ func (w *warp) copyAsync(in *inst, mask uint32) bool {
 			}
 		}
 		if check {
-			// It may land at once.
+			// The copy may complete at once.
 			w.checkWrite(&b.shadow, off, &access{pc: pc, lane: lane, n: x.bytes, name: a.name, base: a.at - sharedBase}, true, false)
 		}
 		b.launchInto(off, x.bytes)
@@ -160,13 +160,13 @@ func (w *warp) copyAsync(in *inst, mask uint32) bool {
 	return true
 }
 
-// launchInto notes that bytes of shared memory are to be written.
+// launchInto records that an asynchronous copy will write bytes of shared memory.
 func (b *block) launchInto(off, n int) {
 	b.inflight.set(off, n)
 	b.flying += n
 }
 
-// landInto notes that they were.
+// landInto records that the copy has written them.
 func (b *block) landInto(off, n int) {
 	b.inflight.unset(off, n)
 	b.flying -= n
@@ -193,7 +193,7 @@ func (c *copies) land(w *warp, mask uint32, groups int) {
 		b.landInto(p.dst, p.bytes)
 		w.touched(p.dst, p.bytes)
 		if !b.run.m.config.Unchecked {
-			// For the others it lands now.
+			// For the other lanes, the copy completes now.
 			w.checkWrite(&b.shadow, p.dst, &access{pc: p.pc, lane: p.lane, n: p.bytes, name: p.array.name, base: p.array.at - sharedBase}, true, true)
 		}
 	}
@@ -206,7 +206,7 @@ func (c *copies) landAll(w *warp) {
 	}
 }
 
-// copyArrive is an arrival at an mbarrier when the copies so far are there.
+// copyArrive is an arrival at an mbarrier when all earlier copies are complete.
 func (c *compiler) copyArrive(in *inst) {
 	noinc := strings.Contains(c.st.name, ".noinc.")
 	args := c.args(1, 1)
@@ -233,11 +233,11 @@ func (c *compiler) copyArrive(in *inst) {
 	}
 }
 
-// span is a piece of shared memory.
+// span is a range of shared memory.
 type span struct{ off, n int }
 
-// touched notes shared memory that the warp wrote the usual way, which
-// instructions of the async proxy see after a fence only.
+// touched records that the warp has written shared memory through the generic proxy. Instructions
+// of the async proxy see such writes only after a fence.
 func (w *warp) touched(off, n int) {
 	if !w.b.run.k.proxy {
 		return

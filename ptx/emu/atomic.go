@@ -62,7 +62,7 @@ func atomicOp(op, typ string) atomicFunc {
 	return f[op+"."+typ]
 }
 
-// atomic is atom and red.
+// atomic executes atom and red.
 func (c *compiler) atomic(in *inst) {
 	p := c.parts()
 	if len(p) < 2 {
@@ -147,7 +147,8 @@ func (w *warp) atomic(in *inst, mask uint32) bool {
 	acc := access{pc: pc, n: n, strong: true}
 	base := w.regs[in.a]
 	var sectors distinct
-	// The lanes do it one after the other, the last first: no order is promised.
+	// The lanes execute it one after the other, from the last to the first, because PTX does not
+	// define an order.
 	for m := mask; m != 0; {
 		lane := highest(m)
 		m &^= 1 << lane

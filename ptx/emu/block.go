@@ -8,36 +8,36 @@ import (
 
 // barrier is one of the 16 barriers of a block.
 type barrier struct {
-	arrived int // threads
+	arrived int // number of threads that have arrived
 	want    int
-	all     bool // wants all threads of the block
+	all     bool // the barrier is for all threads of the block
 	known   known
-	warps   []*warp // that wait
-	pc      int     // of one that came
+	warps   []*warp // the warps that wait
+	pc      int     // position of one of the arrivals
 }
 
-// block is a block of threads that runs.
+// block is a running block of threads.
 type block struct {
 	run       *launch
 	at        [3]int
 	number    uint32
 	warps     []*warp
-	live      int  // warps that have not returned
-	slept     bool // a warp sleeps, so that others get their turn
+	live      int  // number of warps that have not returned
+	slept     bool // a warp sleeps, so other blocks must run
 	memory    []byte
 	defined   bitmap
 	shadow    shadow
 	cluster   *cluster
 	bars      [16]barrier
 	mbars     map[uint32]*mbarrier
-	inflight  bitmap // bytes that asynchronous copies are to write
-	flying    int    // bytes of inflight
-	dirty     bitmap // bytes that the async proxy does not see yet
-	leaving   bitmap // bytes that copies of the async proxy are to read
-	departing int    // bytes of leaving
+	inflight  bitmap // bytes that asynchronous copies will write
+	flying    int    // number of bytes in inflight
+	dirty     bitmap // bytes that the async proxy cannot see yet
+	leaving   bitmap // bytes that copies of the async proxy will read
+	departing int    // number of bytes in leaving
 	products  []waited
 	bulk      []*bulkCopy
-	hit       *array // of the last access
+	hit       *array // array of the last access
 	rng       *rand.Rand
 }
 
@@ -53,7 +53,7 @@ func newBlock(r *launch) *block {
 	return b
 }
 
-// enter begins the block of that number.
+// enter starts the block with the given number.
 func (b *block) enter(number int, c *cluster) {
 	b.cluster, c.blocks = c, append(c.blocks, b)
 	b.number, b.at = uint32(number), b.run.blockAt(number)
@@ -72,7 +72,7 @@ func (b *block) enter(number int, c *cluster) {
 	}
 }
 
-// advance runs the warps for a while. It returns how many steps they took.
+// advance runs the warps for a while, and returns the number of executed steps.
 func (b *block) advance(slice int) (steps int) {
 	r := b.run
 	limit := slice
@@ -127,7 +127,7 @@ func (b *block) advance(slice int) (steps int) {
 	return steps
 }
 
-// stuck reports that nobody can go on.
+// stuck reports a deadlock: no warp of the block can continue.
 func (b *block) stuck() {
 	for _, w := range b.warps {
 		if w.state != waiting {

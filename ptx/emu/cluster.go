@@ -1,30 +1,30 @@
 package emu
 
-// cluster is blocks that run at the same time, wait for each other and reach each
-// other's shared memory. Blocks without others are one by themselves.
+// cluster is a set of blocks that run at the same time, wait for each other, and access each
+// other's shared memory. A block without a cluster is a cluster of one block.
 type cluster struct {
 	blocks  []*block
-	phase   uint32 // how often all have come to the barrier
-	arrived int    // warps, since
-	telling epochs // what those have made known
-	told    epochs // what those before did
+	phase   uint32 // number of completed phases of the barrier
+	arrived int    // number of warps that have arrived in this phase
+	telling epochs // accesses that this phase makes known
+	told    epochs // accesses that the previous phase made known
 }
 
-// Addresses in shared memory that mapa gives have the number of the block, counted
-// from 1, above these bits.
+// An address in shared memory from mapa has the number of the block, counted from 1, above these
+// bits.
 const (
 	rankShift = 24
 	placeMask = 1<<rankShift - 1
 )
 
-// clusterBarrier is what warps wait for that wait for the cluster.
+// clusterBarrier is the barrier number of warps that wait for the cluster.
 const clusterBarrier = len(block{}.bars)
 
-// size returns the blocks of a cluster of the launch.
+// size returns the number of blocks of a cluster of the launch.
 func (r *launch) size() int { return max(r.k.cluster, 1) }
 
-// rank returns the number of the block in its cluster: clusters lie along x, and
-// the blocks of one have numbers that follow each other.
+// rank returns the number of the block in its cluster. Clusters lie along x, and their blocks have
+// consecutive numbers.
 func (b *block) rank() int { return int(b.number) % b.run.size() }
 
 // arriveCluster executes the barrier of the cluster for a warp.
@@ -55,7 +55,7 @@ func (w *warp) arriveCluster(release bool) bool {
 	return true
 }
 
-// complete ends a phase if all warps that have not returned have come.
+// complete ends a phase if all warps that have not returned have arrived.
 func (c *cluster) complete() {
 	live := 0
 	for _, b := range c.blocks {
@@ -76,7 +76,7 @@ func (c *cluster) complete() {
 	}
 }
 
-// waitCluster waits for all to have come.
+// waitCluster makes a warp wait until all warps of the cluster have arrived.
 func (w *warp) waitCluster() bool {
 	c := w.b.cluster
 	if !w.came {
@@ -102,7 +102,7 @@ func (b *block) waitsForCluster() bool {
 	return false
 }
 
-// peer returns the block with the shared memory to which an address of the cluster points, or nil
+// peer returns the block whose shared memory contains an address of the cluster. It returns nil
 // after a finding.
 func (w *warp) peer(pc, lane int, addr uint64) *block {
 	rank := int(uint32(addr) >> rankShift)
@@ -127,7 +127,7 @@ func (w *warp) peer(pc, lane int, addr uint64) *block {
 	return b
 }
 
-// mapa gives the address of another block of the cluster.
+// mapa computes the address of shared memory in another block of the cluster.
 func (c *compiler) mapa(in *inst) {
 	if c.st.name != "mapa.shared::cluster.u32" {
 		c.fail(unsupported)

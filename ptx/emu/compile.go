@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// mistake is what compile panics with.
+// mistake is the panic value of compile.
 type mistake struct{ err error }
 
-// catch calls f and returns the mistake that it panics with.
+// catch calls f and returns the mistake of its panic, if there is one.
 func catch(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -34,14 +34,14 @@ type compiler struct {
 	shared   map[string]int // the module's arrays in k.arrays
 	routines map[*function]*routine
 
-	// Of the function at hand:
+	// The function that is being compiled:
 	f      *function
 	st     *statement
 	rt     *routine
-	base   int            // its place in the code
+	base   int            // its position in the code
 	own    map[string]int // its arrays in k.arrays
-	planes map[int]int32  // of registers
-	preds  map[int]int32  // likewise
+	planes map[int]int32  // planes of registers
+	preds  map[int]int32  // planes of predicates
 	framed map[int]int32  // planes that hold addresses of variables
 }
 
@@ -50,7 +50,7 @@ func (c *compiler) fail(format string, args ...any) {
 	panic(mistake{c.f.wrong(err)})
 }
 
-// wrong returns an error about a function; compile reports errors of kernels.
+// wrong returns an error about a function. If the function is a kernel, compile reports the error.
 func (f *function) wrong(err error) error {
 	if e, ok := err.(*syntaxError); ok {
 		err = fmt.Errorf("line %d: %s", e.line, e.msg)
@@ -61,7 +61,7 @@ func (f *function) wrong(err error) error {
 	return fmt.Errorf("function %s: %w", f.name, err)
 }
 
-// compile makes a kernel ready to run. If that cannot be, the kernel has the reason.
+// compile prepares a kernel for running. If this fails, the kernel keeps the error.
 func compile(m *Module, f *function) *Kernel {
 	k := &Kernel{module: m, name: f.name, params: f.params, threads: f.threads, exactly: f.exactly, cluster: f.cluster}
 	if f.err != nil {
@@ -142,8 +142,8 @@ func (c *compiler) routine(rt *routine) {
 // routineCost is the memory of a function in addition to its instructions, measured in instructions.
 const routineCost = 16
 
-// reach returns a function and all that it may call, and notes the variables of the module that
-// they use.
+// reach returns a function and all functions that it may call, and records the variables of the
+// module that they use.
 func (c *compiler) reach(f *function) []*function {
 	fs, used := []*function{f}, map[int]bool{}
 	seen, all := map[*function]bool{f: true}, false
@@ -199,9 +199,10 @@ func visitNames(o *operand, f func(name string)) {
 	}
 }
 
-// place lays shared memory out: the arrays of the module that are used, then those of the functions.
-// No array is aligned better than its declaration. The exception is the dynamic memory of a kernel
-// without other arrays: the driver aligns it to 1024 bytes, and compilers such as Triton rely on it.
+// place lays out shared memory: the arrays of the module that are used, then the arrays of the
+// functions. No array is aligned better than its declaration requires, except the dynamic memory of
+// a kernel without other arrays: the driver aligns it to 1024 bytes, and compilers such as Triton
+// rely on this.
 func (c *compiler) place() {
 	k, at := c.k, sharedBase
 	next := func(align, bytes int) int {
@@ -284,7 +285,7 @@ func (c *compiler) give(g given) int32 {
 	return p
 }
 
-// dest returns the plane of a register of so many bytes that is written.
+// dest returns the plane of a register of the given size that the instruction writes.
 func (c *compiler) dest(o *operand, bytes uint8) int32 {
 	if o.kind != operandRegister || o.not {
 		c.fail("the result must be a register")
@@ -303,7 +304,7 @@ func (c *compiler) destPred(o *operand) int32 {
 	return c.pred(o.reg)
 }
 
-// value returns the plane of an operand of so many bytes that is read.
+// value returns the plane of an operand of the given size that the instruction reads.
 func (c *compiler) value(o *operand, bytes uint8) int32 {
 	if o.not {
 		c.fail("! before something that is no predicate")
@@ -391,7 +392,7 @@ func (c *compiler) predOperand(o *operand) (int32, bool) {
 	return c.pred(o.reg), o.not
 }
 
-// label returns the place that a label names.
+// label returns the position of a label.
 func (c *compiler) label(o *operand) int {
 	if o.kind != operandName {
 		c.fail("expected a label")

@@ -32,35 +32,31 @@
 //
 // # Findings
 //
-// [Machine.Launch] returns [Findings], each with kind, instruction, thread, and
-// the author's line where positions were recorded ([Build] does).
+// [Machine.Launch] returns [Findings]. Each has a kind, the instruction, the thread, and the
+// author's line if positions were recorded, as [Build] does.
 //
-//   - [Race]: two threads use a byte, one writes, and no chain of barriers, mbarriers,
-//     bar.warp.sync, or fence, strong access and fence orders them. That the lanes of a warp
-//     run in step orders nothing, unless they store the same with one instruction. Vector
-//     clocks judge what was accessed, not what came out, so that nearly always one
-//     run finds a race whatever the order; of the accesses to a word, the last two writes and
-//     two reads are remembered.
-//   - [OutOfBounds], [Misaligned]: no array in shared memory lies next to another, none
-//     begins at 0, and nothing is aligned better than declared.
-//   - [Uninitialised]: loads of memory that nobody wrote, and uses of registers that
-//     matter: addresses, conditions, and what is stored. Computing with an undefined
-//     register and throwing the result away is no mistake.
+//   - [Race]: two threads access a byte, one of them writes, and no chain of barriers, mbarriers, bar.warp.sync, or
+//     fence, strong access and fence orders the accesses. That the lanes of a warp run in lockstep orders nothing,
+//     unless they store the same value with one instruction. The check uses vector clocks, so that nearly always a
+//     single run finds a race, whatever the order. It remembers the last two writes and two reads of each word.
+//   - [OutOfBounds], [Misaligned]: in shared memory there are gaps between arrays, no array begins at 0, and none is
+//     aligned better than declared.
+//   - [Uninitialised]: loads of memory that was never written, and uses of undefined registers as addresses,
+//     conditions, or stored values. Other computations with undefined registers are allowed.
 //   - [DivergentBarrier], [DivergentWarp], [Deadlock], [Budget].
-//   - [MissingWait]: a use of what an asynchronous instruction writes or reads
-//     before it was waited for, and memory that the async proxy reads with no
-//     fence.proxy.async since it was written.
-//   - [BadOperand]: what the device leaves undefined or refuses.
-//   - [StackOverflow]: calls so deep that a thread needs more than 512 KiB. A device has 1 KiB for each
-//     thread unless it is told otherwise.
+//   - [MissingWait]: a use of memory that an asynchronous instruction writes or reads, before the wait for it; and
+//     memory that the async proxy reads without a fence.proxy.async after the write.
+//   - [BadOperand]: an operand for which the device's behaviour is undefined or an error.
+//   - [StackOverflow]: nested calls for which a thread needs more than 512 KiB. A device has 1 KiB for each thread by
+//     default.
 //
-// Local memory and the parameters of functions are as registers: what nobody wrote there may be
-// loaded, and its use is found.
+// Local memory and parameters of functions are treated like registers: undefined values may be
+// loaded, and their use is a finding.
 //
-// A launch goes on after a finding, but not for long: some seconds.
+// A launch continues after a finding, but only for some seconds.
 //
-// [Stats] counts instructions, requests and 32-byte sectors of global memory, and
-// passes and bank conflicts of shared memory, altogether and for each line.
+// [Stats] counts instructions, requests and 32-byte sectors of global memory, and passes and bank
+// conflicts of shared memory, for the launch and for each line.
 //
 // # Limits
 //

@@ -14,16 +14,16 @@ type Kind uint8
 // The kinds of findings.
 const (
 	OutOfBounds      Kind = iota + 1 // an access outside every allocation or array
-	Misaligned                       // an address that is no multiple of the bytes of the access
+	Misaligned                       // an address that is not a multiple of the size of the access
 	Race                             // two threads access a word, one of them writes, and the accesses are not ordered
-	Uninitialised                    // a use of what nobody has written
+	Uninitialised                    // a use of a value that was never written
 	DivergentBarrier                 // a barrier that not all threads reach
 	DivergentWarp                    // a warp instruction that not all of its members reach
-	Deadlock                         // threads wait for what never comes
-	MissingWait                      // a use of what an asynchronous instruction has not finished, or was not ordered for
-	Budget                           // the launch took more steps than it may
-	BadOperand                       // an operand that the instruction does not take
-	StackOverflow                    // calls deeper than local memory has room for
+	Deadlock                         // threads wait for an event that cannot happen
+	MissingWait                      // a use of memory before an asynchronous instruction has finished with it, or without the required fence
+	Budget                           // the launch took more steps than allowed
+	BadOperand                       // an operand that the instruction does not accept
+	StackOverflow                    // nested calls need more local memory than there is
 )
 
 var kinds = [...]string{"", "out of bounds", "misaligned", "race", "uninitialised read", "divergent barrier",
@@ -37,23 +37,23 @@ func (k Kind) Error() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Finding is a mistake of a kernel that showed when it ran. It is an error.
+// Finding is a defect of a kernel that a run has shown. It is an error.
 type Finding struct {
 	Kind   Kind
 	Kernel string
-	Pos    ptx.Position // the author's line, if it was recorded
-	Line   int          // in the text
+	Pos    ptx.Position // the author's line, if recorded
+	Line   int          // line of the text
 	Text   string       // the instruction
 	Block  [3]int       // the thread
 	Thread [3]int
-	// For a race, the other access, if it is known.
+	// For a race: the other access, if known.
 	OtherPos    ptx.Position
 	OtherLine   int
 	OtherBlock  [3]int
 	OtherThread [3]int
-	Name        string // of the allocation or array, if there is one
-	Offset      int64  // bytes from its start, or -1
-	Note        string // more in words
+	Name        string // name of the allocation or array, or ""
+	Offset      int64  // bytes from the start of the allocation or array, or -1
+	Note        string // more details
 }
 
 // Unwrap returns the kind.
@@ -98,11 +98,11 @@ func triple(v [3]int) string {
 	return fmt.Sprintf("%d,%d,%d", v[0], v[1], v[2])
 }
 
-// Findings are the mistakes of one launch, in the order in which they showed.
-// It is the error that [Machine.Launch] returns when there are some.
+// Findings are the defects that one launch has shown, in the order of their occurrence.
+// [Machine.Launch] returns them as an error.
 type Findings []*Finding
 
-// Error lists the findings, one a line.
+// Error lists the findings, one in each line.
 func (fs Findings) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -125,7 +125,7 @@ type report struct {
 	findings Findings
 	seen     map[sighting]bool
 	limit    int
-	fatal    bool // the launch cannot go on
+	fatal    bool // the launch cannot continue
 }
 
 // sighting identifies equal findings.
@@ -137,7 +137,7 @@ type sighting struct {
 
 func (r *report) full() bool { return r.fatal || len(r.findings) >= r.limit }
 
-// find adds what lane of warp w did at pc, unless it is known already.
+// find adds a finding for a lane of warp w at pc, unless it is already known.
 func (w *warp) find(kind Kind, pc, lane int, note string, more func(f *Finding)) {
 	r, s := &w.b.run.report, sighting{kind, pc, note}
 	if r.seen[s] || r.full() {
@@ -156,7 +156,7 @@ func (w *warp) find(kind Kind, pc, lane int, note string, more func(f *Finding))
 	r.findings = append(r.findings, f)
 }
 
-// stop adds a finding after which the launch cannot go on.
+// stop adds a finding after which the launch cannot continue.
 func (w *warp) stop(kind Kind, pc, lane int, note string) {
 	w.find(kind, pc, lane, note, nil)
 	w.b.run.report.fatal = true

@@ -229,7 +229,7 @@ func (c *compiler) activemask(in *inst) {
 	}
 }
 
-// elect chooses the last of the members, which no kernel may count on.
+// elect chooses the last of the members. Kernels must not rely on this choice.
 func (c *compiler) elect(in *inst) {
 	if c.st.name != "elect.sync" {
 		c.fail(unsupported)

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// Dim is a size of a grid or a block. Sizes that are 0 count as 1.
+// Dim is the size of a grid or a block. A size of 0 counts as 1.
 type Dim struct{ X, Y, Z int }
 
 func (d Dim) sizes() [3]int { return [3]int{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
@@ -19,37 +19,37 @@ const (
 	maxBlocks   = 1<<22 - 1
 	maxThreads  = 1024
 	maxResident = 64
-	maxPlanes   = 1 << 23 // of a block, 256 bytes each
+	maxPlanes   = 1 << 23 // planes of a block; a plane has 256 bytes
 )
 
-// launch is a launch that runs.
+// launch is a running launch.
 type launch struct {
 	m           *Machine
 	k           *Kernel
 	grid, block [3]int
 	blocks      int
-	threads     int // of a block
+	threads     int // threads of a block
 	dynamic     int
 	sharedBytes int
 	params      []byte
 	number      uint32
 	counts      []Counts
 	report      report
-	releases    map[uint64]epochs // for each strongly written word, the accesses that its readers learn of
+	releases    map[uint64]epochs // for each word with strong writes: the accesses of which its readers learn
 	maps        map[int]*TensorMap
 	last        *allocation
-	done        <-chan struct{} // of the context
+	done        <-chan struct{} // closed when the context ends
 	variables   map[int]uint64  // addresses of variables of the module
-	stacks      int             // bytes of all threads
+	stacks      int             // bytes of the stacks of all threads
 	clock       uint64          // steps of all warps so far
 }
 
-// thread returns the place of a thread in its block.
+// thread returns the position of a thread in its block.
 func (r *launch) thread(t int) [3]int {
 	return [3]int{t % r.block[0], t / r.block[0] % r.block[1], t / r.block[0] / r.block[1]}
 }
 
-// blockAt returns the place of a block in the grid.
+// blockAt returns the position of a block in the grid.
 func (r *launch) blockAt(n int) [3]int {
 	return [3]int{n % r.grid[0], n / r.grid[0] % r.grid[1], n / r.grid[0] / r.grid[1]}
 }
@@ -153,7 +153,7 @@ func (r *launch) check(params []any) error {
 	return nil
 }
 
-// param puts a parameter where the kernel reads it.
+// param stores a parameter where the kernel reads it.
 func (r *launch) param(i int, v any) error {
 	p, at := r.k.params[i], r.k.offsets[i]
 	var bits uint64
@@ -210,7 +210,7 @@ func (r *launch) param(i int, v any) error {
 // repetitions: a loop whose bound is wrong would go on for minutes.
 const stepsAfter = 1 << 22
 
-// sliceSteps is how many steps a block takes before others have a turn.
+// sliceSteps is the number of steps of a block before other blocks run.
 const sliceSteps = 1 << 18
 
 func (r *launch) run(ctx context.Context) error {
@@ -227,14 +227,14 @@ func (r *launch) run(ctx context.Context) error {
 	case Shuffled:
 		order = rng.Perm(clusters)
 	}
-	window, slice := 1, sliceSteps // clusters, and steps of each of their blocks
+	window, slice := 1, sliceSteps // number of clusters, and steps of each of their blocks
 	if r.m.config.Schedule == Shuffled {
 		window, slice = min(max(4/size, 1), clusters), 256
 	}
 	var resident, idle []*block
 	next, left := 0, r.m.config.Steps
-	cut := false // a mistake was found, and it may not go on for long
-	stalled := 0 // steps since a block ended
+	cut := false // there was a finding, so the launch must end soon
+	stalled := 0 // steps since a block has ended
 	for {
 		for len(resident) <= (window-1)*size && next < clusters {
 			n := next
@@ -269,7 +269,7 @@ func (r *launch) run(ctx context.Context) error {
 			left -= int64(steps)
 			stalled += steps
 			did += steps
-			if b.slept { // it waits for another block, as like as not
+			if b.slept { // it probably waits for another block
 				stalled += sliceSteps
 				did++
 				b.slept = false
@@ -307,7 +307,7 @@ func (r *launch) run(ctx context.Context) error {
 	}
 }
 
-// overrun reports that the launch takes too long.
+// overrun reports that the launch takes too many steps.
 func (r *launch) overrun(b *block) {
 	after := fmt.Sprintf("after %d steps", r.m.config.Steps)
 	for _, w := range b.warps {

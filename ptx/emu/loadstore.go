@@ -108,7 +108,7 @@ func (w *warp) holds(b []byte, x *extra, lane int) bool {
 	return true
 }
 
-// countShared counts an access of shared memory at w.addr.
+// countShared counts an access to shared memory at w.addr.
 func (w *warp) countShared(pc int, mask uint32, bytes int) {
 	c := &w.b.run.counts[pc]
 	c.SharedRequests++
@@ -182,7 +182,7 @@ func (w *warp) loadShared(in *inst, mask uint32) bool {
 	return true
 }
 
-// key names a word of the shared memory of a block among all memory.
+// key identifies a word of the shared memory of a block.
 func (b *block) key(off int) uint64 { return 1<<63 | uint64(b.number)<<20 | uint64(off) }
 
 func (w *warp) storeShared(in *inst, mask uint32) bool {

@@ -11,49 +11,48 @@ import (
 // Ptr is an address in the global memory of a machine.
 type Ptr uint64
 
-// Errors of launches, not of kernels.
+// Errors of launches.
 var (
 	// ErrMemory is wrapped by errors about memory that the machine does not have.
 	ErrMemory = errors.New("emu: no such memory")
-	// ErrLaunch is wrapped by errors about a grid, a block or parameters that the
-	// kernel does not take.
+	// ErrLaunch is wrapped by errors about a grid, a block or parameters that the kernel does not
+	// accept.
 	ErrLaunch = errors.New("emu: the kernel cannot be launched so")
-	// ErrLimit is wrapped by errors about something too large.
+	// ErrLimit is wrapped by errors about sizes that exceed a limit.
 	ErrLimit = errors.New("emu: over a limit")
 )
 
-// Config says how a machine runs kernels. The zero Config is good.
+// Config says how a machine runs kernels. The zero Config is valid.
 type Config struct {
-	// Steps is how many instructions of warps a launch may take, 0 for 1<<28.
+	// Steps is the maximum number of warp instructions of a launch; 0 means 1<<28.
 	Steps int64
-	// Findings is after how many a launch ends, 0 for 16.
+	// Findings is the number of findings after which a launch ends; 0 means 16.
 	Findings int
-	// Memory is how many bytes may be allocated, 0 for 1<<30.
+	// Memory is the maximum number of allocated bytes; 0 means 1<<30.
 	Memory int64
 	// Schedule is the order in which blocks and warps run.
 	Schedule Schedule
-	// Seed is for Shuffled.
+	// Seed is the seed of the schedule Shuffled.
 	Seed uint64
 	// Unchecked turns off the checks for races and uninitialised memory, which makes memory
 	// accesses faster. All other checks stay on.
 	Unchecked bool
 }
 
-// Schedule is an order in which blocks and the warps of a block run. All are
-// right; what depends on them is a mistake of the kernel.
+// Schedule is an order in which blocks, and the warps of a block, run. All orders are valid: a
+// kernel whose results depend on the order has a defect.
 type Schedule uint8
 
 const (
-	Ascending  Schedule = iota // each warp runs until it waits, in order
-	Descending                 // the last before the others
-	Shuffled                   // a few instructions each, in random order
+	Ascending  Schedule = iota // in order; each warp runs until it waits
+	Descending                 // in reverse order
+	Shuffled                   // in random order, a few instructions at a time
 )
 
-// Machine is a device: global memory, and what runs kernels on it. It belongs
-// to one goroutine.
+// Machine is a device with global memory that runs kernels. Only one goroutine may use it.
 type Machine struct {
 	config Config
-	allocs []*allocation // by address
+	allocs []*allocation // ordered by address
 	next   uint64
 	used   int64
 	stats  Stats
@@ -61,14 +60,14 @@ type Machine struct {
 	loaded map[*Module]map[int]*allocation
 }
 
-// allocation is a piece of global memory.
+// allocation is a range of global memory.
 type allocation struct {
 	name     string
 	base     uint64
 	data     []byte
 	defined  bitmap
 	whole    bool // all of it is defined
-	constant bool // kernels only read it
+	constant bool // kernels may only read it
 	shadow   shadow
 }
 
@@ -94,8 +93,7 @@ func NewMachine(c Config) *Machine {
 	return &Machine{config: c, next: globalBase}
 }
 
-// Alloc allocates so many bytes, which are undefined until they are written. The
-// name is for findings.
+// Alloc allocates the given number of bytes, which are undefined until they are written. Findings use the name.
 func (m *Machine) Alloc(name string, bytes int) (Ptr, error) {
 	if bytes < 0 || int64(bytes) > m.config.Memory-m.used {
 		return 0, fmt.Errorf("%w: %d bytes for %s, %d are left", ErrLimit, bytes, name, m.config.Memory-m.used)
@@ -111,7 +109,7 @@ func (m *Machine) Alloc(name string, bytes int) (Ptr, error) {
 	return Ptr(at), nil
 }
 
-// Free gives an allocation back: its address is out of bounds from now on.
+// Free frees an allocation. Its addresses are then out of bounds.
 func (m *Machine) Free(p Ptr) error {
 	for i, a := range m.allocs {
 		if a.base == uint64(p) {
@@ -123,7 +121,7 @@ func (m *Machine) Free(p Ptr) error {
 	return fmt.Errorf("%w: %#x was not allocated", ErrMemory, uint64(p))
 }
 
-// find returns the allocation that has n bytes from addr on, or nil.
+// find returns the allocation that contains n bytes from addr on, or nil.
 func (m *Machine) find(addr uint64, n int) *allocation {
 	i := sort.Search(len(m.allocs), func(i int) bool { return m.allocs[i].base > addr }) - 1
 	if i < 0 {
@@ -136,7 +134,7 @@ func (m *Machine) find(addr uint64, n int) *allocation {
 	return a
 }
 
-// near describes an address that no allocation has.
+// near describes an address outside of all allocations.
 func (m *Machine) near(addr uint64) (name string, off int64) {
 	i := sort.Search(len(m.allocs), func(i int) bool { return m.allocs[i].base > addr }) - 1
 	if i >= 0 && addr-m.allocs[i].base < uint64(len(m.allocs[i].data))+globalGap {
@@ -165,8 +163,8 @@ func (m *Machine) Write(p Ptr, data []byte) error {
 	return nil
 }
 
-// Read copies the memory of the machine to data. Bytes that nobody has written
-// are 0xff: the elements of a float array are NaN then.
+// Read copies memory of the machine to data. Bytes that were never written are 0xff, so that
+// elements of a float array are NaN.
 func (m *Machine) Read(p Ptr, data []byte) error {
 	a, off, err := m.span(p, len(data))
 	if err != nil {

@@ -15,7 +15,7 @@ func (c *compiler) ldmatrix(in *inst) {
 	in.run = func(w *warp, in *inst, mask uint32) bool { return w.matrix(in, mask, false) }
 }
 
-// stmatrix stores them.
+// stmatrix stores 8 by 8 matrices of elements of 16 bits.
 func (c *compiler) stmatrix(in *inst) {
 	x := c.matrixShape("stmatrix")
 	args := c.args(2, 2)
@@ -49,7 +49,7 @@ func (c *compiler) matrixRegs(o *operand, x *extra, result bool) {
 	}
 }
 
-// allHere reports whether the whole warp is here.
+// allHere reports whether all lanes of the warp execute the instruction.
 func (w *warp) allHere(mask uint32) bool {
 	if mask != math.MaxUint32 {
 		if w.loose {
@@ -151,11 +151,11 @@ type mmaShape struct {
 	k        int
 	per      int // elements of A and B in a register
 	na, nb   int
-	from     func(bits uint32) float64 // of an element of A and B
-	integer  func(bits uint32) int32   // instead
+	from     func(bits uint32) float64 // of an element of A or B
+	integer  func(bits uint32) int32   // used instead of from for integers
 	integerB func(bits uint32) int32
 	halves   bool // C and D are half floats
-	limit    bool // of integers, instead of wrapping around
+	limit    bool // integers saturate instead of wrapping around
 }
 
 func tf32(x uint32) float64 { return float64(f32(x &^ (1<<13 - 1))) }
@@ -174,7 +174,7 @@ var mmaTypes = map[string]struct {
 	"e5m2": {8, func(x uint32) float64 { return fromHalf(uint16(x&0xff) << 8) }, nil},
 }
 
-// fromE4M3 returns the number that 8 bits are, 4 of exponent and 3 of fraction.
+// fromE4M3 returns the number with the given 8 bits: 4 of exponent and 3 of fraction.
 func fromE4M3(x uint8) float64 {
 	exp, frac := int(x>>3&15), float64(x&7)
 	v := math.Ldexp(8+frac, exp-10)
@@ -300,7 +300,7 @@ func (w *warp) mmaC(x *extra, s *mmaShape, row, col int) float64 {
 	return float64(f32(uint32(w.regs[x.regs4[2*h+col&1]][lane])))
 }
 
-// fragments hands out the elements of A and B.
+// fragments returns the elements of A and B.
 func (w *warp) fragments(x *extra, s *mmaShape, a, b func(i, j int, bits uint32)) {
 	width := 32 / s.per
 	for lane := range 32 {

@@ -5,16 +5,16 @@ import (
 )
 
 type mbarrier struct {
-	count   int    // arrivals of a phase
-	pending int    // that this phase misses
-	bytes   int64  // likewise, of copies
+	count   int    // arrivals of each phase
+	pending int    // arrivals that the current phase still needs
+	bytes   int64  // bytes of copies that the current phase still needs
 	phase   uint32 // number of phases that are complete
 	known   known  // accesses before the arrivals of this phase
 	past    known  // accesses before the arrivals of earlier phases
 	warps   []*warp
 }
 
-// mbarrier is mbarrier.*.
+// mbarrier executes mbarrier instructions.
 func (c *compiler) mbarrier(in *inst) {
 	p := c.parts()
 	if len(p) < 2 || p[len(p)-1] != "b64" {
@@ -69,7 +69,8 @@ func (c *compiler) mbarrier(in *inst) {
 	}
 }
 
-// mbarrierArrive takes the operands of arrive: a result or none, the barrier, and a count or none.
+// mbarrierArrive parses the operands of arrive: an optional result, the barrier, and an optional
+// count.
 func (c *compiler) mbarrierArrive(in *inst, expect bool) {
 	args := c.st.args
 	if len(args) > 0 && args[0].kind != operandAddress {
@@ -204,7 +205,7 @@ func (w *warp) mbarrierArrive(in *inst, mask uint32, expect, drop bool) bool {
 	return true
 }
 
-// arriveAt counts n arrivals of a lane.
+// arriveAt records n arrivals of a lane.
 func (w *warp) arriveAt(bar *mbarrier, pc, lane, n int) bool {
 	if n < 1 || n > bar.pending {
 		w.stop(BadOperand, pc, lane, "more arrivals than the mbarrier was made for")
@@ -216,7 +217,7 @@ func (w *warp) arriveAt(bar *mbarrier, pc, lane, n int) bool {
 	return true
 }
 
-// complete ends the phase if all arrivals and bytes are there.
+// complete ends the phase if no arrivals and bytes are missing.
 func (b *block) complete(bar *mbarrier) {
 	if bar.pending != 0 || bar.bytes != 0 {
 		return
@@ -232,7 +233,7 @@ func (b *block) complete(bar *mbarrier) {
 	bar.warps = bar.warps[:0]
 }
 
-// mbarrierWait is test_wait and try_wait. The latter waits as long as it takes.
+// mbarrierWait executes test_wait and try_wait. try_wait waits until the phase is complete.
 func (w *warp) mbarrierWait(in *inst, mask uint32, parity, wait bool) bool {
 	pc := w.pc
 	w.need(in, in.a, mask, "the address was not computed in this thread")
@@ -273,8 +274,8 @@ func (w *warp) mbarrierWait(in *inst, mask uint32, parity, wait bool) bool {
 	return true
 }
 
-// deliver lets one copy land that is under way, or other lanes run of warps that
-// wait. It reports whether there was something to do.
+// deliver completes one pending copy, or lets other lanes of waiting warps run. It reports whether
+// there was anything to do.
 func (b *block) deliver() bool {
 	if len(b.bulk) > 0 {
 		i := 0
@@ -296,8 +297,8 @@ func (b *block) deliver() bool {
 	return false
 }
 
-// copiesAfar reports whether a kernel has copies to several blocks of a cluster, or
-// mbarriers in others.
+// copiesAfar reports whether a kernel has copies to several blocks of a cluster, or uses mbarriers
+// of other blocks.
 func copiesAfar(f *function) bool {
 	for i := range f.statements {
 		if n := f.statements[i].name; strings.Contains(n, ".multicast::cluster") || strings.HasPrefix(n, "mbarrier.arrive") && strings.Contains(n, "shared::cluster") {

@@ -8,19 +8,19 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Module is PTX made ready to run. It is safe for concurrent use.
+// Module is PTX that is prepared for running. It is safe for concurrent use.
 type Module struct {
 	lines   []string
-	listing *ptx.Listing // nil if the text came from elsewhere
+	listing *ptx.Listing // nil if the text does not come from package ptx
 	source  *source
 	kernels []*Kernel
 	names   map[string]*Kernel
-	size    int // instructions of all kernels
+	size    int // number of instructions of all kernels
 }
 
-// Load makes the kernels of a module ready to run. What runs is the text that
-// the driver would get. Findings have the author's lines if the module recorded
-// them: see [ptx.Module.RecordPositions]. The module may be used again afterwards.
+// Load prepares the kernels of a module for running. It uses the text that the driver would get.
+// Findings have the author's lines if the module recorded them: see [ptx.Module.RecordPositions].
+// The caller may use the module again afterwards.
 func Load(m *ptx.Module) (*Module, error) {
 	if m == nil {
 		return nil, errors.New("emu: no module")
@@ -37,7 +37,7 @@ func Load(m *ptx.Module) (*Module, error) {
 // prevent others from running: [Kernel.Err] and its launch return the reason.
 func Parse(text string) (*Module, error) { return newModule(text, nil) }
 
-// Build builds one kernel, with positions, and makes it ready to run.
+// Build builds one kernel, with positions, and prepares it for running.
 func Build(t ptx.Target, name string, build func(k *ptx.Kernel)) (*Kernel, error) {
 	m := ptx.NewModule(t)
 	m.RecordPositions()
@@ -70,7 +70,7 @@ func newModule(text string, l *ptx.Listing) (*Module, error) {
 // Kernels returns the kernels in the order of the text.
 func (m *Module) Kernels() []*Kernel { return append([]*Kernel(nil), m.kernels...) }
 
-// Kernel returns the kernel of that name.
+// Kernel returns the kernel with the given name.
 func (m *Module) Kernel(name string) (*Kernel, error) {
 	if k := m.names[name]; k != nil {
 		return k, nil
@@ -78,7 +78,7 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	return nil, fmt.Errorf("emu: the module has no kernel %q", name)
 }
 
-// Err returns why kernels of the module cannot run, or nil if all can.
+// Err returns the errors of kernels that cannot run, or nil if all can.
 func (m *Module) Err() error {
 	var errs []error
 	for _, k := range m.kernels {
@@ -95,7 +95,7 @@ func (m *Module) at(line int) ptx.Position {
 	return m.listing.At(line)
 }
 
-// text returns a line.
+// text returns the given line of the text.
 func (m *Module) text(line int) string {
 	if line < 1 || line > len(m.lines) {
 		return ""
@@ -107,43 +107,44 @@ func (m *Module) text(line int) string {
 type Kernel struct {
 	module   *Module
 	name     string
-	err      error // why it cannot run
+	err      error // the reason why the kernel cannot run, or nil
 	code     []inst
 	routines []*routine // the kernel itself, and the functions that it may call
 	stacks   bool       // threads need a stack
-	used     []int      // variables of the module, but those in shared memory
+	used     []int      // variables of the module that the kernel uses, except those in shared memory
 	params   []variable
-	offsets  []int // of params in the block of parameters
-	bytes    int   // of that block
+	offsets  []int // offsets of params in the block of parameters
+	bytes    int   // size of the block of parameters
 	arrays   []array
 	static   int // bytes of static shared memory
-	align    int // of the dynamic shared memory, 0 without dynamic shared memory
+	align    int // alignment of the dynamic shared memory, 0 without dynamic shared memory
 	threads  [3]int
 	exactly  bool
 	cluster  int
-	remote   bool // its copies, or their mbarriers, are in several blocks of a cluster
+	remote   bool // the kernel has copies to, or mbarriers in, several blocks of a cluster
 
-	proxy bool // has instructions of the async proxy
+	proxy bool // the kernel has instructions of the async proxy
 
-	planes int // registers, then values that are constant for a launch
+	planes int // number of planes: registers, then values that are constant for a launch
 	preds  int
-	given  []given // planes that hold something before the code runs
+	given  []given // planes with initial values
 }
 
 // Name returns the name of the kernel.
 func (k *Kernel) Name() string { return k.name }
 
-// Instructions returns how many instructions the kernel has, and the functions that it may call.
+// Instructions returns the number of instructions of the kernel and of the functions that it may
+// call.
 func (k *Kernel) Instructions() int { return len(k.code) }
 
 // Param is a declared parameter of a kernel.
 type Param struct {
 	Name  string
-	Type  string // of an element, as f32 or b8
-	Bytes int    // of all elements
+	Type  string // type of an element, for example f32 or b8
+	Bytes int    // size of all elements
 }
 
-// Err returns why the kernel cannot run, or nil.
+// Err returns the reason why the kernel cannot run, or nil.
 func (k *Kernel) Err() error { return k.err }
 
 // Params returns the parameters of the kernel.
@@ -158,7 +159,7 @@ func (k *Kernel) Params() []Param {
 // array is an array in shared memory.
 type array struct {
 	name     string
-	at, size int // the dynamic one has whatever the launch asks for
+	at, size int // the size of the dynamic array depends on the launch
 }
 
 // given is a plane that holds a constant, a special register or the address of a variable.
@@ -166,11 +167,11 @@ type given struct {
 	plane    int32
 	special  special // specialNone for a constant
 	bits     uint64
-	variable int // of the module, plus 1: bits from its address on
+	variable int // variable of the module, plus 1; the plane holds its address
 }
 
-// Shared memory begins above 0, so that an offset that was never added to an
-// address is no address, and there is a gap behind each array.
+// Shared memory begins above 0, so that an offset that was not added to an address is not a valid
+// address. There is a gap after each array.
 const (
 	sharedBase = 1024
 	sharedGap  = 64

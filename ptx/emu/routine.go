@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// routine is a function compiled as part of a kernel, or the kernel itself, which has number 0.
+// routine is a function that is compiled as part of a kernel, or the kernel itself, which has the
+// number 0.
 type routine struct {
 	f      *function
 	number int
-	err    error // why it cannot run
-	entry  int   // its place in the code
+	err    error // the reason why it cannot run, or nil
+	entry  int   // its position in the code
 	arrays map[string]int
 
-	places []int // of the variables of the function in its frame
+	places []int // offsets of the function's variables in its frame
 	frame  int   // bytes of the frame
-	align  int   // of the frame
+	align  int   // alignment of the frame
 
-	planes    []int32 // of registers; each call has its own
+	planes    []int32 // planes of registers; each call has its own copy
 	preds     []int32
 	addresses []frameAddress
-	calls     []*routine // directly
+	calls     []*routine // functions that it calls directly
 }
 
 // frameAddress is a plane that holds the address of a variable in the frame.
@@ -50,7 +51,7 @@ func layFrame(f *function, number int) *routine {
 // parameter returns the number of a parameter among the variables of the function.
 func (rt *routine) parameter(i int) int { return len(rt.f.results) + i }
 
-// broken returns why the routine cannot run, or one that it calls by name.
+// broken returns the error of the routine, or of a routine that it calls by name.
 func (rt *routine) broken(seen map[*routine]bool) error {
 	todo := []*routine{rt}
 	for len(todo) > 0 {
@@ -68,7 +69,7 @@ func (rt *routine) broken(seen map[*routine]bool) error {
 	return nil
 }
 
-// Addresses of functions, which are no memory.
+// Addresses of functions, which are not addresses of memory.
 const (
 	functionBase = windowFunction << windowShift
 	functionStep = 16
@@ -76,15 +77,15 @@ const (
 
 func (f *function) address() uint64 { return functionBase + uint64(f.index+1)*functionStep }
 
-// site is a place that calls.
+// site is a call instruction.
 type site struct {
-	to      *routine // or nil, for an indirect call
-	results []int    // variables of the caller
+	to      *routine // nil for an indirect call
+	results []int    // variables of the caller for the results
 	args    []int
-	byIndex []*routine // routines by the numbers of their functions
+	byIndex []*routine // routines, indexed by the numbers of their functions
 }
 
-// isCall reports whether a statement calls.
+// isCall reports whether a statement is a call.
 func isCall(name string) bool { return name == "call" || name == "call.uni" }
 
 // callee returns the operand of a call that names the callee.
@@ -105,8 +106,9 @@ func (st *statement) callsIndirectly() bool {
 	return o != nil && o.kind == operandRegister
 }
 
-// call is the instruction call: results, function, arguments, and for an indirect call a prototype,
-// which is ignored because the function declares the same.
+// call executes the instruction call. Its operands are the results, the function and the arguments.
+// An indirect call also has a prototype, which is ignored because the function has the same
+// declaration.
 func (c *compiler) call(in *inst) {
 	if !isCall(c.st.name) {
 		c.fail(unsupported)
@@ -156,7 +158,7 @@ func (c *compiler) passed(o *operand) (vs []int) {
 	return vs
 }
 
-// passed returns a result or a parameter, which are counted together.
+// passed returns a result or a parameter. Results and parameters are numbered together.
 func (f *function) passed(i int) *variable {
 	if i < len(f.results) {
 		return &f.results[i]
@@ -178,7 +180,7 @@ func (s *site) fits(from, to *routine) string {
 	return ""
 }
 
-// ret is the end of the kernel for a thread, or of the function.
+// ret executes ret: it ends the thread in a kernel, and the call in a function.
 func (c *compiler) ret(in *inst) {
 	c.args(0, 0)
 	in.kind = kindReturn
@@ -216,7 +218,7 @@ func (c *compiler) jump(in *inst) {
 	}
 }
 
-// targets returns the labels of a list that has a name.
+// targets returns the labels of the list with the given name.
 func (c *compiler) targets(o *operand) ([]operand, bool) {
 	for _, inner := range o.list {
 		if list, ok := c.f.targets[inner.name]; ok {

@@ -9,8 +9,8 @@ type stamp struct {
 
 const (
 	stampBytes  = 15
-	stampStrong = 16 // atomic or volatile: such do not race with each other
-	stampGroup  = 32 // a read of four warps together, and epoch is a place in products
+	stampStrong = 16 // atomic or volatile accesses, which do not race with each other
+	stampGroup  = 32 // a read by four warps together; epoch is then an index in products
 	stampShift  = 6
 )
 
@@ -27,7 +27,7 @@ type cell struct {
 	reads [2]stamp
 }
 
-// shadow has the cells of memory, in pages that are made when they are first used.
+// shadow has the cells of a memory, in pages that are allocated at their first use.
 type shadow struct {
 	pages []*page
 }
@@ -35,7 +35,7 @@ type shadow struct {
 const pageCells = 1 << 10
 
 type page struct {
-	launch uint32 // the memory of the cells
+	launch uint32 // the launch to which the cells belong
 	cells  [pageCells]cell
 }
 
@@ -69,10 +69,10 @@ func (e epochs) join(f epochs) {
 
 // clock is a vector clock: the time of a warp and the times of others that it has synchronised with.
 type clock struct {
-	now    uint32 // epoch of the warp
+	now    uint32 // current epoch of the warp
 	warps  [32]uint32
 	synced uint32          // the epoch in which all lanes last waited for each other
-	seen   *[32][32]uint32 // by lane, the times of the other lanes, if only some waited
+	seen   *[32][32]uint32 // by lane: the times of the other lanes, if only some lanes have waited
 	remote epochs          // the times of other blocks
 }
 
@@ -81,19 +81,19 @@ func (c *clock) reset(index int) {
 	c.warps[index] = 1
 }
 
-// tick begins an epoch.
+// tick begins a new epoch.
 func (w *warp) tick() {
 	w.clock.now++
 	w.clock.warps[w.index] = w.clock.now
 }
 
-// known is what passes from a warp that releases to one that acquires.
+// known is the information that a releasing warp passes to an acquiring warp.
 type known struct {
 	warps  [32]uint32
 	remote epochs
 }
 
-// publish adds the warp's own accesses, and those ordered before them.
+// publish adds the warp's own accesses, and the accesses that are ordered before them.
 func (w *warp) publish(k *known) {
 	for i, v := range w.clock.warps {
 		k.warps[i] = max(k.warps[i], v)
@@ -106,7 +106,7 @@ func (w *warp) publish(k *known) {
 	}
 }
 
-// learn takes what others published.
+// learn adds the accesses that others have published.
 func (w *warp) learn(k *known) {
 	for i, v := range k.warps {
 		if i != w.index {
@@ -133,7 +133,7 @@ func (w *warp) learnRemote(e epochs) {
 	}
 }
 
-// after reports whether what lane does now is ordered after access a, of another thread.
+// after reports whether the current access of lane is ordered after access a of another thread.
 func (w *warp) after(a *stamp, lane int) bool {
 	t := a.who - 1
 	if a.at&stampGroup != 0 {
@@ -148,12 +148,12 @@ func (w *warp) after(a *stamp, lane int) bool {
 	return a.epoch <= w.clock.synced || w.clock.seen != nil && a.epoch <= w.clock.seen[lane][t&31]
 }
 
-// races reports whether access me, now, races with access a before.
+// races reports whether the current access me races with the earlier access before.
 func (w *warp) races(a, me *stamp, lane int) bool {
 	return a.who != 0 && a.who != me.who && a.at&me.at&stampBytes != 0 && a.at&me.at&stampStrong == 0 && !w.after(a, lane)
 }
 
-// read notes a read of a cell and returns the write with which it races, or nil.
+// read records a read of a cell, and returns the write with which it races, or nil.
 func (w *warp) read(c *cell, me *stamp, lane int) (race *stamp) {
 	if w.races(&c.write, me, lane) {
 		s := c.write
@@ -175,7 +175,7 @@ func (w *warp) read(c *cell, me *stamp, lane int) (race *stamp) {
 // that the value did not change.
 func (w *warp) wrote(c *cell, me *stamp, lane int, same bool) (race *stamp) {
 	if w.races(&c.write, me, lane) {
-		// Lanes that store the same with one instruction do no harm.
+		// Lanes that store the same value with one instruction do not race.
 		a := &c.write
 		if !(same && (a.who-1)>>5 == (me.who-1)>>5 && a.epoch == me.epoch && a.at>>stampShift == me.at>>stampShift) {
 			s := c.write
@@ -195,7 +195,7 @@ func (w *warp) wrote(c *cell, me *stamp, lane int, same bool) (race *stamp) {
 	if me.at&stampStrong == 0 {
 		c.older = stamp{}
 	} else if a := &c.write; a.at&stampStrong == 0 {
-		c.older = *a // with which other strong accesses may race
+		c.older = *a // other strong accesses may race with it
 	} else if o := &c.older; o.who == 0 && a.who != me.who ||
 		(a.who-1)>>5 != (me.who-1)>>5 && (o.at&stampStrong != 0 || o.who == me.who || w.after(o, lane)) {
 		c.older = *a

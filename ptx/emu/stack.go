@@ -5,27 +5,27 @@ import (
 	"sort"
 )
 
-// Limits of what threads have in local memory, the registers that calls keep included.
+// Limits of the local memory of threads, including saved registers.
 const (
 	maxStack  = 512 << 10 // of a thread
 	maxStacks = 256 << 20 // of all threads that run at the same time
 )
 
-// stack is the calls of a thread and its local memory.
+// stack has the calls of a thread and its local memory.
 type stack struct {
 	frames  []frame
 	data    []byte
 	defined bitmap
-	saved   []uint64 // registers of calls of routines that were called again
+	saved   []uint64 // saved registers of routines that are called recursively
 }
 
-// frame is a call.
+// frame is an active call.
 type frame struct {
 	rt        *routine
-	site      *site // that called
-	back      int   // where the caller goes on
+	site      *site // the call instruction
+	back      int   // position where the caller continues
 	base, top int   // in the data
-	saved     int   // where the registers begin that it has to put back, or -1
+	saved     int   // index of the first saved register that the return restores, or -1
 }
 
 // enterRoot begins the stacks of a block.
@@ -59,7 +59,7 @@ func (w *warp) addresses(rt *routine, lane, base int) {
 	}
 }
 
-// send has a lane go on at pc.
+// send makes a lane continue at pc.
 func (w *warp) send(pc, lane, depth int) {
 	for i := range w.others {
 		if f := &w.others[i]; f.pc == pc && f.depth == depth {
@@ -70,7 +70,7 @@ func (w *warp) send(pc, lane, depth int) {
 	w.others = append(w.others, fragment{pc, 1 << lane, depth})
 }
 
-// call is call, for lanes that may call different functions.
+// call executes a call, for lanes that may call different functions.
 func (w *warp) call(in *inst, mask uint32) bool {
 	s, back := in.x.site, w.pc
 	if s.to == nil {
@@ -92,7 +92,7 @@ func (w *warp) call(in *inst, mask uint32) bool {
 	return true
 }
 
-// function returns what an indirect call of a lane calls, or nil after a finding.
+// function returns the function of an indirect call of a lane, or nil after a finding.
 func (w *warp) function(in *inst, lane int) *routine {
 	s, addr := in.x.site, w.regs[in.a][lane]
 	i := (addr-functionBase)/functionStep - 1
@@ -146,7 +146,7 @@ func (w *warp) push(in *inst, lane int, rt *routine, back int) bool {
 	return true
 }
 
-// leave is the return from functions, to where the lanes came from.
+// leave executes the return from functions, to the positions of the callers.
 func (w *warp) leave(in *inst, mask uint32) bool {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
@@ -181,7 +181,7 @@ func (s *stack) copy(to, from, n int) {
 	}
 }
 
-// save keeps the registers of a routine that is called again: each and whether it is defined.
+// save saves the registers of a routine that is called recursively, and whether each is defined.
 func (w *warp) save(st *stack, rt *routine, lane int) {
 	for _, p := range rt.planes {
 		st.saved = append(st.saved, w.regs[p][lane], uint64(w.def[p]>>lane&1))
@@ -191,7 +191,7 @@ func (w *warp) save(st *stack, rt *routine, lane int) {
 	}
 }
 
-// restore puts back what save kept.
+// restore restores the registers that save has saved.
 func (w *warp) restore(saved []uint64, rt *routine, lane int) {
 	bit := uint32(1) << lane
 	for i, p := range rt.planes {
@@ -204,7 +204,8 @@ func (w *warp) restore(saved []uint64, rt *routine, lane int) {
 	}
 }
 
-// at returns the place of n bytes at an address of local memory, and whether a variable has them.
+// at returns the offset of n bytes at an address of local memory, and reports whether a variable
+// contains them.
 func (s *stack) at(addr uint64, n int) (int, bool) {
 	off := addr - localBase
 	i := sort.Search(len(s.frames), func(i int) bool { return uint64(s.frames[i].base) > off }) - 1
@@ -216,7 +217,7 @@ func (s *stack) at(addr uint64, n int) (int, bool) {
 	return int(off), v >= 0 && at+n <= f.rt.places[v]+f.rt.f.vars[v].bytes
 }
 
-// local returns the place of an access of local memory, or -1 after a finding.
+// local returns the offset of an access to local memory, or -1 after a finding.
 func (w *warp) local(pc, lane int, addr uint64, n int) int {
 	if w.stacks != nil {
 		if off, ok := w.stacks[lane].at(addr, n); ok {
@@ -233,8 +234,8 @@ func (w *warp) local(pc, lane int, addr uint64, n int) int {
 	return -1
 }
 
-// take loads registers of a lane from its stack. What nobody wrote there makes a register
-// undefined, as if it had never left the registers.
+// take loads registers of a lane from its stack. Stack memory that was never written makes a
+// register undefined, as if the value had stayed in a register.
 func (w *warp) take(x *extra, lane, off int) {
 	st := &w.stacks[lane]
 	for i, d := range x.regs {
@@ -267,7 +268,7 @@ func (w *warp) put(x *extra, lane, off int) {
 func (w *warp) loadLocal(in *inst, mask uint32) bool {
 	x, pc := in.x, w.pcOf(in)
 	w.need(in, in.a, mask, "the address was not computed in this thread")
-	base := w.regs[in.a] // which may be a result
+	base := w.regs[in.a] // a result may overwrite this register
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
 		if off := w.local(pc, lane, base[lane]+uint64(x.off), x.n*x.bytes); off >= 0 {

@@ -4,16 +4,16 @@ import "github.com/rayo-go/rayo/ptx"
 
 // Counts are the counters of one instruction, or of a launch.
 type Counts struct {
-	Warps   int64 // instructions of warps
-	Threads int64 // instructions of threads
+	Warps   int64 // instructions executed by warps
+	Threads int64 // instructions executed by threads
 	// Global memory. A request is an instruction of a warp; sectors have 32 bytes.
 	LoadRequests, StoreRequests int64
 	LoadSectors, StoreSectors   int64
-	LoadBytes, StoreBytes       int64 // that threads asked for
+	LoadBytes, StoreBytes       int64 // bytes that threads requested
 	// Shared memory. Conflicts counts the passes in addition to the minimum for the bytes.
 	SharedRequests, SharedPasses, Conflicts int64
-	Atomics                                 int64 // operations of threads
-	Barriers                                int64 // that a warp waited at
+	Atomics                                 int64 // atomic operations of threads
+	Barriers                                int64 // barriers at which warps waited
 }
 
 func (c *Counts) add(d *Counts) {
@@ -42,7 +42,7 @@ type Stats struct {
 // At has the statistics of one instruction.
 type At struct {
 	Pos  ptx.Position
-	Line int // of the text
+	Line int // line of the text
 	Text string
 	Counts
 }
@@ -57,7 +57,7 @@ func (s *Stats) Instructions() []At {
 	return all
 }
 
-// distinct counts the different values among n, which are often in order.
+// distinct counts the different values among n values, which are often sorted.
 type distinct struct {
 	v [128]uint64
 	n int
@@ -75,8 +75,8 @@ func (d *distinct) add(x uint64) {
 	}
 }
 
-// passes returns how many passes an access of shared memory takes: the lanes of
-// mask access so many bytes each. A pass serves one word of each of 32 banks.
+// passes returns the number of passes of an access to shared memory, in which each lane of mask
+// accesses the given number of bytes. A pass serves one word of each of 32 banks.
 func passes(addr *[32]uint64, mask uint32, bytes int) (n, least int) {
 	group := 32
 	if bytes == 8 {

@@ -2,7 +2,7 @@ package emu
 
 import "strings"
 
-// bar is bar.sync, bar.arrive and bar.warp.sync.
+// bar executes bar.sync, bar.arrive and bar.warp.sync.
 func (c *compiler) bar(in *inst) {
 	p := c.parts()
 	if len(p) > 0 && p[0] == "cta" {
@@ -50,8 +50,8 @@ func (c *compiler) bar(in *inst) {
 	in.run = func(w *warp, in *inst, mask uint32) bool { return w.syncBlock(in, mask, wait) }
 }
 
-// barRed is bar.red: a barrier that tells all threads in how many of them a condition holds, or
-// whether it does in all, or in any.
+// barRed executes bar.red: a barrier that gives all threads the number of threads in which a
+// condition is true, or whether it is true in all or in any of them.
 func (c *compiler) barRed(in *inst, how string) {
 	args := c.args(3, 4)
 	if how == "popc" {
@@ -95,7 +95,7 @@ func (w *warp) reduced(holds, threads int) {
 	}
 }
 
-// aligned reports whether all threads of the warp are here.
+// aligned reports whether all threads of the warp execute the instruction.
 func (w *warp) aligned(mask uint32) bool {
 	if mask == w.live {
 		return true
@@ -148,7 +148,7 @@ func (w *warp) syncBlock(in *inst, mask uint32, wait bool) bool {
 	return true
 }
 
-// syncWarp is bar.warp.sync.
+// syncWarp executes bar.warp.sync.
 func (w *warp) syncWarp(in *inst, mask uint32) bool {
 	w.need(in, in.a, mask, "the members were not computed in this thread")
 	members := uint32(w.regs[in.a][lowest(mask)])
@@ -183,7 +183,7 @@ func (w *warp) orderLanes(members uint32) {
 	w.tick()
 }
 
-// fence is fence and membar.
+// fence executes fence and membar.
 func (c *compiler) fence(in *inst) {
 	c.args(0, 0)
 	in.kind = kindRun
@@ -214,7 +214,7 @@ func (w *warp) fenceMemory(*inst, uint32) bool {
 	return true
 }
 
-// sleep lets other warps and other blocks go on.
+// sleep lets other warps and other blocks run.
 func (w *warp) sleep(*inst, uint32) bool {
 	w.b.slept = true
 	return true

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// inst is an instruction made ready to run.
+// inst is an instruction that is prepared for running.
 type inst struct {
 	kind       instKind
-	not        bool  // of the guard
+	not        bool  // the guard is negated
 	guard      int32 // predicate, or -1
 	d, a, b, c int32 // planes or predicates
 	op         opFunc
@@ -19,7 +19,7 @@ type inst struct {
 	x          *extra
 }
 
-// instKind says how an instruction runs.
+// instKind says how an instruction is executed.
 type instKind uint8
 
 const (
@@ -27,22 +27,22 @@ const (
 	kindTest
 	kindBranch
 	kindReturn
-	kindRun  // run, for the lanes that there are
-	kindSync // likewise, and run says whether the warp goes on
-	kindJump // run sends each of the lanes to its place
+	kindRun  // run executes it for the active lanes
+	kindSync // likewise; run returns whether the warp continues
+	kindJump // run moves each lane to its next position
 )
 
 // runFunc runs an instruction for the lanes of mask, which is not empty. It returns false if the
 // instruction has to run again.
 type runFunc func(w *warp, in *inst, mask uint32) bool
 
-// extra is what few instructions have.
+// extra has data that only few instructions need.
 type extra struct {
 	space   space
-	bytes   int // of an element
-	n       int // elements
+	bytes   int // size of an element
+	n       int // number of elements
 	signed  bool
-	wide    uint8 // bytes of the register
+	wide    uint8 // size of the register
 	strong  bool
 	reads   bool // a load, which has no side effects
 	cluster bool // the address may be in another block
@@ -68,11 +68,11 @@ type warpState uint8
 
 const (
 	running warpState = iota
-	waiting           // for a barrier or an mbarrier
+	waiting           // waits for a barrier or an mbarrier
 	done
 )
 
-// fragment is lanes that are at one place, as many calls deep.
+// fragment is a set of lanes at the same position and call depth.
 type fragment struct {
 	pc    int
 	mask  uint32
@@ -81,8 +81,8 @@ type fragment struct {
 
 const never = math.MaxInt
 
-// looseAfter is how many steps the lowest lanes of a diverged warp may go on
-// alone before the others have a turn: they may wait for those.
+// looseAfter is the number of steps that the lowest lanes of a diverged warp may run alone. Then
+// the others run, because the lowest lanes may be waiting for them.
 const looseAfter = 1 << 15
 
 // warp has 32 threads, which run in step while their control flow is the same. After a divergent
@@ -98,17 +98,17 @@ type warp struct {
 	pdef      []uint32
 	pc        int
 	mask      uint32
-	depth     int // of calls
+	depth     int // call depth
 	others    []fragment
-	next      int // the least pc of others, as many calls deep
+	next      int // the least pc of other lanes with the same call depth
 	alone     int // steps since the warp was last together
 	loose     bool
-	tried     bool   // to let others run while these wait for an mbarrier
-	exists    uint32 // lanes that the block has
+	tried     bool   // other lanes had a chance to run while these wait for an mbarrier
+	exists    uint32 // lanes that exist in the block
 	live      uint32 // lanes that have not returned
 	state     warpState
-	barrier   int    // that it waits for, or -1
-	mbarrier  uint32 // likewise
+	barrier   int    // barrier for which the warp waits, or -1
+	mbarrier  uint32 // mbarrier for which the warp waits
 	parity    uint32
 	came      bool   // to the barrier of the cluster, for which it did not wait yet
 	phase     uint32 // of that barrier, likewise
@@ -124,7 +124,7 @@ type warp struct {
 	stacks    []stack  // of the lanes, if the kernel needs them
 	active    []uint32 // lanes that are in a routine
 	reduction *inst    // a bar.red at which the warp waits
-	counted   uint32   // lanes in which its condition holds
+	counted   uint32   // lanes in which its condition is true
 	carry     uint32   // of arithmetic of several words
 	carryDef  uint32   // lanes in which it is defined
 }
@@ -230,7 +230,7 @@ func (w *warp) run(n int) (steps int) {
 				continue
 			}
 			if w.live == mask {
-				// Nobody sees what lanes compute that do not exist any more.
+				// The results of lanes that have ended do not matter.
 				in.op(d, &w.regs[in.a], &w.regs[in.b], &w.regs[in.c])
 			} else {
 				in.op(&w.tmp, &w.regs[in.a], &w.regs[in.b], &w.regs[in.c])
@@ -300,7 +300,7 @@ func (w *warp) run(n int) (steps int) {
 	return steps
 }
 
-// takeTurns lets other lanes run that are not at the least place.
+// takeTurns lets lanes run that are not at the lowest position.
 func (w *warp) takeTurns() {
 	w.alone = looseAfter - 1<<10
 	w.loose = true
@@ -340,7 +340,7 @@ func (w *warp) converge() {
 	}
 }
 
-// exit ends lanes.
+// exit ends the given lanes.
 func (w *warp) exit(mask uint32) {
 	w.live &^= mask
 	w.mask &^= mask
@@ -368,7 +368,7 @@ func (d *plane) blend(p *plane, mask uint32) {
 // lowest returns the first lane of a mask.
 func lowest(mask uint32) int { return bits.TrailingZeros32(mask) & 31 }
 
-// undefinedPred reports a condition that nobody computed.
+// undefinedPred reports the use of a condition that was never computed.
 func (w *warp) undefinedPred(pc int, p int32, mask uint32) {
 	w.find(Uninitialised, pc, lowest(mask&^w.pdef[p]), "the condition was not computed in this thread", nil)
 	w.pdef[p] |= mask
@@ -386,7 +386,7 @@ func (w *warp) need(in *inst, plane int32, mask uint32, what string) {
 	}
 }
 
-// pcOf returns the place of an instruction that runs now.
+// pcOf returns the position of the instruction that is running.
 func (w *warp) pcOf(in *inst) int {
 	if p := w.pc; p < len(w.b.run.k.code) && &w.b.run.k.code[p] == in {
 		return p
@@ -400,8 +400,8 @@ func (w *warp) set(plane int32, lane int, v uint64) {
 	w.def[plane] |= 1 << lane
 }
 
-// together reports whether all lanes of members that have not returned are in
-// mask. If not it says so, or lets the others come first.
+// together reports whether mask contains all lanes of members that have not returned. If not, it
+// reports a finding, or lets the other lanes run first.
 func (w *warp) together(in *inst, mask, members uint32) bool {
 	if missing := members & w.live &^ mask; missing != 0 {
 		if w.loose {

@@ -11,10 +11,10 @@ import (
 type wgmmaShape struct {
 	mmaShape
 	n              int
-	bytes          int // of an element of A and B
+	bytes          int // size of an element of A and B
 	negA, negB     bool
 	transA, transB bool
-	inRegs         bool // A
+	inRegs         bool // A is in registers
 }
 
 // wgmmaState has the pending products of a warp. A product is computed as late as possible: when a
@@ -23,7 +23,7 @@ type wgmmaState struct {
 	list   []wgmmaUse
 	group  int
 	fenced bool
-	busy   map[int32]int // accumulators, and how many products use them
+	busy   map[int32]int // number of pending products that use each accumulator
 }
 
 type wgmmaUse struct {
@@ -32,19 +32,19 @@ type wgmmaUse struct {
 	group int
 	a, b  uint64 // descriptors
 	add   bool
-	done  bool // for one warp of the four has waited
-	at    int  // in products, then
+	done  bool // one warp of the four has waited for the product
+	at    int  // its index in products, if done
 }
 
 // waited has the epochs in which the four warps waited for a product, 0 for not yet. The operands
 // are read until the first of them has waited.
 type waited [4]uint32
 
-// afterProduct reports whether a warp that has waited for the product precedes this one in
-// the order of synchronisation. t is a thread of the four warps of the product.
+// afterProduct reports whether this warp is ordered after a warp that has waited for the product. t
+// is a thread of the four warps of the product.
 func (w *warp) afterProduct(t, at uint32) bool {
 	if t>>10 != w.b.number {
-		return true // of another block's shared memory
+		return true // the product reads the shared memory of another block
 	}
 	first := int(t >> 5 & 31 &^ 3)
 	for i, e := range w.b.products[at] {
@@ -93,7 +93,8 @@ func (c *compiler) wgmma(in *inst) {
 	}
 }
 
-// wholeGroup reports whether the whole warp is here and belongs to a group of four.
+// wholeGroup reports whether the whole warp executes the instruction and belongs to a group of
+// four.
 func (w *warp) wholeGroup(mask uint32) bool {
 	if !w.allHere(mask) {
 		return false
@@ -242,8 +243,8 @@ const fellowsBarrier = -2
 // fellows returns the four warps that multiply together.
 func (w *warp) fellows() []*warp { return w.b.warps[w.index&^3:][:4] }
 
-// wgmmaWait computes the products but those of the last n groups. Four warps compute a product:
-// after one has waited for it, the others must not read its operands any more.
+// wgmmaWait computes the products except those of the last n groups. Four warps compute a product:
+// after one of them has waited for it, the others must not read its operands any more.
 func (w *warp) wgmmaWait(n int) bool {
 	g := &w.wg
 	for _, o := range w.fellows() {
@@ -295,7 +296,7 @@ func (w *warp) busyOperand(pc int, mask uint32, planes ...int32) {
 	}
 }
 
-// descriptor is where a matrix is in shared memory.
+// descriptor says where a matrix is in shared memory.
 type descriptor struct {
 	start, leading, stride uint32
 	swizzle                uint32
@@ -305,10 +306,11 @@ func newDescriptor(v uint64) descriptor {
 	return descriptor{uint32(v&0x3fff) << 4, uint32(v>>16&0x3fff) << 4, uint32(v>>32&0x3fff) << 4, uint32(v >> 62)}
 }
 
-// rowBytes is how long a row of a swizzled tile is.
+// rowBytes is the length of a row of a swizzled tile.
 func (d descriptor) rowBytes() uint32 { return [4]uint32{16, 128, 64, 32}[d.swizzle] }
 
-// swizzled returns the address of the byte that would be at addr without swizzle.
+// swizzled returns the address, in a swizzled tile, of the byte that would be at addr without
+// swizzle.
 func swizzled(addr, swizzle uint32) uint32 {
 	switch swizzle {
 	case 1:
@@ -321,8 +323,7 @@ func swizzled(addr, swizzle uint32) uint32 {
 	return addr
 }
 
-// at returns the address of the element in place mn along M or N and in place k
-// along the sum.
+// at returns the address of the element with index mn along M or N, and index k along the sum.
 func (d descriptor) at(mn, k, bytes uint32, trans bool) uint32 {
 	row := d.rowBytes()
 	var off uint32
@@ -340,8 +341,8 @@ func (d descriptor) at(mn, k, bytes uint32, trans bool) uint32 {
 	return swizzled(d.start+off, d.swizzle)
 }
 
-// wgmmaMatrix reads a matrix of shared memory as the async proxy does: rows are
-// places along M or N.
+// wgmmaMatrix reads a matrix from shared memory through the async proxy. Its rows are indices along
+// M or N.
 func (w *warp) wgmmaMatrix(reader *warp, u *wgmmaUse, desc uint64, from, rows int, trans bool, each func(i, k int, bits uint32)) {
 	d, s, b := newDescriptor(desc), u.in.x.wg, w.b
 	check := !b.run.m.config.Unchecked

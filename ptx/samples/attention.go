@@ -6,23 +6,24 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// HeadSize is the elements of a head of [Attention].
+// HeadSize is the number of elements of a head of [Attention].
 const HeadSize = 64
 
-// Attention is the causal attention of one head a block of the grid's second axis, and of one query
-// a block of its first, as many as there are keys: o = softmax(q kᵀ / 8) v. Arrays are [heads
-// length 64]. Each lane keeps two elements of the query, the key and the result. The softmax is
-// computed online: the sums are scaled down when a greater score comes.
+// Attention computes the causal attention o = softmax(q kᵀ / 8) v. A block computes one query of
+// one head: the first axis of the grid has the queries, which are as many as the keys, and the
+// second axis has the heads. Arrays have the shape [heads length 64]. Each lane holds two elements
+// of the query, the key and the result. The softmax is computed online: when a greater score
+// appears, the sums are scaled down.
 func Attention(k *ptx.Kernel) {
 	q, keys, values := ptx.GlobalParam[ptx.F32](k, "q"), ptx.GlobalParam[ptx.F32](k, "k"), ptx.GlobalParam[ptx.F32](k, "v")
 	out, length := ptx.GlobalParam[ptx.F32](k, "o"), ptx.Param[ptx.U32](k, "length")
 	lane, query := k.Special(ptx.TidX), k.Special(ptx.CtaidX)
 	head := k.Special(ptx.CtaidY).Mul(length)
-	first := head.MulAdd(ptx.U(HeadSize), lane.Mul(ptx.U(2))) // of this lane in row 0
+	first := head.MulAdd(ptx.U(HeadSize), lane.Mul(ptx.U(2))) // position of the lane's elements in row 0
 	last := query.Mul(ptx.U(HeadSize))
 	own := first.Add(last)
 	x := q.At(own).Load2()
-	const scale = math.Log2E / 8 // 1/sqrt(64), in powers of two
+	const scale = math.Log2E / 8 // 1/sqrt(64), for powers of two
 	for i := range x {
 		x[i] = x[i].Mul(ptx.F(scale))
 	}

@@ -1,11 +1,10 @@
-// Package samples holds eight short kernels written with package ptx: products
-// of matrices in four ways, softmax, layer normalisation, attention, and a
-// product with a matrix of Q4_K blocks. They are to be read, shown (rayo ptx
-// show), and measured: BenchmarkGeneration of package ptx builds them. Each holds
-// for all sizes that its comment allows, and tests run it in the emulator
-// against sums in float64.
+// Package samples holds eight short kernels written with package ptx: products of matrices in four
+// ways, softmax, layer normalisation, attention, and a product with a matrix of Q4_K blocks. They
+// are examples to read and to show (rayo ptx show), and BenchmarkGeneration of package ptx measures
+// how fast they are built. Each kernel is correct for all sizes that its comment allows, and tests
+// compare its results in the emulator with sums in float64.
 //
-// They are short rather than fast: what computes for package device is elsewhere.
+// They are short rather than fast. Package device uses other kernels.
 package samples
 
 import "github.com/rayo-go/rayo/ptx"
@@ -15,7 +14,7 @@ type Sample struct {
 	Name  string
 	Doc   string     // its result, in a few words
 	Block [3]int     // threads
-	Least ptx.Target // that it can be built for
+	Least ptx.Target // the first target that can run the kernel
 	Build func(k *ptx.Kernel)
 }
 

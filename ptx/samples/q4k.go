@@ -2,27 +2,27 @@ package samples
 
 import "github.com/rayo-go/rayo/ptx"
 
-// Q4K is c = a wᵀ, where a is m by k in float32 and a row of w is k/256 blocks of
-// Q4_K: 144 bytes with two half floats d and dmin, eight pairs of scale and
-// minimum of six bits each, and 256 weights of four bits. Weight i is d·scale·q -
-// dmin·minimum of its group of 32. c is m by n in float32, an element a block of
-// one warp: the grid has n by m blocks. k is a multiple of 256.
+// Q4K computes c = a wᵀ. a is m by k in float32, and a row of w consists of k/256 blocks of Q4_K. A
+// block has 144 bytes: two half floats d and dmin, eight pairs of a scale and a minimum of six bits
+// each, and 256 weights of four bits. Weight i is d·scale·q - dmin·minimum, with the pair of its
+// group of 32. c is m by n in float32. A block of one warp computes one element of c, so the grid
+// has n by m blocks. k is a multiple of 256.
 //
-// A lane takes eight weights of a block, of which its four bytes are the lower
-// and the upper halves: bytes 4l to 4l+3 of the 128 belong to the groups 2(l/8) and
-// 2(l/8) + 1, at the same places of both.
+// A lane takes eight weights of a block, the low and the high halves of four bytes: bytes 4l to
+// 4l+3 of the 128 belong to the groups 2(l/8) and 2(l/8) + 1, at the same positions of both.
 func Q4K(k *ptx.Kernel) {
 	a, w, c := ptx.GlobalParam[ptx.F32](k, "a"), ptx.GlobalParam[ptx.U32](k, "w"), ptx.GlobalParam[ptx.F32](k, "c")
 	n, depth := ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.U32](k, "k")
 	const words = 144 / 4
 	lane, row, col := k.Special(ptx.TidX), k.Special(ptx.CtaidY), k.Special(ptx.CtaidX)
-	pair := lane.Shr(ptx.U(3)) // of groups: 64 weights
+	pair := lane.Shr(ptx.U(3)) // pair of groups: 64 weights
 	x := a.At(row.MulAdd(depth, pair.MulAdd(ptx.U(64), lane.And(ptx.U(7)).Mul(ptx.U(4)))))
 	block := w.At(col.Mul(depth.Shr(ptx.U(8))).Mul(ptx.U(words)))
 	mine := block.Offset(4).At(lane)
-	// The twelve bytes of scales: those of the groups 0 to 3, the minima of these,
-	// and a byte each for scale and minimum of the groups 4 to 7, whose two highest
-	// bits are on top of the others. Both groups of a pair are on one side.
+	// The twelve bytes of scales hold the scales of groups 0 to 3, the minima of these groups, and
+	// four bytes with the low bits of the scale and the minimum of each of groups 4 to 7. The two
+	// highest bits of the latter are the highest bits of the first eight bytes. Both groups of a
+	// pair are in the same half.
 	shift := pair.And(ptx.U(1)).Mul(ptx.U(16))
 	low := pair.Lt(ptx.U(2))
 	sum := ptx.NewVar(k, ptx.F(0))

@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Kernels of the library do not read bfloat16 and types of one byte: what they read is converted
-// before, and what they write after.
+// Kernels of the library do not read bfloat16 and types of one byte. Operands of these types are
+// converted before the kernel, and results after it.
 
 // StorageType implements [driver.Arrays].
 func (e *preparer) StorageType(o driver.Operand) op.DType {

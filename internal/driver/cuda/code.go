@@ -24,13 +24,13 @@ type kernelCache struct {
 	// byProgram finds the code of programs that are requested again, such as those of the portable
 	// library.
 	byProgram map[programKey]textKey
-	idle      list.List // of *code, the one that was used last in front
+	idle      list.List // list of *code, the most recently used first
 }
 
 type textKey [sha256.Size]byte
 
-// programKey is what a kernel is made from: a program, a native kernel, or the type
-// of memory that is converted: see [ptxgen.Convert].
+// programKey identifies the source of a kernel: a program, a native kernel, or a type for a
+// conversion: see [ptxgen.Convert].
 type programKey struct {
 	p       *ir.Program
 	o       ptxgen.Options
@@ -39,7 +39,7 @@ type programKey struct {
 	narrow  bool
 }
 
-// lower adds the kernel to a module and returns what launches of it need to know.
+// lower adds the kernel to a module, and returns the data that launches of it need.
 func (k programKey) lower(m *ptx.Module) (c *code, err error) {
 	c = &code{name: entryName(k.name())}
 	switch {
@@ -70,9 +70,9 @@ func (k programKey) name() string {
 
 // code is a compiled kernel.
 type code struct {
-	name    string        // of the kernel in its module
+	name    string        // name of the kernel in its module
 	entry   *ptxgen.Entry // nil for native kernels
-	dynamic int           // shared memory that a launch of a native kernel asks for
+	dynamic int           // shared memory that a launch of a native kernel requests
 
 	key  textKey
 	once sync.Once
@@ -81,12 +81,12 @@ type code struct {
 	fn   Function
 
 	users int           // under kernelCache.mu
-	at    *list.Element // in kernelCache.idle, if there are no users
+	at    *list.Element // element of kernelCache.idle, if there are no users
 }
 
 const (
-	maxIdle     = 512  // compiled kernels that nobody uses
-	maxPrograms = 4096 // programs that are remembered
+	maxIdle     = 512  // maximum number of compiled kernels without users
+	maxPrograms = 4096 // maximum number of programs in byProgram
 )
 
 // entryName is the name of a program's kernel in its module, as profilers and compute-sanitizer
@@ -102,7 +102,7 @@ func entryName(program string) string {
 	return string(name)
 }
 
-// get returns a kernel, compiled, and counts the caller as its user.
+// get returns a compiled kernel and adds the caller to its users.
 func (c *kernelCache) get(p programKey) (*code, error) {
 	k, text, err := c.find(p)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *kernelCache) get(p programKey) (*code, error) {
 	if k.err != nil {
 		c.mu.Lock()
 		if c.byText[k.key] == k {
-			delete(c.byText, k.key) // it may be another time: the device was full
+			delete(c.byText, k.key) // a later attempt may succeed, for example if the device was out of memory
 		}
 		c.mu.Unlock()
 		return nil, fmt.Errorf("%s: %w", p.name(), k.err)
@@ -120,7 +120,7 @@ func (c *kernelCache) get(p programKey) (*code, error) {
 	return k, nil
 }
 
-// find returns the code of p, and its text where it may have to be compiled.
+// find returns the code of p, and its text if it may have to be compiled.
 func (c *kernelCache) find(p programKey) (*code, []byte, error) {
 	c.mu.Lock()
 	key, known := c.byProgram[p]
@@ -183,7 +183,7 @@ func (c *kernelCache) compile(k *code, text []byte) error {
 	return nil
 }
 
-// put ends a use of k. No launch of it may be running.
+// put ends a use of k. No launch of k may be running.
 func (c *kernelCache) put(k *code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +201,7 @@ func (c *kernelCache) put(k *code) {
 	}
 }
 
-// free unloads everything.
+// free unloads all kernels.
 func (c *kernelCache) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,11 +229,11 @@ func faultError(k *driver.Kernel, f ptxgen.Fault) error {
 	if int(f.At) < len(p.Code) {
 		switch in := &p.Code[f.At]; in.Code {
 		case ir.For, ir.Loop:
-			what = fmt.Sprintf("a loop turned more than %d times", p.Budget)
+			what = fmt.Sprintf("a loop had more than %d iterations", p.Budget)
 		case ir.Load, ir.Store, ir.AtomicOp:
-			what = fmt.Sprintf("index %d of buffer %s, which has %d elements", f.Index, p.Bindings[in.Imm].Name, f.Len)
+			what = fmt.Sprintf("index %d is out of bounds: buffer %s has %d elements", f.Index, p.Bindings[in.Imm].Name, f.Len)
 		default:
-			what = fmt.Sprintf("index %d of workgroup array %s, which has %d elements", f.Index, p.Shared[in.Imm].Name, f.Len)
+			what = fmt.Sprintf("index %d is out of bounds: workgroup array %s has %d elements", f.Index, p.Shared[in.Imm].Name, f.Len)
 		}
 	}
 	return fmt.Errorf("%w: kernel %s: %s%s", driver.ErrFault, p.Name, where, what)

@@ -1,12 +1,11 @@
-// Package cuda runs programs on NVIDIA's GPUs, through package cuda: each step is
-// one or more launches of kernels that package ptxgen lowers to PTX, and a
-// submission is work in one stream.
+// Package cuda runs programs on NVIDIA's GPUs, through package cuda. Each step is one or more
+// launches of kernels that package ptxgen lowers to PTX. A submission is work in one stream.
 //
-// From the call down: a [driver.Program] is prepared as a list of steps (prepare.go): the launches
-// of the portable library for an operation, with its epilogue, or for an elementwise program, and
-// in their place native kernels of package ptxkernels where there are any (native.go); a user's
-// kernel, whose indices are checked; and operations without kernels, which the host computes by
-// their reference. Kernels are compiled once for each text (code.go). A submission holds a
+// The path of a call: Prepare converts a [driver.Program] to a list of steps (prepare.go). For an
+// operation with its epilogue, or an elementwise program, the steps are launches of native kernels
+// of package ptxkernels (native.go), or of the portable library if there are none. The other steps
+// are kernels of the user, whose indices are checked, and operations without kernels, which the
+// host computes by their reference. Each text is compiled once (code.go). A submission holds a
 // [driver.FIFOLock] while it enqueues copies and launches on the stream, and waits without it
 // (submit.go). Transfers from and to the host use locked memory (staging.go).
 package cuda
@@ -26,8 +25,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// kernelVersion is part of a device's identity: raise it when the speed of
-// kernels changes, so that stored measurements are taken again.
+// kernelVersion is part of a device's identity. Raise it when the speed of kernels changes, so that
+// variants are measured again.
 const kernelVersion = "2"
 
 // gpuDevice is an open GPU.
@@ -36,24 +35,24 @@ type gpuDevice struct {
 	info     driver.Info
 	target   ptx.Target
 	kernels  ptxkernels.Device
-	overlap  bool // a launch may begin before the one ahead has ended
+	overlap  bool // a launch may begin before the previous one has ended
 	order    driver.FIFOLock
 	cache    kernelCache
 	stage    staging
 	variants driver.Variants
 
-	graphBytes atomic.Int64 // memory that graphs keep
+	graphBytes atomic.Int64 // bytes of memory that graphs keep
 
 	runsMu sync.Mutex
-	runs   []*run // not in use
+	runs   []*run // unused runs
 	closed atomic.Bool
 
 	lost  chan struct{} // closed when the device has failed
-	alive sync.Once     // until then
+	alive sync.Once     // closes lost once
 }
 
-// Substitute, if not nil, is what Open calls: tests set it, before they open
-// anything, to have the emulator in the place of GPUs.
+// Substitute, if not nil, replaces Open. Tests set it before they open a device, to use the
+// emulator instead of GPUs.
 var Substitute func(ordinal int) (driver.Device, error)
 
 // Open opens a GPU by its ordinal, counted from 0.
@@ -74,7 +73,7 @@ func Open(ordinal int) (driver.Device, error) {
 	return New(hw)
 }
 
-// New returns a device of the hardware, which it closes.
+// New returns a device for the hardware. Closing the device closes the hardware.
 func New(hw Hardware) (driver.Device, error) {
 	i := hw.Info()
 	target, err := targetOf(i.Capability)
@@ -95,7 +94,7 @@ func New(hw Hardware) (driver.Device, error) {
 	return d, nil
 }
 
-// targetOf returns the target that kernels are made for.
+// targetOf returns the target for which kernels are built.
 func targetOf(c cu.Capability) (ptx.Target, error) {
 	n := ptx.Target(100*c.Major + 10*c.Minor)
 	if n == ptx.SM90 {
@@ -108,17 +107,16 @@ func targetOf(c cu.Capability) (ptx.Target, error) {
 		}
 	}
 	if best == 0 {
-		return 0, fmt.Errorf("capability %v; the least is 7.0: %w", c, driver.ErrNoDevice)
+		return 0, fmt.Errorf("the GPU has compute capability %v; at least 7.0 is required: %w", c, driver.ErrNoDevice)
 	}
 	return best, nil
 }
 
-// Lost implements [driver.LossNotifier]. A GPU says that it has failed when something is
-// asked of it.
+// Lost implements [driver.LossNotifier]. A GPU reports that it has failed only when it is used.
 func (d *gpuDevice) Lost() <-chan struct{} { return d.lost }
 
-// translateError translates an error as the function translateError does, and notes the
-// loss of the device.
+// translateError translates an error as the function translateError does, and records the loss of
+// the device.
 func (d *gpuDevice) translateError(err error) error {
 	err = translateError(err)
 	if errors.Is(err, driver.ErrDeviceLost) {
@@ -129,8 +127,8 @@ func (d *gpuDevice) translateError(err error) error {
 
 func (d *gpuDevice) Info() driver.Info { return d.info }
 
-// maxBinding bounds an array: elements are counted in 32 bits, of at least two
-// bytes.
+// maxBinding limits the bytes of an array: kernels count elements in 32 bits, and an element has at
+// least two bytes.
 const maxBinding = 8 << 30
 
 // Reads implements [driver.Strided].
@@ -147,11 +145,11 @@ func (d *gpuDevice) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: max(d.info.Memory, 1<<20), MaxBinding: maxBinding, MaxBindings: libraryTarget.Buffers, MaxRank: op.MaxRank}
 }
 
-// libraryTarget is what every supported GPU can do.
+// libraryTarget has the features of every supported GPU.
 var libraryTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, Votes: true, F16: true, MapLanes: 256, MapMuch: 1, MapBranches: true}
 
-// Fuses: kernels apply an elementwise program to their result before they write
-// it.
+// Fuses implements [driver.Device]. Kernels can apply an elementwise program to their result before
+// they write it.
 func (d *gpuDevice) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && (portable.Has(o) || ptxkernels.Has(o))
 }
@@ -168,7 +166,7 @@ func (d *gpuDevice) Alloc(bytes int64) (driver.Memory, error) {
 		return nil, driver.ErrClosed
 	}
 	if bytes < 0 {
-		return nil, fmt.Errorf("%d bytes: %w", bytes, driver.ErrOutOfMemory)
+		return nil, fmt.Errorf("cannot allocate %d bytes: %w", bytes, driver.ErrOutOfMemory)
 	}
 	m, err := d.hw.Alloc(max(bytes, 1))
 	if err != nil {
@@ -184,7 +182,7 @@ func (a *array) Free() {
 	a.ptr = 0
 }
 
-// Close frees the device. The engine has waited for everything.
+// Close frees the device. The engine has waited for all work.
 func (d *gpuDevice) Close() error {
 	if d.closed.Swap(true) {
 		return nil

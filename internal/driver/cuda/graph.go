@@ -10,34 +10,33 @@ import (
 	"github.com/rayo-go/rayo/internal/ptxkernels"
 )
 
-// A program that runs again over the same memory of the device becomes a graph:
-// one call starts all its launches, which the host and the device are several
-// times as fast with. The host's operands and results are in memory of the graph's
-// own, so that slices may be others each time.
+// A program that runs again with the same device memory becomes a graph: one call starts all its
+// launches, which is several times as fast for the host and the device. Operands and results on the
+// host use memory of the graph, so that slices may differ in each submission.
 
 // graphs are the graphs of one executable. The zero value is ready to use.
 type graphs struct {
 	mu     sync.Mutex
-	all    []*recorded // the one used last behind
-	missed []cu.Ptr    // the bindings of the last submission without a graph
-	failed bool        // the driver does not record it
+	all    []*recorded // the most recently used last
+	missed []cu.Ptr    // bindings of the last submission without a graph
+	failed bool        // the driver cannot record the program
 }
 
-// recorded is a graph with the memory that its work is bound to.
+// recorded is a graph with the memory to which its work is bound.
 type recorded struct {
 	Graph
 	bound  []cu.Ptr // see run.boundTo
-	busy   bool     // a submission runs over its memory
-	layout layout   // of the submission that was recorded
+	busy   bool     // a submission is using its memory
+	layout layout   // layout of the recorded submission
 }
 
 const (
-	// graphCalls is from how many calls on a graph costs the host less.
+	// graphCalls is the number of calls from which a graph is faster for the host.
 	graphCalls = 4
 	// maxGraphs limits the graphs of an executable; each graph is for different memory.
 	maxGraphs = 4
-	// maxGraphBytes bounds the memory that a graph keeps: where arrays are large
-	// it is not the calls that take the time.
+	// maxGraphBytes limits the memory that a graph keeps. For large arrays, the calls take only a
+	// small part of the time.
 	maxGraphBytes = 64 << 20
 )
 
@@ -124,7 +123,7 @@ func (r *run) record() (*recorded, error) {
 		if errors.Is(err, cu.ErrDeviceLost) {
 			return nil, err
 		}
-		// One by one they may work nonetheless.
+		// Without recording, the calls may still succeed.
 		e.graphs.mu.Lock()
 		e.graphs.failed = true
 		e.graphs.mu.Unlock()

@@ -12,23 +12,23 @@ import (
 // Package emulated has another implementation. It is safe for concurrent use.
 type Hardware interface {
 	Info() cu.Info
-	// Alloc returns memory for work that is put into the stream from now on.
+	// Alloc returns memory for work that is enqueued later.
 	Alloc(n int64) (Memory, error)
 	AllocHost(n int64) (HostMemory, error)
 	Load(text []byte) (Module, error)
 	Launch(f Function, c cu.Config, args []byte) error
-	// TensorMap describes a tensor at an address to the units that copy tiles.
+	// TensorMap returns the description of a tensor at an address for the copy units.
 	TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error)
 	Copy(dst, src cu.Ptr, n int64) error
 	CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error
 	CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error
 	Zero(dst cu.Ptr, n int64) error
-	// Upload returns when src may change, Download when dst is there.
+	// Upload returns when src may change, and Download when dst is complete.
 	Upload(dst cu.Ptr, src []byte) error
 	Download(dst []byte, src cu.Ptr) error
 	NewEvent(timing bool) (Event, error)
 	Record(e Event) error
-	// Capture records what record puts into the hardware that it is called with.
+	// Capture records the work that record enqueues on the hardware that it gets.
 	Capture(record func(hw Hardware) error) (Graph, error)
 	Elapsed(from, to Event) (time.Duration, error)
 	Close() error
@@ -40,11 +40,11 @@ type Memory interface {
 	Free() error
 }
 
-// HostMemory is memory of the host that is locked in place.
+// HostMemory is page-locked memory of the host.
 type HostMemory interface {
 	Bytes() []byte
 	Ptr() cu.Ptr
-	// Write and Read copy to and from it, much with several threads.
+	// Write and Read copy to and from it. They copy large amounts with several threads.
 	Write(off int64, src []byte) error
 	Read(dst []byte, off int64) error
 	Close() error
@@ -56,7 +56,7 @@ type Module interface {
 	Close() error
 }
 
-// Graph is recorded work. Launch puts it into the stream.
+// Graph is recorded work. Launch enqueues it on the stream.
 type Graph interface {
 	Launch() error
 	Close() error
@@ -71,13 +71,13 @@ type Event interface {
 	Close() error
 }
 
-// gpu is a device of package cuda as Hardware.
+// gpu implements Hardware by a device of package cuda.
 type gpu struct {
 	dev    *cu.Device
 	stream *cu.Stream
 
 	mu       sync.Mutex
-	recorder *cu.Stream // no work runs in it: it is used to record graphs
+	recorder *cu.Stream // used only to record graphs; no work runs in it
 }
 
 func openGPU(ordinal int) (Hardware, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ptxgen"
 )
 
-// launch is a step, or a part of one, that runs a kernel.
+// launch is a step, or a part of a step, that runs a kernel.
 type launch struct {
 	e       *executable
 	program *ir.Program
@@ -19,16 +19,16 @@ type launch struct {
 	code    *code
 	grid    [3]uint32
 	arrays  []arrayRef
-	lengths []uint32 // of the arrays, in elements of the kernel
+	lengths []uint32 // lengths of the arrays, in elements of the kernel
 	params  []byte
-	slot    int // of the parameters in memory; -1 if the kernel does not read them from memory
-	fault   int // position of the fault record, -1 without one
+	slot    int // index of the parameters in memory; -1 if the kernel does not read them from memory
+	fault   int // index of the fault record; -1 if there is none
 
 	mu       sync.Mutex
-	byScalar *code // for memory that is not aligned to vectors, made when it is needed
+	byScalar *code // kernel for memory that is not aligned to vectors, compiled when it is needed
 }
 
-// bind adds the array that a buffer of the kernel is.
+// bind adds the array for buffer b of the kernel.
 func (l *launch) bind(b *ir.Binding, a arrayRef) error {
 	each := int64(4)
 	if b.Type == ir.F16 {
@@ -37,10 +37,10 @@ func (l *launch) bind(b *ir.Binding, a arrayRef) error {
 	size := each * int64(b.Width)
 	bytes := a.bytes
 	if b.Type == ir.U32 {
-		bytes = (bytes + 3) &^ 3 // blocks of bytes, which are read by words
+		bytes = (bytes + 3) &^ 3 // quantised blocks, which are read by words
 	}
 	if bytes%each != 0 || bytes/size >= 1<<32 {
-		return fmt.Errorf("%d bytes for buffer %s: %w", a.bytes, b.Name, driver.ErrShape)
+		return fmt.Errorf("an array of %d bytes cannot be bound to buffer %s: %w", a.bytes, b.Name, driver.ErrShape)
 	}
 	l.arrays, l.lengths = append(l.arrays, a), append(l.lengths, uint32(bytes/size))
 	return nil
@@ -76,7 +76,7 @@ func (l *launch) enqueue(r *run) error {
 
 func (l *launch) calls() int { return 1 }
 
-// scalar returns the kernel for memory that is aligned to its elements only.
+// scalar returns the kernel for memory that is aligned only to its elements.
 func (l *launch) scalar() (*code, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

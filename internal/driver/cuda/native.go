@@ -13,14 +13,14 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// asIs are the arrays of native kernels, which read and write all types directly.
+// asIs has the arrays for native kernels, which read and write all types directly.
 type asIs struct{ *preparer }
 
 // StorageType implements [driver.Arrays].
 func (asIs) StorageType(o driver.Operand) op.DType { return o.Type }
 
-// nativeOperation prepares an operation with native kernels. The error wraps [op.ErrUnsupported] if
-// there are none; nothing has been added then.
+// nativeOperation prepares an operation with native kernels. If there are none, it adds nothing and
+// the error wraps [op.ErrUnsupported].
 func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 	if !ptxkernels.Has(s.Op) {
 		return errNoKernel
@@ -38,8 +38,8 @@ func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 	return e.lowering(asIs{e}, e.native, e.native).Operation(r, s)
 }
 
-// nativeMap is nativeOperation for an elementwise program; where operand 0 is not
-// in a slot, first says where it is, and scalars are the operands behind In.
+// nativeMap is nativeOperation for an elementwise program. If operand 0 is not in a slot, first is
+// its memory. scalars are the operands after In.
 func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef, scalars []arrayRef, out []driver.Operand) error {
 	r := &request{}
 	if err := r.Program(asIs{e}, f, exprs, first, scalars, out); err != nil {
@@ -50,7 +50,7 @@ func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef,
 
 var errNoKernel = noKernel{}
 
-// noKernel means that an operation has no kernel.
+// noKernel is the error for an operation without a native kernel.
 type noKernel struct{}
 
 func (noKernel) Error() string { return "no native kernel" }
@@ -86,7 +86,7 @@ func (e *preparer) native(r *request) error {
 	for _, n := range p.Scratch {
 		s.arrays[portable.ScratchRef] = append(s.arrays[portable.ScratchRef], e.Reserve(n))
 	}
-	for _, n := range p.Zeros { // launches follow each other in the one stream
+	for _, n := range p.Zeros { // launches run one after the other in the stream
 		s.arrays[portable.ScratchRef] = append(s.arrays[portable.ScratchRef], e.Constant(make([]byte, n)))
 	}
 	for i := range p.Stages {
@@ -101,7 +101,7 @@ func (e *preparer) native(r *request) error {
 		g := e.launchOf(stage, c)
 		for _, a := range stage.Args {
 			if a.Kind == ptxkernels.Map {
-				direct = false // the copies of tiles are made for memory of the device
+				direct = false // the tensor maps of the copies are made for device memory
 			}
 		}
 		s.stages = append(s.stages, g)
@@ -111,8 +111,8 @@ func (e *preparer) native(r *request) error {
 	return nil
 }
 
-// hasBytes reports whether an array of a request has elements of one byte, which native
-// kernels neither read nor write.
+// hasBytes reports whether an array of a request has elements of one byte. Native kernels neither
+// read nor write them.
 func hasBytes(r *portable.Request) bool {
 	bytes := func(a portable.Array) bool { return a.Type.Storage() }
 	if slices.ContainsFunc(r.In, bytes) || slices.ContainsFunc(r.Out, bytes) {
@@ -121,15 +121,15 @@ func hasBytes(r *portable.Request) bool {
 	return r.Post != nil && slices.ContainsFunc(r.Post.In, func(o portable.Operand) bool { return o.Type.Storage() })
 }
 
-// nativeStep is the launches of a plan of native kernels.
+// nativeStep has the launches of a plan of native kernels.
 type nativeStep struct {
 	e      *executable
-	arrays [len(ptxkernels.Arrays{})][]arrayRef // operands, results and temporaries: by portable.RefKind
+	arrays [len(ptxkernels.Arrays{})][]arrayRef // operands, results and temporaries, indexed by portable.RefKind
 	stages []nativeStage
-	mu     sync.Mutex // of the tensor maps of the stages, and of others
+	mu     sync.Mutex // protects the tensor maps of the stages, and others
 
-	anywhere *ptxkernels.Plan // for memory that is not aligned, or nil
-	others   []nativeStage    // of that, made when they are needed
+	anywhere *ptxkernels.Plan // plan for memory that is not aligned, or nil
+	others   []nativeStage    // launches of anywhere, made when they are needed
 }
 
 // nativeStage is one launch.
@@ -137,11 +137,10 @@ type nativeStage struct {
 	*ptxkernels.Stage
 	code   *code
 	config cu.Config
-	maps   []mapAt // by argument: the tensor map that was made last
+	maps   []mapAt // by argument: the last tensor map
 }
 
-// mapAt is a tensor map and the address that it is of: it is made again only when
-// that changes.
+// mapAt is a tensor map with its address. It is made again only if the address changes.
 type mapAt struct {
 	at  cu.Ptr
 	tmp cu.TensorMap
@@ -179,7 +178,7 @@ func (s *nativeStep) launch(r *run, stages []nativeStage) error {
 	return nil
 }
 
-// unaligned returns the launches for memory that is aligned to its elements only.
+// unaligned returns the launches for memory that is aligned only to its elements.
 func (s *nativeStep) unaligned() ([]nativeStage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +200,8 @@ func (s *nativeStep) unaligned() ([]nativeStage, error) {
 	return s.others, nil
 }
 
-// borrowed launches over unaligned memory of a user, which is rare: it copies the contents through
-// aligned memory.
+// borrowed launches a step on unaligned memory of a user, which is rare. It copies the contents
+// through aligned memory.
 func (s *nativeStep) borrowed(r *run) error {
 	for kind, list := range s.arrays {
 		for i, a := range list {
@@ -257,7 +256,7 @@ func (g *nativeStage) enqueue(s *nativeStep, r *run) error {
 	return hw.Launch(g.code.fn, g.config, r.args)
 }
 
-// tensorMap returns the tensor map of argument i, for the address.
+// tensorMap returns the tensor map of argument i for an address.
 func (s *nativeStep) tensorMap(hw Hardware, g *nativeStage, i int, at cu.Ptr) (cu.TensorMap, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +271,7 @@ func (s *nativeStep) tensorMap(hw Hardware, g *nativeStage, i int, at cu.Ptr) (c
 	return m.tmp, nil
 }
 
-// borrow returns memory of the device until the end of the submission.
+// borrow allocates device memory until the end of the submission.
 func (r *run) borrow(bytes int64) (cu.Ptr, error) {
 	m, err := r.e.d.hw.Alloc(bytes)
 	if err != nil {

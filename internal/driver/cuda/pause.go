@@ -10,19 +10,19 @@ import (
 // before the host has launched the next kernel, and the 3 µs of this launch would count as the
 // device's time. So it pauses until the host is ahead.
 
-// pauseKernel rests for about n times two microseconds.
+// pauseKernel waits for about n times two microseconds.
 var pauseKernel = &ptxkernels.Kernel{Name: "pause", Target: ptx.SM70, Block: [3]uint32{1, 1, 1}, Build: func(k *ptx.Kernel) {
 	n := ptx.Param[ptx.U32](k, "n")
 	k.For(ptx.U(0), n, ptx.U(1), func(ptx.U32) { k.Sleep(ptx.U(2000)) })
 }}
 
 const (
-	pauseFirst = 3   // times two microseconds for the first step
-	pauseEach  = 2   // for each other one
-	maxPause   = 500 // in all: behind that the device may catch up
+	pauseFirst = 3   // for the first step, in units of two microseconds
+	pauseEach  = 2   // for each other step
+	maxPause   = 500 // limit of the sum: after it, the device may catch up
 )
 
-// pause has the device rest while the host puts the steps into the stream.
+// pause makes the device wait while the host enqueues the steps.
 func (r *run) pause() error {
 	e := r.e
 	if e.pausing == nil {

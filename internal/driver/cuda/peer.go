@@ -9,15 +9,15 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 )
 
-// neighbour is hardware that can copy from the memory of another.
+// neighbour is hardware that can copy from the memory of other hardware.
 type neighbour interface {
 	// CopyFrom copies after the earlier work of both streams, and makes both streams wait for it.
 	// The event marks its end.
 	CopyFrom(dst cu.Ptr, from Hardware, src cu.Ptr, n int64) (Event, error)
 }
 
-// pairs is locked while places in the queues of two devices are taken, so that all pairs have the
-// same order in both and there is no deadlock.
+// pairs is locked while a copy takes its places in the queues of two devices. All pairs then have
+// the same order in both queues, so there is no deadlock.
 var pairs sync.Mutex
 
 // CopyFrom implements [driver.Peer].
@@ -28,7 +28,7 @@ func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver
 	x, ours := dst.(*array)
 	y, theirs := src.(*array)
 	if !ok || !same || !ours || !theirs || o == d {
-		return fmt.Errorf("copy to %v: %w", d.info, driver.ErrUnsupported)
+		return fmt.Errorf("the device %v cannot copy from this kind of device: %w", d.info, driver.ErrUnsupported)
 	}
 	if n == 0 {
 		return nil
@@ -63,9 +63,9 @@ func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver
 func (g *gpu) CopyFrom(dst cu.Ptr, from Hardware, src cu.Ptr, n int64) (Event, error) {
 	o, ok := from.(*gpu)
 	if !ok {
-		return nil, fmt.Errorf("copy from other hardware: %w", cu.ErrUnsupported)
+		return nil, fmt.Errorf("cannot copy from hardware of another kind: %w", cu.ErrUnsupported)
 	}
-	// Devices that are not connected copy through the host, by the driver.
+	// Without peer access, the driver copies through the host.
 	_ = g.dev.EnablePeer(o.dev)
 	ready, err := o.dev.NewEvent(false)
 	if err != nil {

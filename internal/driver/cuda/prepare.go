@@ -20,41 +20,41 @@ type executable struct {
 	d     *gpuDevice
 	slots []driver.Slot
 	steps []step
-	ends  []int // how many steps there are up to each step of the program
+	ends  []int // number of steps up to the end of each step of the program
 
 	driver.Externals
 
 	// The memory of a submission: the arena, then the memory of steps, then staged operands.
-	scratch  int64 // bytes of the first two
+	scratch  int64 // bytes of the arena and of the memory of steps
 	faults   []*driver.Kernel
-	constant Memory  // of constant slots and of constants of steps
-	consts   []int64 // offset of each constant slot, -1 for others
-	direct   bool    // kernels may use the memory of the host: see run.place
-	single   bool    // and read and write each element of it once
+	constant Memory  // memory of constant slots and of the constants of steps
+	consts   []int64 // offset of each constant slot, -1 for other slots
+	direct   bool    // kernels may use host memory: see run.place
+	single   bool    // the program reads and writes each element once
 
 	mu    sync.Mutex
 	codes []*code // under mu
 
-	pausing *code // see run.pause; of the current submission
+	pausing *code // kernel of run.pause for the current submission
 
-	calls  int // of all steps, 0 if they cannot be recorded
+	calls  int // number of calls of all steps, 0 if they cannot be recorded
 	graphs graphs
 
 	inUse driver.RefBarrier
 }
 
-// step puts one step into the stream.
+// step is a part of a submission.
 type step interface {
 	enqueue(r *run) error
-	// calls returns how many calls that is, 0 if they cannot be recorded.
+	// calls returns the number of driver calls of the step, or 0 if they cannot be recorded.
 	calls() int
 }
 
-// place is where an array of a step is.
+// place says where an array of a step is.
 type place struct {
 	kind placeKind
-	slot int   // of the program
-	off  int64 // in the scratch memory or among the constants
+	slot int   // slot of the program
+	off  int64 // offset in the scratch memory or among the constants
 }
 
 type placeKind uint8
@@ -65,7 +65,7 @@ const (
 	inConstant
 )
 
-// arrayRef is an array that a kernel is bound to.
+// arrayRef is an array that a step uses.
 type arrayRef struct {
 	place
 	bytes int64
@@ -78,9 +78,9 @@ func alignUp(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
 // preparer makes an executable.
 type preparer struct {
 	*executable
-	data  []byte // of constants
-	local int64  // scratch memory of the present step
-	most  int64  // of any step
+	data  []byte // constants
+	local int64  // bytes of scratch memory of the current step
+	most  int64  // maximum of local over the steps
 }
 
 // Prepare implements [driver.Device].
@@ -136,7 +136,7 @@ func once(s *driver.Step) bool {
 	return s.Post.Once()
 }
 
-// count counts the driver calls of a submission, including a copy to the device and one back.
+// count counts the driver calls of a submission, including one copy to the device and one back.
 func (e *preparer) count() {
 	n := 0
 	for _, s := range e.steps {
@@ -165,7 +165,7 @@ func (e *preparer) keep(b []byte) int64 {
 	return at
 }
 
-// upload brings the constants to the device.
+// upload copies the constants to the device.
 func (e *preparer) upload(ctx context.Context) error {
 	d := e.d
 	m, err := d.hw.Alloc(alignUp(int64(len(e.data))))
@@ -198,7 +198,7 @@ func (e *preparer) At(o driver.Operand) arrayRef {
 	return arrayRef{place{kind: inSlot, slot: o.Slot}, e.slots[o.Slot].Bytes}
 }
 
-// compile returns the kernel of p, which is the executable's until it is closed.
+// compile returns the kernel of p. The executable uses it until it is closed.
 func (e *executable) compile(p programKey) (*code, error) {
 	k, err := e.d.cache.get(p)
 	if err != nil {
@@ -224,21 +224,20 @@ func (e *preparer) step(s *driver.Step) error {
 	return e.operation(s)
 }
 
-// request is a request of kernels, and where its arrays are.
+// request is a request of the portable library with the memory of its arrays.
 type request = driver.Request[arrayRef]
 
-// request returns one of the portable library.
+// request returns an empty request.
 func (e *preparer) request() *request {
 	return &request{Request: portable.Request{Target: libraryTarget, Tuning: e.d.tuned()}}
 }
 
-// fused prepares an elementwise program; where operand 0 is not in a slot, first
-// says where it is.
+// fused prepares an elementwise program. If operand 0 is not in a slot, first is its memory.
 func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand) error {
 	if src, is := driver.Copied(e, f, first, out); is {
 		return e.copy(e.At(out[0]), src)
 	}
-	// Parameters that are operands spare compiling a kernel for each.
+	// Pass constants as operands, so that one kernel serves all of them.
 	exprs, params, err := f.Parametric(driver.MaxParams)
 	if err != nil {
 		return err
@@ -290,19 +289,20 @@ func (e *preparer) operation(s *driver.Step) error {
 	return l.Operation(r, s)
 }
 
-// lowering returns how steps are lowered to kernels, with the arrays that they take.
+// lowering returns the functions that lower steps to kernels with the given arrays.
 func (e *preparer) lowering(a driver.Arrays[arrayRef], kernel, alone func(r *request) error) *driver.Lowering[arrayRef] {
 	return &driver.Lowering[arrayRef]{Arrays: a, Mark: e.mark, Kernel: kernel, Alone: alone, Program: e.fused}
 }
 
-// mark returns a function that removes the steps and the memory of steps that are added from now on.
+// mark returns a function that removes all steps that were added after the call to mark, and their
+// memory.
 func (e *preparer) mark() func() {
 	local, steps := e.local, len(e.steps)
 	return func() { e.local, e.steps = local, e.steps[:steps] }
 }
 
-// copyOverlaps copies operands that share memory with results: kernels of the library
-// read and write in an order of their own.
+// copyOverlaps copies operands that share memory with results, because kernels of the library read
+// and write in any order.
 func (e *preparer) copyOverlaps(in, out []arrayRef) error {
 	temporary := func(a arrayRef) (lo, hi int64, ok bool) {
 		s := &e.slots[a.slot]
@@ -347,7 +347,7 @@ func (e *preparer) plan(r *request, o ptxgen.Options) error {
 	return nil
 }
 
-// stage returns the launch that a stage of a plan is.
+// stage returns the launch for a stage of a plan.
 func (e *preparer) stage(s *portable.Stage, arrays []arrayRef, o ptxgen.Options) (*launch, error) {
 	p, err := s.Kernel.Program()
 	if err != nil {
@@ -366,10 +366,10 @@ func (e *preparer) stage(s *portable.Stage, arrays []arrayRef, o ptxgen.Options)
 	return l, err
 }
 
-// launchable returns an error for a grid that no GPU runs.
+// launchable returns an error for a grid that no GPU can run.
 func launchable(g [3]uint32) error {
 	if g[0] > math.MaxInt32 || g[1] > 65535 || g[2] > 65535 {
-		return fmt.Errorf("a grid of %v workgroups: %w", g, driver.ErrLimit)
+		return fmt.Errorf("the grid of %v workgroups is too large: %w", g, driver.ErrLimit)
 	}
 	return nil
 }

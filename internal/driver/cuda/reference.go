@@ -53,5 +53,5 @@ func (s *referenceStep) enqueue(r *run) error {
 	return nil
 }
 
-// calls is 0: the host takes part.
+// calls returns 0, because the host takes part.
 func (s *referenceStep) calls() int { return 0 }

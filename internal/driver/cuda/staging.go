@@ -2,24 +2,24 @@ package cuda
 
 import "sync"
 
-// staging keeps memory of the host that is locked in place, through which small
-// operands and results pass. Larger ones go through the ring of the stream.
+// staging keeps page-locked host memory for transfers of small operands and results. Larger ones go
+// through the ring of the stream.
 type staging struct {
 	d *gpuDevice
 
 	mu   sync.Mutex
-	idle [len(slabSizes)][]HostMemory // by size
+	idle [len(slabSizes)][]HostMemory // unused memory, indexed by size class
 }
 
-// slabSizes are the sizes of such memory.
+// slabSizes are the sizes of this memory.
 var slabSizes = [...]int64{64 << 10, maxCopied, maxStaged}
 
 const (
 	// maxCopied is the maximum number of bytes that are copied through it in one submission: larger
 	// copies are faster in pieces, which overlap the host's copies with transfers.
 	maxCopied = 256 << 10
-	// maxStaged is the most bytes that pass through it at all: from there on it
-	// pays that copies by the host and by the device overlap.
+	// maxStaged is the maximum number of bytes of a staged transfer. Larger transfers are faster if
+	// copies by the host and by the device overlap.
 	maxStaged = 1 << 20
 )
 
@@ -29,7 +29,7 @@ type slab struct {
 	class int
 }
 
-// take returns memory of at least n bytes, which are at most maxStaged.
+// take returns memory of at least n bytes. n is at most maxStaged.
 func (s *staging) take(n int64) (slab, error) {
 	class := 0
 	for n > slabSizes[class] {
@@ -50,10 +50,10 @@ func (s *staging) take(n int64) (slab, error) {
 	return slab{h, class}, nil
 }
 
-// maxIdleSlabs bounds the memory of each size that is kept.
+// maxIdleSlabs is the maximum number of unused slabs of each size.
 const maxIdleSlabs = 16
 
-// give returns memory that is no longer in use.
+// give returns memory that is no longer in use to the staging.
 func (s *staging) give(b slab) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *staging) give(b slab) {
 	_ = b.Close()
 }
 
-// free gives all memory back.
+// free frees all unused memory.
 func (s *staging) free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,44 +11,44 @@ import (
 	"github.com/rayo-go/rayo/internal/ptxkernels"
 )
 
-// run is one submission while it is put into the stream and waited for.
+// run is one submission, while it is enqueued and until it is done.
 type run struct {
 	e   *executable
 	ext []driver.Binding
 
-	hw       Hardware // what calls go to: the device, or a recording
+	hw       Hardware // hardware for the calls: the device, or a recording
 	layout   layout
-	recorded bool     // the layout of a graph
+	recorded bool     // layout belongs to a graph
 	bound    []cu.Ptr // see boundTo
 
 	done   Event
-	marks  []Event // with times, of the start and of the end of each step
-	number int     // of marks recorded
+	marks  []Event // events with times: the start, and the end of each step
+	number int     // number of recorded marks
 
 	addresses []uint64
-	arrays    ptxkernels.Arrays // of a step of native kernels
-	borrowed  []Memory          // until the submission is done
+	arrays    ptxkernels.Arrays // arrays of a step of native kernels
+	borrowed  []Memory          // memory in use until the submission is done
 	args      []byte
-	params    []byte // the address of the parameters of a step
+	params    []byte // address of the parameters of a step
 }
 
-// layout is where the arrays of a submission are.
+// layout says where the arrays of a submission are.
 type layout struct {
 	placed  bool
-	host    []cu.Ptr // by external slot: address of bound host memory
+	host    []cu.Ptr // address of the bound host memory, indexed by external slot
 	scratch cu.Ptr
 	faults  cu.Ptr
-	memory  Memory // of all that
-	size    int64  // of the memory
+	memory  Memory // the memory that contains all of these
+	size    int64  // size of memory
 
 	mode   transferMode
 	slab   slab
-	places []int64 // by external slot: offset of staged memory, -1 if not staged
-	inputs int64   // staged bytes: operands come first,
-	staged int64   // then results and the records of faults
+	places []int64 // offset of staged memory, indexed by external slot; -1 if not staged
+	inputs int64   // staged bytes of the operands, which come first
+	staged int64   // staged bytes of all: operands, results, and records of faults
 }
 
-// transferMode is how operands on the host reach the device.
+// transferMode says how operands on the host reach the device.
 type transferMode uint8
 
 const (
@@ -58,12 +58,12 @@ const (
 	direct
 	// staged: one copy of all operands, and one of all results.
 	staged
-	// ringed: each by itself, in pieces.
+	// ringed: each array is copied by itself, in pieces.
 	ringed
 )
 
 const (
-	// maxDirect is up to how many bytes kernels use memory of the host.
+	// maxDirect is the maximum number of bytes for which kernels use host memory.
 	maxDirect = 16 << 10
 	// maxDirectOnce is the limit for programs that read and write each element once: transfers in
 	// both directions overlap, while copies run one after the other.
@@ -91,7 +91,7 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	return j, nil
 }
 
-// behind returns how many bytes of an array there are from an offset on.
+// behind returns the number of bytes of an array from an offset on.
 func behind(m driver.Memory, off int64) (int64, error) {
 	a, ok := m.(*array)
 	switch {
@@ -154,7 +154,7 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver
 	return nil
 }
 
-// place decides where everything is.
+// place decides where all arrays are.
 func (r *run) place() error {
 	e, l := r.e, &r.layout
 	if l.placed {
@@ -221,7 +221,7 @@ func (r *run) place() error {
 	return nil
 }
 
-// address returns where an array is.
+// address returns the address of an array.
 func (r *run) address(p place) cu.Ptr {
 	switch p.kind {
 	case inScratch:
@@ -245,7 +245,7 @@ func (r *run) address(p place) cu.Ptr {
 	return r.layout.host[s.Ext]
 }
 
-// enqueue puts everything into the stream.
+// enqueue enqueues all work of the submission on the stream.
 func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
 	e := r.e
 	if err := r.place(); err != nil {
@@ -286,7 +286,7 @@ func (r *run) enqueue(ctx context.Context, s *driver.Submission) error {
 	return r.download()
 }
 
-// replay is enqueue by a graph.
+// replay is enqueue for a graph.
 func (r *run) replay(k *recorded) error {
 	if err := r.fill(); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (r *run) replay(k *recorded) error {
 	return r.download()
 }
 
-// fill brings operands to memory that the device reaches.
+// fill copies operands to memory that the device can access.
 func (r *run) fill() error {
 	l := &r.layout
 	for i, off := range l.places {
@@ -318,8 +318,7 @@ func (r *run) fill() error {
 	return nil
 }
 
-// send has the operands that are staged brought to the device, and the records of
-// faults cleared.
+// send enqueues the copies of staged operands to the device, and clears the records of faults.
 func (r *run) send() error {
 	l := &r.layout
 	if l.mode == staged && l.inputs > 0 {
@@ -333,7 +332,7 @@ func (r *run) send() error {
 	return nil
 }
 
-// receive has the results that are staged brought back.
+// receive enqueues the copies of staged results to the host.
 func (r *run) receive() error {
 	l := &r.layout
 	if n := l.staged - l.inputs; l.mode == staged && n > 0 {
@@ -342,7 +341,7 @@ func (r *run) receive() error {
 	return nil
 }
 
-// download brings back the results that are not staged.
+// download copies results that are not staged to the host.
 func (r *run) download() error {
 	l := &r.layout
 	if l.mode != ringed {
@@ -366,7 +365,7 @@ func (r *run) download() error {
 	return nil
 }
 
-// finish puts results where the caller wants them, when the device is done.
+// finish copies results to the memory of the caller after the device has finished.
 func (r *run) finish() error {
 	if r.layout.mode != staged && r.layout.mode != direct {
 		return nil
@@ -397,7 +396,7 @@ func (r *run) fault(records []byte) error {
 	return nil
 }
 
-// mark records a point of time.
+// mark records an event with the current time of the device.
 func (r *run) mark() error {
 	if r.number == len(r.marks) {
 		ev, err := r.hw.NewEvent(true)
@@ -410,7 +409,7 @@ func (r *run) mark() error {
 	return r.hw.Record(r.marks[r.number-1])
 }
 
-// times reads the marks.
+// times reads the recorded times.
 func (r *run) times(t *driver.Times) error {
 	last := time.Duration(0)
 	for i := 1; i < r.number; i++ {
@@ -430,7 +429,7 @@ func (r *run) times(t *driver.Times) error {
 // maxIdleRuns limits the runs that are kept for later submissions.
 const maxIdleRuns = 64
 
-// newRun returns a run, with an event.
+// newRun returns an unused run with an event.
 func (d *gpuDevice) newRun() (*run, error) {
 	d.runsMu.Lock()
 	if n := len(d.runs); n > 0 {
@@ -471,7 +470,7 @@ func (d *gpuDevice) endRun(r *run) {
 	_ = r.done.Close()
 }
 
-// freeLayout gives back the memory of a submission.
+// freeLayout frees the memory of a submission.
 func (d *gpuDevice) freeLayout(l *layout) {
 	if l.memory != nil {
 		_ = l.memory.Free()
@@ -482,7 +481,7 @@ func (d *gpuDevice) freeLayout(l *layout) {
 	l.memory, l.slab, l.placed = nil, slab{}, false
 }
 
-// freeRuns gives back the events.
+// freeRuns frees the events of unused runs.
 func (d *gpuDevice) freeRuns() {
 	d.runsMu.Lock()
 	defer d.runsMu.Unlock()

@@ -21,7 +21,8 @@ func (d *gpuDevice) Keep(key string) error { return d.variants.Store(d.info.Iden
 // Target implements [driver.Tunable].
 func (d *gpuDevice) Target() portable.Target { return libraryTarget }
 
-// Variants implements [driver.Tunable]: schedules of the native kernel, if there is one, else portable kernels.
+// Variants implements [driver.Tunable]. It returns the schedules of the native kernel if there is
+// one, and otherwise the variants of the portable kernels.
 func (d *gpuDevice) Variants(r *portable.Request) ([]string, error) {
 	names, err := ptxkernels.Variants(r, d.kernels)
 	if errors.Is(err, op.ErrUnsupported) {

@@ -173,7 +173,7 @@ func (c *kernelCache) put(k *code) {
 	}
 }
 
-// free ends everything.
+// free ends all uses and frees the kernels that are not being compiled.
 func (c *kernelCache) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -135,7 +135,7 @@ func (d *device) Alloc(bytes int64) (driver.Memory, error) {
 		return nil, driver.ErrClosed
 	}
 	if bytes < 0 {
-		return nil, fmt.Errorf("%d bytes: %w", bytes, driver.ErrOutOfMemory)
+		return nil, fmt.Errorf("cannot allocate %d bytes: %w", bytes, driver.ErrOutOfMemory)
 	}
 	// Round up to whole words, because copies move whole words.
 	b, err := d.gpu.NewBuffer(words(bytes), gpu.Storage)

@@ -355,7 +355,7 @@ func (e *preparer) mark() func() {
 }
 
 // errNoKernel is the error for a request without a kernel in the library.
-var errNoKernel = fmt.Errorf("no kernel: %w", driver.ErrUnsupported)
+var errNoKernel = fmt.Errorf("the library has no kernel: %w", driver.ErrUnsupported)
 
 // plan adds the launches that compute a request. in are its operands, followed by the operands of
 // the epilogue.
@@ -436,7 +436,7 @@ func (e *preparer) ready(l *dispatch, p *ir.Program, params []byte, trusted bool
 func bindable(p *ir.Program, arrays []arrayRef) (key codeKey, lengths []byte, err error) {
 	key.p = p
 	if len(arrays) != len(p.Bindings) {
-		return key, nil, fmt.Errorf("%d arrays for %d buffers: %w", len(arrays), len(p.Bindings), driver.ErrShape)
+		return key, nil, fmt.Errorf("there are %d arrays for %d buffers: %w", len(arrays), len(p.Bindings), driver.ErrShape)
 	}
 	if p.Text != nil {
 		return key, nil, nil
@@ -466,7 +466,7 @@ func elements(b *ir.Binding, bytes int64) (uint32, error) {
 	}
 	size := each * int64(b.Width)
 	if whole%each != 0 || whole/size >= 1<<32 {
-		return 0, fmt.Errorf("%d bytes for buffer %s: %w", bytes, b.Name, driver.ErrShape)
+		return 0, fmt.Errorf("an array of %d bytes cannot be bound to buffer %s: %w", bytes, b.Name, driver.ErrShape)
 	}
 	return uint32(whole / size), nil
 }
@@ -475,7 +475,7 @@ func elements(b *ir.Binding, bytes int64) (uint32, error) {
 func (e *preparer) launch(s *driver.Step) error {
 	k := s.Kernel
 	if most := uint32(e.d.library.Groups); k.Grid[0] > most || k.Grid[1] > most || k.Grid[2] > most {
-		return fmt.Errorf("a grid of %v workgroups, expected at most %d along each axis: %w", k.Grid, most, driver.ErrLimit)
+		return fmt.Errorf("the grid has %v workgroups; the device allows at most %d along each axis: %w", k.Grid, most, driver.ErrLimit)
 	}
 	l := &dispatch{grid: k.Grid, dynamic: -1, static: -1}
 	for _, slot := range k.Bind {
@@ -490,7 +490,7 @@ func (e *preparer) launch(s *driver.Step) error {
 		case slot.Ext >= 0:
 			l.dynamic = slot.Ext
 		default:
-			return fmt.Errorf("parameters that a step computes: %w", driver.ErrUnsupported)
+			return fmt.Errorf("a step computes the parameters, which is not supported for this kernel: %w", driver.ErrUnsupported)
 		}
 	}
 	back, err := e.ownWords(l, k.Program)

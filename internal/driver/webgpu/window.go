@@ -41,7 +41,7 @@ func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 	}
 	tooLarge := errNoKernel
 	if large > e.d.limits.Binding && !byReference(r.Op) {
-		tooLarge = fmt.Errorf("an array has %d bytes, a binding at most %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
+		tooLarge = fmt.Errorf("an array has %d bytes; a binding has at most %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
 	}
 	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}
 	steps, local := len(e.steps), e.local

@@ -131,15 +131,13 @@ func source() ([]byte, error) {
 	return format.Source(outOfLine(b.Bytes()))
 }
 
-// outOfLine keeps the compiler from putting the methods in the place of their calls: the
-// portable library has thousands, which a page would have to load, and building a kernel
-// takes no time.
+// outOfLine prevents the Go compiler from inlining the methods. The portable library calls them in
+// thousands of places, which would make pages larger, and building a kernel is fast anyway.
 func outOfLine(src []byte) []byte {
 	return bytes.ReplaceAll(src, []byte("\nfunc (x "), []byte("\n//go:noinline\nfunc (x "))
 }
 
-// conversions writes the methods that make another type of a value: by value,
-// and by bits.
+// conversions writes the methods that convert a value to another type, by value and by bits.
 func conversions(p func(string, ...any), t valueType) {
 	for _, s := range scalars {
 		to := t.like(s.name)
@@ -149,7 +147,7 @@ func conversions(p func(string, ...any), t valueType) {
 		doc := "converted by value"
 		switch {
 		case t.class == boolean:
-			doc = "as 1 where it holds, else 0"
+			doc = "as 1 if it is true, and otherwise 0"
 		case t.class&real != 0 && s.class&integer != 0:
 			doc = "without its fraction, saturated; NaN gives 0"
 		case t.class&integer != 0 && s.class&integer != 0:
@@ -166,7 +164,7 @@ func conversions(p func(string, ...any), t valueType) {
 	}
 }
 
-// vector writes what only vectors have.
+// vector writes the methods that only vectors have.
 func vector(p func(string, ...any), t valueType) {
 	for i, c := range []string{"X", "Y", "Z", "W"}[:t.width] {
 		p("// %s returns component %d.\nfunc (x %s) %s() %s { return %s(extract(%s, %d, handle(x))) }\n\n", c, i, t.name, c, t.ir, t.ir, t.kind(), i)

@@ -205,7 +205,7 @@ func expand() (forms []form, methods string) {
 		forms = append(forms, f)
 		v, sm, _ := strings.Cut(m.need, " ")
 		fmt.Fprintf(&w, "// %s adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by\n"+
-			"// one of 8 columns. The elements are %s.\n// It needs sm_%s and PTX %s.\n", m.name, m.doc, sm, v)
+			"// a matrix of 8 columns. The elements are %s.\n// It needs sm_%s and PTX %s.\n", m.name, m.doc, sm, v)
 		fmt.Fprintf(&w, "func (k *Kernel) %s(acc *[%d]Var[%s], a [%d]%s, b [%d]%s) {\n", m.name, m.nd, m.acc, m.na, m.frag, m.nb, m.frag)
 		w.WriteString("k = k.owner()\nk.startList()\n")
 		for _, l := range []struct {
@@ -247,12 +247,12 @@ func (m wgmma) expand() (form, string) {
 	f := form{code: "op" + m.name, layout: "wgmma", need: "8.0 90a"}
 	f.text = fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n$nk%d.%s.%s.%s", m.k, m.d, m.ab, m.ab)
 	f.kinds = [4]string{kind(m.acc), kind(m.frag), "kU64", "kPred"}
-	each := "one column of each 8 of B for two rows: there are N/2"
+	accumulators := "N/2 accumulators, each with one element"
 	if m.acc == "F16x2" {
-		each = "two columns of each 8 of B for one row: there are N/4"
+		accumulators = "N/4 accumulators, each with two elements of a row"
 	}
-	fmt.Fprintf(&w, "// %s multiplies %s with K = %d: see [Wgmma]. An accumulator has %s of them.\n"+
-		"func (k *Kernel) %s(acc []Var[%s], a, b Tile, w Wgmma) {\nwgmmaShared(k, op%s, acc, a, b, w)\n}\n\n", m.name, m.doc, m.k, each, m.name, m.acc, m.name)
+	fmt.Fprintf(&w, "// %s multiplies %s with K = %d: see [Wgmma]. There are %s.\n"+
+		"func (k *Kernel) %s(acc []Var[%s], a, b Tile, w Wgmma) {\nwgmmaShared(k, op%s, acc, a, b, w)\n}\n\n", m.name, m.doc, m.k, accumulators, m.name, m.acc, m.name)
 	fmt.Fprintf(&w, "// %sRegs is [Kernel.%s] with A in registers.\n"+
 		"func (k *Kernel) %sRegs(acc []Var[%s], a [4]%s, b Tile, w Wgmma) {\nwgmmaRegs(k, op%s, acc, a, b, w)\n}\n\n", m.name, m.name, m.name, m.acc, m.frag, m.name)
 	return f, w.String()
@@ -296,11 +296,11 @@ func (a atomic) expand() (forms []form, funcs string) {
 		}
 	}
 	types := strings.ReplaceAll(a.on, " ", " | ")
-	fmt.Fprintf(&w, "// Atomic%s %s at p, where no other thread comes between, and returns what was there before.\n"+
+	fmt.Fprintf(&w, "// Atomic%s atomically %s, and returns the old element.\n"+
 		"func Atomic%s[T %s, P Global[T] | Shared[T]](p P, v T) T {\n"+
 		"return T(address(p).atomic(&tableAtomicGlobal%s, &tableAtomicShared%s, handle(v)))\n}\n\n", a.name, a.doc, a.name, types, a.name, a.name)
 	if a.result {
-		fmt.Fprintf(&w, "// Reduce%s %s at p, where no other thread comes between.\n"+
+		fmt.Fprintf(&w, "// Reduce%s atomically %s.\n"+
 			"func Reduce%s[T %s, P Global[T] | Shared[T]](p P, v T) {\n"+
 			"address(p).reduce(&tableReduceGlobal%s, &tableReduceShared%s, handle(v))\n}\n\n", a.name, a.doc, a.name, types, a.name, a.name)
 	}

@@ -1,5 +1,5 @@
-// Package emulated runs the driver of CUDA devices over the emulator of PTX: what
-// kernels do wrong is an error of their launch, which names the instruction.
+// Package emulated runs the driver of CUDA devices on the emulator of PTX. A defect of a kernel is
+// an error of its launch, and names the instruction.
 package emulated
 
 import (
@@ -22,18 +22,18 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// emulator is the emulator of PTX as hardware: everything that is put into the
-// stream has happened when the call returns.
+// emulator implements cuda.Hardware by the emulator of PTX. Work in the stream is complete when the
+// call returns.
 type emulator struct {
 	info cu.Info
 
 	mu       sync.Mutex
 	m        *emu.Machine
 	hosts    map[*emuHost]bool
-	live     map[string]int // things that were made and not given back
+	live     map[string]int // number of objects of each kind that have not been freed
 	launches int
-	copies   int                     // on the device
-	maps     []*emu.TensorMap        // by handle
+	copies   int                     // number of copies on the device
+	maps     []*emu.TensorMap        // tensor maps by handle
 	fail     func(what string) error // nil, or the first error
 }
 
@@ -78,7 +78,7 @@ func (e *emulator) Alloc(n int64) (cuda.Memory, error) {
 		return nil, err
 	}
 	if n > 1<<31 {
-		return nil, fmt.Errorf("%d bytes: %w", n, cu.ErrOutOfMemory)
+		return nil, fmt.Errorf("cannot allocate %d bytes: %w", n, cu.ErrOutOfMemory)
 	}
 	p, err := e.m.Alloc("memory", int((n+255)&^255))
 	if err != nil {
@@ -163,7 +163,7 @@ func (m *emuModule) Close() error {
 
 type emuFunction struct {
 	k     *emu.Kernel
-	sizes []int // of the parameters; a tensor map is aligned to 128
+	sizes []int // sizes of the parameters; a tensor map is aligned to 128 bytes
 }
 
 var parameter = regexp.MustCompile(`\.param (?:\.align 64 \.b8 |\.[bfsu](\d+) )`)
@@ -196,7 +196,7 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 	}
 	f := fn.(*emuFunction)
 	var params []any
-	seen := map[*emuHost]bool{} // memory of the host that the kernel may use
+	seen := map[*emuHost]bool{} // host memory that the kernel may use
 	for at := 0; len(params) < len(f.sizes); {
 		n := f.sizes[len(params)]
 		align := min(n, 64)
@@ -236,7 +236,7 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 	return nil
 }
 
-// TensorMap returns the number of a tensor map in the place of one.
+// TensorMap returns a tensor map that contains only the number of t.
 func (e *emulator) TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -304,7 +304,7 @@ func (e *emulator) Download(dst []byte, src cu.Ptr) error {
 	return e.m.Read(emu.Ptr(src), dst)
 }
 
-// Capture keeps the calls for when the graph is launched.
+// Capture records the calls, which the graph executes when it is launched.
 func (e *emulator) Capture(record func(hw cuda.Hardware) error) (cuda.Graph, error) {
 	e.mu.Lock()
 	err := e.failing("capture")
@@ -354,7 +354,7 @@ func (g *emuGraph) Zero(dst cu.Ptr, n int64) error {
 	return g.note(func() error { return g.emulator.Zero(dst, n) })
 }
 
-var errCapturing = errors.New("a call that cannot be recorded")
+var errCapturing = errors.New("the call cannot be recorded in a graph")
 
 func (g *emuGraph) Alloc(int64) (cuda.Memory, error) { return nil, errCapturing }
 func (g *emuGraph) Upload(cu.Ptr, []byte) error      { return errCapturing }
@@ -422,8 +422,8 @@ func (e *emulator) Elapsed(from, to cuda.Event) (time.Duration, error) {
 	return to.(*emuEvent).at.Sub(from.(*emuEvent).at), nil
 }
 
-// Close returns an error if something was not given back. What frees a buffer
-// while its device is closed may come a little later.
+// Close returns an error if something was not freed. It waits a little, because a buffer may be
+// freed while its device is closed.
 func (e *emulator) Close() error {
 	var err error
 	for range 100 {
@@ -440,7 +440,7 @@ func (e *emulator) left() error {
 	defer e.mu.Unlock()
 	for what, n := range e.live {
 		if n != 0 {
-			return fmt.Errorf("%d %s were not given back", n, what)
+			return fmt.Errorf("%d %s were not freed", n, what)
 		}
 	}
 	return nil
