@@ -162,10 +162,10 @@ func solveReference(_ *Attrs, in, out []*Array) {
 // emptyLine reports whether a row or a column consists of zeros. Every device then finds the
 // matrix singular, whatever its rounding.
 func emptyLine(a matrix) bool {
-	zero := func(v float64) bool { return v != 0 }
+	nonzero := func(v float64) bool { return v != 0 }
 	t := a.t()
 	for i := range a.rows {
-		if !slices.ContainsFunc(a.row(i), zero) || !slices.ContainsFunc(t.row(i), zero) {
+		if !slices.ContainsFunc(a.row(i), nonzero) || !slices.ContainsFunc(t.row(i), nonzero) {
 			return true
 		}
 	}

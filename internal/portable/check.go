@@ -175,7 +175,10 @@ func (q *request) checkOut() error {
 			want = append(want, w)
 		}
 	}
-	if len(want) != len(q.Out) || q.Post != nil && len(q.Post.Exprs) != len(q.Out) {
+	if q.Post != nil && len(q.Post.Exprs) != len(q.Out) {
+		return fmt.Errorf("%s: the epilogue has %d expressions; expected %d, one for each array to write: %w", q.name(), len(q.Post.Exprs), len(q.Out), op.ErrShape)
+	}
+	if len(want) != len(q.Out) {
 		return fmt.Errorf("%s: the request has %d arrays to write; expected %d, one for each result: %w", q.name(), len(q.Out), len(want), op.ErrShape)
 	}
 	for i, w := range want {
