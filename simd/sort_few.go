@@ -17,6 +17,9 @@ const (
 	fewBits  = 12
 )
 
+// sortCall is the maximum number of elements in one call of a kernel, which the runtime cannot interrupt.
+const sortCall = 1 << 16
+
 // fewKeys numbers the different keys of a row from 1 on, in the order of their first elements.
 type fewKeys struct {
 	n       uint8

@@ -32,7 +32,6 @@ const (
 	sortInsert = 6       // number of keys up to which insertion is faster than a network
 	sortBase   = 128     // keys of the largest network
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
-	sortCall   = 1 << 16 // most elements of one call of a kernel, which the runtime cannot interrupt
 )
 
 var greatestKeys = func() (k [32]uint32) {
