@@ -95,6 +95,7 @@ func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos in
 	}
 }
 
+// tilesStaged is tilesPast by way of a buffer.
 func (t *permutation) tilesStaged(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	b := stages.Get().(*stage)
 	for len(dst) > 0 {
