@@ -83,9 +83,12 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 	n, m := s[0], s[1]
 	order, sorted := b.sortedRows(x)
 	starts := b.NotEqual(sorted, b.predecessors(sorted))
-	if m == 1 {
+	switch m {
+	case 0: // the rows are equal
+		starts = b.Equal(b.index(n), b.scalar(op.I32, 0))
+	case 1:
 		starts = b.Reshape(starts, n)
-	} else {
+	default:
 		starts = b.Any(starts, op.Axes(1))
 	}
 	at, count := b.ranks(starts)

@@ -16,7 +16,7 @@ func TestOutput(t *testing.T) {
 dot     21
 softmax [0.090 0.245 0.665 0.333 0.333 0.333]
 tanh    [0.762 0.964 -0.995 0.999]
-mistake add [4]x[2] on cpu:0: result of 4 elements: all slices must have the same length: shape mismatch
+mistake add [4]x[2] on cpu:0: the result has 4 elements; all slices must have the same length: shape mismatch
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)

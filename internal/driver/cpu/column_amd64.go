@@ -4,7 +4,6 @@ package cpu
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -38,21 +37,21 @@ var columnFolds = map[*op.Operation]columnFold{
 }
 
 func finishMean(x []uint32, rows int) {
-	y, n := floatsOf(x), float32(rows)
-	for i := range y {
-		y[i] /= n
-	}
+	n := float32(rows)
+	finishBy("code.div.vs", x, &n)
 }
 
-func finishNorm(x []uint32, _ int) {
-	y := floatsOf(x)
-	for i := range y {
-		y[i] = float32(math.Sqrt(float64(y[i])))
-	}
-}
+func finishNorm(x []uint32, _ int) { finishBy("sqrt", x, nil) }
 
-func floatsOf(x []uint32) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+// finishBy applies an elementwise kernel to accumulators.
+func finishBy(name string, x []uint32, p *float32) {
+	f := simd.Map(name)
+	for len(x) > 0 {
+		n := min(len(x), callElements)
+		y := (*float32)(unsafe.Pointer(&x[0]))
+		f(y, y, nil, nil, n, p)
+		x = x[n:]
+	}
 }
 
 // A columnTask reduces the middle axis of an array [outer cols inner] as a foldTask does, with
