@@ -26,7 +26,7 @@ type rowKernels struct {
 	ropePairs func(dst, x, c, s *float32, n, count, stride int)
 	// cumsum sets dst[i] to before plus the sum of x[:i+1].
 	cumsum func(dst, x *float32, n int, before float32)
-	// fetch prefetches the first bytes of rows, stride bytes apart, that will be written soon. It may be nil.
+	// fetch prefetches the first bytes of rows, stride bytes apart. It may be nil.
 	fetch func(p *float32, stride, rows, bytes int)
 }
 

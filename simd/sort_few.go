@@ -28,6 +28,7 @@ type fewKeys struct {
 	slots   [fewSlots]uint32 // a hash table of keys
 	numbers [fewSlots]uint8  // their numbers; 0 in free slots
 	row     []uint8          // the number of each element's key
+	sorted  [fewValues]uint8 // memory for order
 }
 
 var fewSorts = sync.Pool{New: func() any { return new(fewKeys) }}
@@ -53,7 +54,7 @@ func (f *fewKeys) number(key uint32) uint8 {
 
 // order returns the numbers of the keys in ascending order of the keys.
 func (f *fewKeys) order() []uint8 {
-	order := make([]uint8, f.n)
+	order := f.sorted[:f.n]
 	for i := range order {
 		order[i] = uint8(i + 1)
 	}

@@ -148,6 +148,33 @@ func TestSortSplit(t *testing.T) {
 	}
 }
 
+// TestSortFew sorts rows of few different values, around the number up to which they are counted.
+func TestSortFew(t *testing.T) {
+	g := testutil.Rand(t)
+	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0xffc00001)}
+	for _, cols := range []int{fewRow - 1, fewRow, fewRow + 1, 5000} {
+		for _, different := range []int{1, 2, fewValues - 1, fewValues, fewValues + 1} {
+			floats, words := make([]float32, different), make([]uint32, different)
+			for i := range floats {
+				floats[i], words[i] = float32(g.NormFloat64()), g.Uint32()
+			}
+			for _, descending := range []bool{false, true} {
+				sortCase(t, nil, 3, cols, descending, func(int) float32 { return floats[g.IntN(different)] }, compareFloats)
+				sortCase(t, nil, 3, cols, descending, func(int) int32 { return int32(words[g.IntN(different)]) }, compareOrdered)
+				sortCase(t, nil, 3, cols, descending, func(int) uint32 { return words[g.IntN(different)] }, compareOrdered)
+				for _, among := range [][]float32{special[:4], special[4:], special} { // zeros, NaN, both
+					sortCase(t, nil, 3, cols, descending, func(int) float32 {
+						if g.IntN(3) == 0 {
+							return among[g.IntN(len(among))]
+						}
+						return floats[g.IntN(different)]
+					}, compareFloats)
+				}
+			}
+		}
+	}
+}
+
 func TestSortWithoutOneResult(t *testing.T) {
 	x := []float32{3, 1, 2}
 	values, index := make([]float32, 3), make([]int32, 3)

@@ -3,7 +3,6 @@ package simd
 import (
 	"sync"
 
-	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -11,12 +10,7 @@ import (
 // cols columns, with the threads of p. With a nil Pool it uses only the calling
 // thread. dst must not overlap x. It panics if a slice is too short.
 func Transpose(p *workers.Pool, dst, x []float32, rows, cols int) {
-	Transposes(p, dst, x, 1, rows, cols)
-}
-
-// Transposes is [Transpose] for each of count matrices, one after the other.
-func Transposes(p *workers.Pool, dst, x []float32, count, rows, cols int) {
-	n := area(count, area(rows, cols))
+	n := area(rows, cols)
 	dst, x = dst[:n], x[:n]
 	if n == 0 || rows == 1 || cols == 1 {
 		copy(dst, x)
@@ -30,9 +24,8 @@ func Transposes(p *workers.Pool, dst, x []float32, count, rows, cols int) {
 	} else if HasRows && rows <= narrowMost {
 		t.wide *= transposeSide
 	}
-	t.down, t.across = (rows+t.high-1)/t.high, (cols+t.wide-1)/t.wide
-	t.fetch = rowKernel.fetch != nil && 8*rows*cols > memory.CPUCaches().L2 && t.high == t.wide
-	t.blocks = count * t.down * t.across
+	t.across = (cols + t.wide - 1) / t.wide
+	t.blocks = (rows + t.high - 1) / t.high * t.across
 	t.group = max(1, min(t.blocks, transposePart/(t.high*t.wide)))
 	if p.Worth(float64(n) * transposeNS) {
 		t.group = max(1, min(t.group, t.blocks/(8*p.Threads())))
@@ -54,16 +47,12 @@ const (
 )
 
 type transposeTask struct {
-	dst, x       []float32
-	rows, cols   int
-	high, wide   int // extents of a rectangle that is transposed at a time
-	down, across int // rectangles along the rows and columns of a matrix
-	blocks       int // rectangles of all matrices
-	group        int // rectangles of a part
-
-	// fetch says that dst is prefetched. It helps if dst is not in a cache: processors
-	// do not predict the many short pieces that are written to it.
-	fetch bool
+	dst, x     []float32
+	rows, cols int
+	high, wide int // extents of a rectangle that is transposed at a time
+	across     int // rectangles along a row of the matrix
+	blocks     int // rectangles of the matrix
+	group      int // rectangles of a part
 }
 
 var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
@@ -72,20 +61,14 @@ var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
 func (t *transposeTask) Part(i int) {
 	for b, last := i*t.group, min((i+1)*t.group, t.blocks); b < last; b++ {
 		dst, x, rows, cols := t.rectangle(b)
-		if t.fetch && b+1 < last {
-			dst, _, rows, cols := t.rectangle(b + 1)
-			rowKernel.fetch(dst, 4*t.rows, cols, 4*rows)
-		}
 		TransposeTile(dst, x, t.rows, t.cols, rows, cols)
 	}
 }
 
 // rectangle returns the first elements of rectangle b in dst and x, and its extents in x.
 func (t *transposeTask) rectangle(b int) (dst, x *float32, rows, cols int) {
-	each := t.down * t.across
-	at, b := b/each*t.rows*t.cols, b%each
 	i, j := b/t.across*t.high, b%t.across*t.wide
-	return &t.dst[at+j*t.rows+i], &t.x[at+i*t.cols+j], min(t.high, t.rows-i), min(t.wide, t.cols-j)
+	return &t.dst[j*t.rows+i], &t.x[i*t.cols+j], min(t.high, t.rows-i), min(t.wide, t.cols-j)
 }
 
 // TransposeTile sets dst[j*ds+i] = x[i*ss+j] for each row i < rows and column j < cols of a part of a
