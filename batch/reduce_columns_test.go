@@ -217,46 +217,25 @@ func TestReduceByteColumns(t *testing.T) {
 	defer dev.Close()
 	for _, s := range [][3]int{{1, 1, 1}, {3, 2, 31}, {2, 3, 32}, {1, 70, 33}, {4, 5, 7}, {2, 900, 1}, {1, 5000, 3}, {2, 700, 100}, {1, 3, 70_001}, {2, 2500, 257}} {
 		n := s[0] * s[1] * s[2]
-		x, signed := make([]uint8, n), make([]int8, n)
-		for j := range s[0] * s[2] { // a column has no 0, no other number, or some of both
-			few := []int{0, 1, s[1] + 1}[g.IntN(3)]
+		x, signed, wide := make([]uint8, n), make([]int8, n), make([]float32, n)
+		for j := range s[0] * s[2] {
+			kind, lone := g.IntN(4), g.IntN(s[1])
 			for k := range s[1] {
 				i := (j/s[2]*s[1]+k)*s[2] + j%s[2]
-				if x[i] = uint8(1 + g.IntN(255)); few > 0 && g.IntN(s[1]+few) >= few {
-					x[i] = 0
+				if zero := [...]bool{false, true, k == lone, k != lone}[kind]; !zero {
+					x[i] = uint8(1 + g.IntN(255))
 				}
-				if few > s[1] {
-					x[i] = 0
-				}
-				signed[i] = int8(x[i])
+				signed[i], wide[i] = int8(x[i]), float32(x[i])
 			}
 		}
-		want := func(all bool) func(x []float64) (float64, float64) {
-			return func(x []float64) (float64, float64) {
-				if all {
-					return float64(truth(nonzeros(x) == float64(len(x)))), 0
-				}
-				return min(1, nonzeros(x)), 0
+		for _, r := range columnReductions {
+			if !strings.HasSuffix(r.name, " of bools") {
+				continue
 			}
-		}
-		made := make([]float32, n)
-		for i := range made {
-			made[i] = float32(x[i])
-		}
-		check := func(name string, all bool, upload func(b *batch.Batch) batch.Value) {
 			b := batch.New(dev)
-			v := b.Cast(upload(b), op.Bool)
-			y := b.Any(v, op.Axes(1))
-			if all {
-				y = b.All(v, op.Axes(1))
-			}
-			checkColumns(t, b, b.Cast(y, op.F32), made, s, name, want(all))
+			checkColumns(t, b, r.of(b, batch.Upload(b, x, s[:]...), op.Axes(1)), wide, s, r.name+" from u8", r.want)
+			b = batch.New(dev)
+			checkColumns(t, b, r.of(b, batch.Upload(b, signed, s[:]...), op.Axes(1)), wide, s, r.name+" from i8", r.want)
 		}
-		unsigned := func(b *batch.Batch) batch.Value { return batch.Upload(b, x, s[:]...) }
-		withSign := func(b *batch.Batch) batch.Value { return batch.Upload(b, signed, s[:]...) }
-		check("any of u8", false, unsigned)
-		check("all of u8", true, unsigned)
-		check("any of i8", false, withSign)
-		check("all of i8", true, withSign)
 	}
 }
