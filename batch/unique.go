@@ -104,8 +104,8 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 	}
 }
 
-// predecessors returns for each row of x [n m] the row before it. The elements of the first row have none: they get numbers
-// that they are not equal to.
+// predecessors returns for each row of x [n m] the row before it. For the first row it returns elements that differ from
+// those of that row.
 func (b *Batch) predecessors(x Value) Value {
 	n := x.Shape()[0]
 	if x.Type().Float() {

@@ -69,7 +69,7 @@ func readHeader(r io.ReaderAt, size int64, o options) (*header, error) {
 	}
 }
 
-// read makes b the first n bytes of the file. Strings that are parts of the b before stay valid.
+// read sets b to the first n bytes of the file. Strings that share the memory of the previous b stay valid.
 func (p *parser) read(n int64) error {
 	b := make([]byte, n)
 	from := copy(b, p.b)
@@ -83,8 +83,8 @@ func (p *parser) read(n int64) error {
 	return nil
 }
 
-// need reads more of the file if b has fewer than n bytes, which the file has. expected is how many bytes of the file the header
-// will take at least, by what is known.
+// need reads more of the file if b has fewer than n bytes. The caller has checked that the file has n bytes. expected is an
+// estimate of the size of the header; need reads as much if the file has it.
 func (p *parser) need(n, expected uint64) error {
 	if n <= uint64(len(p.b)) {
 		return nil
@@ -324,7 +324,7 @@ func (p *parser) texts(field string, n int) (string, error) {
 	from := p.at
 	for i := p.skipTexts(n); i < n; i += p.skipTexts(n - i) {
 		at := p.at
-		if len(p.b) < int(p.size) && i > 0 { // expect that the other strings are about as long
+		if int64(len(p.b)) < p.size && i > 0 { // assume that the other strings have the same mean length
 			each := uint64(at-from)/uint64(i) + 1
 			if err := p.need(uint64(len(p.b))+1, uint64(from)+uint64(n)*each); err != nil {
 				return "", err

@@ -317,8 +317,8 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	return p.done(name)
 }
 
-// CheckBroadcast returns an error if an operand cannot be broadcast over n elements in the way that
-// it declares.
+// CheckBroadcast returns an error if the broadcast kind of an operand does not fit its number of
+// elements and a result of n elements.
 func CheckBroadcast(in Operand, n int) error {
 	ok := in.N == n
 	switch in.Broadcast {

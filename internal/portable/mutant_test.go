@@ -113,7 +113,7 @@ func fromMemory(code []ir.Instr) []bool {
 	return data
 }
 
-// programUse is a trial with a variant of which one stage runs a given program.
+// programUse is a trial of a variant. One of its stages runs the program to which mutations are applied.
 type programUse struct {
 	c       *trial
 	r       *Request

@@ -61,8 +61,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLongRows computes rows of which registers hold only a part. Misaligned rows also use
-// workgroup memory.
+// TestLongRows computes rows that are too long for the registers of a workgroup. Misaligned rows also
+// use workgroup memory.
 func TestLongRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 14))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {

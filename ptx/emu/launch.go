@@ -35,7 +35,7 @@ type launch struct {
 	number      uint32
 	counts      []Counts
 	report      report
-	releases    map[uint64]epochs // for each word with strong writes: the accesses of which its readers learn
+	releases    map[uint64]epochs // for each word with strong writes: the accesses that happen before a read of the word
 	maps        map[int]*TensorMap
 	last        *allocation
 	done        <-chan struct{} // closed when the context ends

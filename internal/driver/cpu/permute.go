@@ -81,8 +81,8 @@ func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout,
 // tileFunc is the type of simd.TransposeTile.
 type tileFunc func(dst, x *float32, ds, ss, rows, cols int)
 
-// tilesPast is tiles with non-temporal stores, which are fast only if they fill a cache line one after the other. If the
-// columns of the matrices are not whole cache lines, it transposes to a buffer and copies its rows.
+// tilesPast is tiles with non-temporal stores. These are fast only if successive stores fill a whole cache line. If the
+// columns of the matrices are not whole cache lines, tilesPast transposes to a buffer and copies its rows.
 func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	lines := l.F[l.Rank-1].N%line == 0 && t.unit%line == 0 && uintptr(unsafe.Pointer(&dst[0]))%(4*line) == 0
 	switch {
@@ -95,13 +95,13 @@ func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos in
 	}
 }
 
-// tilesStaged is tilesPast by way of a buffer.
+// tilesStaged transposes to a buffer, and copies the rows of the buffer to dst with non-temporal stores.
 func (t *permutation) tilesStaged(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	b := stages.Get().(*stage)
 	for len(dst) > 0 {
 		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, stepsOfStage)
 		width := min(t.unit, stageElements/n&^(line-1))
-		ds := width + line // a distance that is no power of two
+		ds := width + line // not a power of two, so that rows use different sets of the cache
 		for at := 0; at < t.unit; at += width {
 			w := min(width, t.unit-at)
 			t.transpose(&b[0], ds, base, l, pos+at, w, n, simd.TransposeTile)
