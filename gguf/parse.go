@@ -103,7 +103,7 @@ func fail(field string, at int, err error, format string, args ...any) error {
 // take returns the next n bytes.
 func (p *parser) take(n uint64, field string) (string, error) {
 	if left := uint64(p.size) - uint64(p.at); n > left {
-		return "", fail(field, p.at, ErrTruncated, "%d bytes, of which the file has %d", n, left)
+		return "", fail(field, p.at, ErrTruncated, "%d bytes are expected; the file has %d more", n, left)
 	}
 	if err := p.need(uint64(p.at)+n, 0); err != nil {
 		return "", err
@@ -335,7 +335,7 @@ func (p *parser) texts(field string, n int) (string, error) {
 			_, err = p.take(k, field)
 		}
 		if errors.Is(err, ErrTruncated) {
-			err = fail(field+" element "+strconv.Itoa(i), at, ErrTruncated, "%d bytes, of which the file has %d", k, p.size-int64(p.at))
+			err = fail(field+" element "+strconv.Itoa(i), at, ErrTruncated, "the string has %d bytes; the file has %d more", k, p.size-int64(p.at))
 		}
 		if err != nil {
 			return "", err

@@ -160,7 +160,7 @@ type tensorWriter struct{ f *Writer }
 func (w tensorWriter) Write(b []byte) (int, error) {
 	f := w.f
 	if int64(len(b)) > f.left {
-		return 0, fmt.Errorf("gguf: %d bytes are written to a tensor of which only %d bytes are missing: %w", len(b), f.left, ErrLimit)
+		return 0, fmt.Errorf("gguf: Write got %d bytes; the tensor needs only %d more: %w", len(b), f.left, ErrLimit)
 	}
 	n, err := f.write(b)
 	f.left -= int64(n)

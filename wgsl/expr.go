@@ -294,7 +294,7 @@ func (w *printer) splatted(v ir.Value) bool {
 	return w.p.Code[v].Code == ir.Splat && w.values[v].how != asName
 }
 
-// unsplat returns the number of which the splatted vector v consists.
+// unsplat returns the scalar from which the vector v is splatted.
 func (w *printer) unsplat(v ir.Value) ir.Value {
 	if x := &w.values[v]; x.uses > 0 {
 		x.uses--

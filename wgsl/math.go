@@ -73,7 +73,7 @@ func composedCodes() []ir.Code {
 }
 
 // composedName returns the name of the composition. The suffix distinguishes it from the built-in
-// functions, most of which have the same names.
+// function, which often has the same name.
 func composedName(c ir.Code) string { return c.String() + "_f" }
 
 // reductionName returns the name of composition number mode of a code. Number 0 is for any operand.

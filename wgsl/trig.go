@@ -66,7 +66,7 @@ func composeTrig(c ir.Code, t *Target) *composition {
 // function returns the nearest quarter turn, modulo 4, and the bits of the remaining angle.
 //
 // The bits of 2/pi that give whole turns do not matter: only 96 bits, from a position that depends
-// on the exponent, do. Their product with the mantissa gives the fraction of a turn, of which 64
+// on the exponent, do. Their product with the mantissa gives the fraction of a turn. 64 of its
 // bits are used. The products of its leading bits with the leading bits of pi are exact, so only
 // the last sum is rounded unless the angle is small.
 func reduceText() string {

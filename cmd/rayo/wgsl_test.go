@@ -73,7 +73,7 @@ func TestWGSLCommandLines(t *testing.T) {
 		{"no such operation", []string{"show", "relu+conv"}, 1, `^$`, `unknown operation "conv" \(is it conv2d\?\); rayo wgsl list`},
 		{"no such variant", []string{"show", "softmax", "--variant=x"}, 1, `^$`, `variants: `},
 		{"fewer rows than none", []string{"show", "softmax", "--rows=-3"}, 1, `^$`, `--rows and --cols must be positive`},
-		{"rows of what has none", []string{"show", "relu", "--rows=3"}, 1, `^$`, `--rows and --cols need one operation on rows`},
+		{"rows of an elementwise operation", []string{"show", "relu", "--rows=3"}, 1, `^$`, `--rows and --cols need one operation on rows`},
 		{"wrong sizes", []string{"show", "matmul", "--sizes=3x4,5x6"}, 1, `^$`, `shape mismatch`},
 		{"no such consumer", []string{"show", "relu", "--consumer=glsl"}, 2, `^$`, `naga`},
 		{"check a kernel", []string{"check", "softmax"}, 0, `^naga    is not installed\ntint    is not installed\n$`, `^$`},
