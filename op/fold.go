@@ -20,15 +20,13 @@ func (o *Operation) reducer(d DType) *ir.Reducer {
 }
 
 // ReadsColumns reports whether kernels that are generated from the operation's fold can
-// read an operand of shape s and layout l without a copy: see [Layout.Columns]. They cannot
-// if the fold depends on the indices of elements.
+// read an operand of shape s and layout l without a copy: see [Layout.Columns].
 func (o *Operation) ReadsColumns(s Shape, l *Layout) bool {
 	if o.def().class != Reduction || len(s) == 0 {
 		return false
 	}
-	f := o.reducer(F32)
 	_, _, ok := l.Columns(s.Rows())
-	return ok && f != nil && !f.Indexed()
+	return ok && o.reducer(F32) != nil
 }
 
 // The expressions of folds.
@@ -36,6 +34,7 @@ func element(t ir.Type) Expr            { return Expr{ir.NewArg(0, t)} }
 func literal(v float64, t ir.Type) Expr { return Expr{ir.NewConst(v, t)} }
 func (x Expr) to(t ir.Type) Expr        { return Expr{ir.NewConvert(x.n, t)} }
 func (c Cond) to(t ir.Type) Expr        { return Expr{ir.NewConvert(c.n, t)} }
+func (x Expr) isNaN() Cond              { return x.Ne(x) }
 func identical(x Expr) Expr             { return x }
 func countOf(states int) Expr           { return Expr{ir.NewArg(states, ir.F32)} }
 func nonzero(x Expr, to ir.Type) (is Expr) {
@@ -119,15 +118,17 @@ func foldCount(t ir.Type) *ir.Reducer {
 }
 
 // foldPlace returns the fold of argmin or argmax. The state is an element and its index; of
-// equal elements the one with the lower index is better. The identity has the greatest index.
+// equal elements the one with the lower index is better. The identity has the greatest index. NaN is
+// better than any number.
 func foldPlace(better func(x, y Expr) Cond, identity func(t ir.Type) Expr) foldOf {
 	return func(t ir.Type) *ir.Reducer {
-		if t == ir.F32 {
-			return nil // comparisons would lose NaN; floats have kernels of their own, in which NaN is best
-		}
 		x, i := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, ir.I32)}
 		y, j := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, ir.I32)}
-		second := better(y, x).Or(y.Eq(x).And(j.Lt(i)))
+		second, equal := better(y, x), y.Eq(x)
+		if t == ir.F32 {
+			second, equal = second.Or(y.isNaN().And(x.isNaN().Not())), equal.Or(y.isNaN().And(x.isNaN()))
+		}
+		second = second.Or(equal.And(j.Lt(i)))
 		return &ir.Reducer{
 			Identity: []*ir.Node{identity(t).n, literal(math.MaxInt32, ir.I32).n},
 			Lift:     []*ir.Node{x.n, i.n},
@@ -158,6 +159,26 @@ func foldLogSumExp(t ir.Type) *ir.Reducer {
 		Lift:     []*ir.Node{element(t).n, literal(1, t).n},
 		Merge:    []*ir.Node{greatest.n, s.Mul(m.Sub(from).Exp()).Add(r.Mul(k.Sub(from).Exp())).n},
 		Finish:   m.Add(s.Log()).n,
+	}
+}
+
+// foldVar has as its state a count, a mean and a sum of squared distances from the mean. Two states
+// are combined by the formulas of Chan, Golub and LeVeque ("Updating formulae and a pairwise
+// algorithm for computing sample variances", 1979). The new mean is computed without a difference of
+// elements, which might overflow. The count of elements that the result is divided by is the number
+// of degrees of freedom.
+func foldVar(t ir.Type) *ir.Reducer {
+	arg := func(i int) Expr { return Expr{ir.NewArg(i, t)} }
+	n, mean, squares := arg(0), arg(1), arg(2)
+	k, mean2, squares2 := arg(3), arg(4), arg(5)
+	all, zero, one := n.Add(k), literal(0, t), literal(1, t)
+	share := k.Div(all.Max(one))
+	distance := mean2.Sub(mean)
+	return &ir.Reducer{
+		Identity: []*ir.Node{zero.n, zero.n, zero.n},
+		Lift:     []*ir.Node{one.n, element(t).n, zero.n},
+		Merge:    []*ir.Node{all.n, mean.Add(mean2.Mul(share).Sub(mean.Mul(share))).n, squares.Add(squares2).Add(distance.Mul(n.Mul(share)).Mul(distance)).n},
+		Finish:   Select(mean.Abs().Lt(literal(math.Inf(1), t)), squares.Div(countOf(3)), literal(math.NaN(), t)).n,
 	}
 }
 

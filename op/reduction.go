@@ -107,7 +107,7 @@ var (
 	}}
 	defVar = Operation{define: func() *definition {
 		return reduction("var", "the variance", reduceVar,
-			reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts",
+			reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts", fold: foldVar,
 				special: "NaN for no elements, and for one element with ddof = 1, as in NumPy; NaN if an element is infinite. Elements of opposite signs near the limits of float32 may give infinity or NaN."})
 	}}
 	defMin = Operation{define: func() *definition {

@@ -59,6 +59,70 @@ func axesOn(t *testing.T, open Open) {
 	}
 	productsSpread(t, dev, g)
 	columnsStay(t, dev, g)
+	scansStored(t, dev, g)
+}
+
+// scansStored stores scans along an axis that is not the last in buffers: in another one, in the one
+// with the operand, and in one whose old contents another step reads between the scan and the store.
+// All numbers are integers, so that every order of additions has the same result.
+func scansStored(t *testing.T, dev *device.Device, g *generator) {
+	ctx, s := t.Context(), op.Shape{3, 70, 18}
+	numbers := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(g.IntN(100))
+		}
+		return x
+	}
+	filled := func(x []float32) *device.Buffer {
+		buf, err := dev.NewBuffer(ctx, op.F32, s...)
+		if err == nil {
+			err = device.Write(ctx, buf, x)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return buf
+	}
+	x, old := numbers(3*70*18), numbers(3*70*18)
+	for axis, apart := range []int{70 * 18, 18} {
+		want, sums := slices.Clone(x), make([]float32, 70*18)
+		for i := range want {
+			if i/apart%s[axis] > 0 {
+				want[i] += want[i-apart]
+			}
+			sums[i%len(sums)] += old[i]
+		}
+		for _, how := range []string{"other", "same", "read"} {
+			from, to := filled(x), filled(old)
+			if how == "same" {
+				to.Close()
+				to = from
+			}
+			b := batch.New(dev)
+			y := b.Cumsum(b.Use(from), op.ScanOpts{Along: op.Axes(axis)})
+			before := make([]float32, len(sums))
+			if how == "read" {
+				batch.ReadInto(b, b.Sum(b.Use(to), op.Axes(0)), before)
+			}
+			b.Store(to, 0, y)
+			if err := b.Execute(ctx); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]float32, len(x))
+			if err := device.Read(ctx, got, to); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("cumsum along axis %d, stored in the %s buffer: got %v, want %v", axis, how, got[:8], want[:8])
+			}
+			if how == "read" && !slices.Equal(before, sums) {
+				t.Errorf("a sum of the buffer before the store saw the store")
+			}
+			from.Close()
+			to.Close()
+		}
+	}
 }
 
 // columnsStay holds plans of reductions of an axis that is not the last to no copies.

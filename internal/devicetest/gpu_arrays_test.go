@@ -71,7 +71,7 @@ func onArrays(b *testing.B, dev *device.Device) {
 		defer peer.stop()
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for _, c := range arrayCells() {
+	for _, c := range append(moveCells(), arrayCells()...) {
 		b.Run(c.name, func(b *testing.B) { timeCell(b, dev, peer, &c, rnd) })
 	}
 }

@@ -146,8 +146,8 @@ func (l *lowerer) writeThrough(writes writer) {
 		if c.Op != nil || c.Kernel != nil || len(c.Post.Body) > 0 || len(c.Post.In) != 1 || c.Post.In[0].Layout == nil || len(c.Out) != 1 {
 			continue
 		}
-		if e := l.prog.Slots[c.Out[0].Slot].Ext; e >= 0 && l.ext[e].kind == extResident {
-			continue // a step between the two may read it
+		if l.touches(steps[i:rs[0]], c.Out[0].Slot) {
+			continue
 		}
 		if to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N); ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
 			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Broadcast: op.Strided, Layout: &to}
@@ -162,26 +162,47 @@ func (l *lowerer) writeThrough(writes writer) {
 	}
 }
 
+// touches reports whether one of the steps reads or writes the device memory of a slot. It returns
+// false if the slot is not in device memory that the program was given.
+func (l *lowerer) touches(steps []driver.Step, slot int) (found bool) {
+	ref, ok := l.residentOf(slot)
+	if !ok {
+		return false
+	}
+	touched := func(o *driver.Operand) {
+		r, ok := l.residentOf(o.Slot)
+		found = found || ok && r == ref
+	}
+	for i := range steps {
+		eachOperand(&steps[i], touched)
+		for k := range steps[i].Out {
+			touched(&steps[i].Out[k])
+		}
+	}
+	return found
+}
+
+// residentOf returns the device memory that a slot is in, if the program was given that memory.
+func (l *lowerer) residentOf(slot int) (ref int32, ok bool) {
+	if e := l.prog.Slots[slot].Ext; e >= 0 && l.ext[e].kind == extResident {
+		return l.ext[e].ref, true
+	}
+	return 0, false
+}
+
 // detach copies operands of a step to temporaries if they are in device memory that the step writes.
 func (l *lowerer) detach() {
 	steps := l.prog.Steps
 	l.prog.Steps = nil
-	resident := func(slot int) (ref int32, ok bool) {
-		e := l.prog.Slots[slot].Ext
-		if e < 0 || l.ext[e].kind != extResident {
-			return 0, false
-		}
-		return l.ext[e].ref, true
-	}
 	for _, s := range steps {
 		moved := make(map[int]int)
 		for _, o := range s.Out {
-			to, ok := resident(o.Slot)
+			to, ok := l.residentOf(o.Slot)
 			if !ok {
 				continue
 			}
 			eachOperand(&s, func(x *driver.Operand) {
-				from, ok := resident(x.Slot)
+				from, ok := l.residentOf(x.Slot)
 				if !ok || from != to || x.Slot == o.Slot {
 					return
 				}

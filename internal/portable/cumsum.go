@@ -72,7 +72,7 @@ var cumsums = maker[reduceParams, cumsumSpec]{name: "cumsum", build: func(b *ker
 }}
 
 func planCumsum(q *request) (*Plan, error) {
-	if !q.In[0].Type.Float() || scanSchedules.has(q.Variant) {
+	if !q.In[0].Type.Float() || q.In[0].Layout != nil || q.Out[0].Layout != nil || scanSchedules.has(q.Variant) {
 		return planScan(q)
 	}
 	a := rowsOf{}

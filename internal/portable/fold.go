@@ -22,17 +22,32 @@ func (m foldOf) rows() int { return m.Outer * m.Inner }
 type foldSchedule struct {
 	groupLayout
 	Split   bool // rows are divided into parts
-	Columns bool // neighbouring lanes fold neighbouring rows
+	Columns bool // neighbouring lane groups fold neighbouring rows
 }
 
-// foldPart is the maximum number of elements of a column that a lane folds if columns have parts.
-const foldPart = 256
+const (
+	// foldLanes is the number of lanes that keep the memory of a large device busy, each of them with
+	// foldLoads loads in flight.
+	foldLanes = 1 << 17
+	foldLoads = 8
+	// foldPart is the minimum number of elements of a column in a part, for each lane of a lane group.
+	foldPart = 32
+)
+
+// foldColumns returns the schedule of a fold of columns by lane groups of the given size.
+func foldColumns(lanes, columns int, split bool) foldSchedule {
+	return foldSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: columns, Across: lanes > 1}, Columns: true, Split: split}
+}
 
 var foldSchedules = table[foldOf, foldSchedule]{
 	{"fold-columns", func(m foldOf, t *Target) bool {
-		return m.Inner > 1 && (m.Cols <= 64 || m.rows() >= 1<<16 && m.Cols <= 1<<20)
-	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true}},
-	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true, Split: true}},
+		return m.Inner > 1 && (m.Cols <= foldLoads || m.rows() >= foldLanes/2 && m.Cols <= 1<<20)
+	}, foldColumns(1, 128, false)},
+	{"fold-columns8", func(m foldOf, t *Target) bool {
+		return m.Inner > 1 && (m.Cols <= 16*foldPart || 8*m.rows() >= foldLanes/2) && m.Cols <= 1<<22
+	}, foldColumns(8, 32, false)},
+	{"fold-columns8-split", func(m foldOf, t *Target) bool { return m.Inner > 8 }, foldColumns(8, 32, true)},
+	{"fold-columns64-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldColumns(64, 4, true)},
 	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}}},
 	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
 	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
@@ -64,6 +79,8 @@ type foldSpec struct {
 	Type op.DType
 	foldSchedule
 	Pieces bool // the operands are the states of parts
+	// RowMajor says that the operand of a fold of columns is nevertheless row by row in memory.
+	RowMajor bool
 }
 
 var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
@@ -92,15 +109,15 @@ var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Buil
 		}
 	}
 	is := t.number.Lt(all)
-	start := row.Mul(cols)
-	if s.Columns {
+	start, columns := row.Mul(cols), s.Columns && !s.RowMajor
+	if columns {
 		start = row.Div(inner).Mul(cols.Mul(inner)).Add(row.Mod(inner))
 	}
 	from := part.Mul(size)
 	to := kernel.Select(is, from.Add(size).Min(cols), from)
 	state := foldRange(b, f, s, from.Add(t.lane), to, func(i kernel.U32) []kernel.Dynamic {
 		at := start.Add(i)
-		if s.Columns {
+		if columns {
 			at = start.Add(i.Mul(inner))
 		}
 		return read(at, i)
@@ -111,18 +128,30 @@ var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Buil
 
 // foldRange folds the elements from, from+GroupLanes, ... below to. It folds sumTerms elements into
 // one state and then merges this state into the total, because the error grows with the longer of
-// these two chains and not with their product.
+// these two chains and not with their product. It reads foldLoads elements before it folds the first
+// of them, so that all these loads are in flight.
 func foldRange(b *kernel.Builder, f *ir.Reducer, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
 	if s.Pieces {
 		step = f.Merge
 	}
 	all, some := newStateVars(b, "all", f), newStateVars(b, "some", f)
-	iterations := kernel.U(uint32(s.GroupLanes * sumTerms))
-	b.ForStep(from, to, iterations, func(at kernel.U32) {
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(s.GroupLanes * n)) }
+	b.ForStep(from, to, lanes(sumTerms), func(at kernel.U32) {
 		some.begin()
-		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
-			some.set(Inline(b, step, append(some.get(), read(i)...), nil))
+		b.ForStep(at, at.Add(lanes(sumTerms)).Min(to), lanes(foldLoads), func(i kernel.U32) {
+			var elements [foldLoads][]kernel.Dynamic
+			for k := range elements {
+				elements[k] = read(i.Add(lanes(k)).Min(to.Sub(kernel.U(1))))
+			}
+			for k, x := range elements {
+				add := func() { some.set(Inline(b, step, append(some.get(), x...), nil)) }
+				if k == 0 {
+					add()
+				} else {
+					b.If(i.Add(lanes(k)).Lt(to), add)
+				}
+			}
 		})
 		all.set(Inline(b, f.Merge, append(all.get(), some.get()...), nil))
 	})
@@ -272,7 +301,7 @@ func (t *laneGroup) fold(f *ir.Reducer, state []kernel.Dynamic) []kernel.Dynamic
 	for d := t.GroupLanes / 2; d > 0; d /= 2 {
 		b.Barrier()
 		b.If(t.lane.Lt(kernel.U(uint32(d))), func() {
-			for k, x := range Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d))))...), nil) {
+			for k, x := range Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d*t.apart()))))...), nil) {
 				shared[k].Set(me, bitsOf(b, x, f.Identity[k].Type))
 			}
 		})
@@ -304,28 +333,40 @@ func planFold(q *request) (*Plan, error) {
 	var p planner
 	s := foldSpec{Op: q.Op, Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: float32(m.Cols)}
+	if q.Op == op.Var {
+		params.Count = float32(max(m.Cols-op.VarOptsOf(&q.Attrs).DDOF, 0))
+	}
 	operands := q.inputs()
-	for w.Split {
-		n, length := parts(int(params.Cols), reducedParts)
-		if w.Columns {
-			length = max(foldPart, (int(params.Cols)-1)/reducedParts+1)
-			n = (int(params.Cols)-1)/length + 1
-		}
+	n, length := 1, m.Cols
+	switch {
+	case w.Split && w.Columns:
+		n, length = w.columnParts(m)
+	case w.Split:
+		n, length = parts(m.Cols, reducedParts)
+	}
+	if s.Split = n > 1; s.Split {
 		params.Part = uint32(length)
 		pieces := make([]Ref, f.States())
 		for i := range pieces {
 			pieces[i] = p.scratch(m.rows() * n)
 		}
 		p.stage(folds.of(s, nil), w.groups(m.rows()*n), params, append(operands, pieces...)...)
-		s.Pieces, operands = true, pieces
+		s.Split, s.Pieces, operands = false, true, pieces
 		params.Cols, params.Part = uint32(n), uint32(n)
 		if w.Columns {
 			params.Inner = params.Rows // consecutive pieces are one piece of each row
 		}
-		if w.Split = n > 4*foldPart && w.Columns; !w.Split {
-			s.Split = false
-		}
 	}
 	p.stage(folds.of(s, q.epilogue), w.groups(m.rows()), params, append(operands, q.outputs()...)...)
 	return p.done(name)
+}
+
+// columnParts returns the number of parts of each column, and their length. The number depends only
+// on the array, so that the results do not depend on the device.
+func (w *foldSchedule) columnParts(m foldOf) (n, length int) {
+	// A workgroup folds at least all of its columns, even if there are fewer.
+	n = foldLanes / (max(m.rows(), w.Groups) * w.GroupLanes)
+	n = max(1, min(n, m.Cols/(w.GroupLanes*foldPart)))
+	length = (m.Cols-1)/n + 1
+	return (m.Cols-1)/length + 1, length
 }

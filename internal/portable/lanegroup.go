@@ -10,6 +10,9 @@ type groupLayout struct {
 	GroupLanes int  // lanes of a lane group, a power of two
 	Groups     int  // lane groups of a workgroup
 	Subgroups  bool // reduce by subgroup operations
+	// Across says that neighbouring lanes belong to neighbouring lane groups, so that the lanes of one
+	// group are Groups apart. Only folds and scans of states support it.
+	Across bool
 	// Size is the number of lanes of every subgroup, or 0 if it is unknown. With an unknown size, a
 	// workgroup of several lane groups does not use subgroups.
 	Size int
@@ -67,11 +70,22 @@ func newLaneGroup(b *kernel.Builder, c groupLayout) *laneGroup {
 	t := &laneGroup{groupLayout: c, b: b}
 	lane := b.LocalX()
 	t.lane, t.index = lane.And(kernel.U(uint32(c.GroupLanes-1))), lane.Div(kernel.U(uint32(c.GroupLanes)))
-	if c.Groups == 1 {
+	switch {
+	case c.Groups == 1:
 		t.lane, t.index = lane, kernel.U(0)
+	case c.Across:
+		t.lane, t.index = lane.Div(kernel.U(uint32(c.Groups))), lane.And(kernel.U(uint32(c.Groups-1)))
 	}
 	t.number = b.Group().Mul(kernel.U(uint32(c.Groups))).Add(t.index)
 	return t
+}
+
+// apart returns the distance between neighbouring lanes of a lane group.
+func (c groupLayout) apart() int {
+	if c.Across {
+		return c.Groups
+	}
+	return 1
 }
 
 // groups returns the grid for n lane groups.

@@ -12,10 +12,16 @@ import (
 // A scan uses a fold of package op. A lane group scans a row or a part of a row. For a part, it
 // starts from the folded state of the earlier parts.
 var scanSchedules = table[foldOf, foldSchedule]{
-	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
-	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
-	{"scan-split", func(m foldOf, t *Target) bool { return worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols}) }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
-	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
+	{"scan-columns", func(m foldOf, t *Target) bool {
+		return m.Inner > 1 && (m.rows() >= foldLanes/2 || m.Cols <= 2*foldPart)
+	}, foldColumns(1, 128, false)},
+	{"scan-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldColumns(1, 128, true)},
+	{"scan8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
+	{"scan32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
+	{"scan-split", func(m foldOf, t *Target) bool {
+		return m.Inner == 1 && worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols})
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
+	{"scan", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
 var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
@@ -70,6 +76,126 @@ var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Buil
 	})
 }}
 
+// columnScanSpec specialises the kernel that scans columns.
+type columnScanSpec struct {
+	Op       *op.Operation
+	Type     op.DType
+	Split    bool // columns are divided into parts, and the folded states of the parts are operands
+	From, To bool // the operand, and the result, is [Outer Cols Inner] in memory; otherwise it is row by row
+}
+
+// columnScans scans the middle axis of an array [Outer Cols Inner]. Each lane scans a column or a part
+// of one, and neighbouring lanes scan neighbouring columns. A lane reads foldLoads elements before it
+// scans the first of them, so that all these loads are in flight.
+var columnScans = maker[foldParams, columnScanSpec]{name: "scan_columns", build: func(b *kernel.Builder, p *foldParams, s columnScanSpec, e *epilogue) {
+	f := irhook.Reducer(s.Op, uint8(s.Type))
+	schedule := foldColumns(1, columnLanes, s.Split)
+	t := newLaneGroup(b, schedule.groupLayout)
+	x := inputValue(b, "x", s.Type)
+	pieces := foldSpec{Op: s.Op, Type: s.Type, foldSchedule: schedule, Pieces: true}
+	var before func(at, i kernel.U32) []kernel.Dynamic
+	if s.Split {
+		before = pieces.reader(b, f)
+	}
+	types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // the types were checked before
+	put := e.result(b, types[0])
+	rows, cols, inner, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Inner), b.U32(&p.Part)
+	row, part := t.number.Mod(rows), t.number.Div(rows)
+	from := part.Mul(size)
+	to := from.Add(size).Min(cols)
+	part = kernel.Select(from.Lt(cols), part, kernel.U(0)) // a lane without elements reads no states
+	place := func(columns bool) func(i kernel.U32) kernel.U32 {
+		if !columns {
+			return func(i kernel.U32) kernel.U32 { return row.Mul(cols).Add(i) }
+		}
+		start := row.Div(inner).Mul(cols.Mul(inner)).Add(row.Mod(inner))
+		return func(i kernel.U32) kernel.U32 { return start.Add(i.Mul(inner)) }
+	}
+	source, target := place(s.From), place(s.To)
+	all, some := newStateVars(b, "all", f), newStateVars(b, "some", f)
+	if s.Split {
+		all.set(foldRange(b, f, pieces, kernel.U(0), part, func(i kernel.U32) []kernel.Dynamic {
+			at := i.Mul(rows).Add(row)
+			return before(at, at)
+		}))
+	}
+	b.ForStep(from, to, kernel.U(sumTerms), func(at kernel.U32) {
+		some.begin()
+		b.ForStep(at, at.Add(kernel.U(sumTerms)).Min(to), kernel.U(foldLoads), func(first kernel.U32) {
+			var xs [foldLoads]kernel.Dynamic
+			for k := range xs {
+				xs[k] = x.at(source(first.Add(kernel.U(uint32(k))).Min(to.Sub(kernel.U(1)))))
+			}
+			for k := range xs {
+				i := first.Add(kernel.U(uint32(k)))
+				b.If(i.Lt(to), func() {
+					some.set(Inline(b, f.Step(), append(some.get(), xs[k], kernel.Dyn(i.I32())), nil))
+					upTo := Inline(b, f.Merge, append(all.get(), some.get()...), nil)
+					count := kernel.Dyn(i.Add(kernel.U(1)).F32())
+					put(target(i), Inline(b, []*ir.Node{f.Finish}, append(upTo, count), nil)[0])
+				})
+			}
+		})
+		all.set(Inline(b, f.Merge, append(all.get(), some.get()...), nil))
+	})
+}}
+
+// columnLanes is the number of lanes of a workgroup that scans columns.
+const columnLanes = 128
+
+// maxScanParts limits the parts of a column, because each lane folds the states of all earlier parts.
+const maxScanParts = 64
+
+// scansColumns reports whether the kernels that scan columns can read, or write, an array of shape s
+// in layout l, and whether they are as fast as a copy to rows followed by a scan of rows: neighbouring
+// lanes must find neighbouring columns.
+func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
+	if !o.Scans() || len(s) == 0 {
+		return false
+	}
+	_, inner, ok := l.Columns(s.Rows())
+	return ok && inner >= 16
+}
+
+// planColumnScan plans a scan whose operand, or result, has the order of [Outer Cols Inner] in memory.
+func planColumnScan(q *request) (*Plan, error) {
+	var m foldOf
+	rows, cols := q.In[0].Shape.Rows()
+	s := columnScanSpec{Op: q.Op, Type: q.In[0].Type, From: q.In[0].Layout != nil, To: q.Out[0].Layout != nil}
+	for _, a := range []Array{q.In[0], q.Out[0]} {
+		if a.Layout == nil {
+			continue
+		}
+		outer, inner, ok := a.Layout.Columns(rows, cols)
+		if was := m; !ok || was.Inner > 0 && was.Inner != inner {
+			return nil, unsupported("the layouts %v and %v do not describe the same columns", q.In[0].Layout, q.Out[0].Layout)
+		}
+		m = foldOf{Outer: outer, Cols: cols, Inner: inner}
+	}
+	w, name, err := scanSchedules.choose(q, m)
+	if err != nil {
+		return nil, err
+	}
+	var p planner
+	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: 1}
+	operands, lanes := q.inputs(), m.rows()
+	if w.Split {
+		n := max(1, min(foldLanes/m.rows(), m.Cols/foldPart, maxScanParts))
+		length := (m.Cols-1)/n + 1
+		n = (m.Cols-1)/length + 1
+		params.Part, s.Split = uint32(length), n > 1
+		if s.Split {
+			lanes *= n
+			for range irhook.Reducer(q.Op, uint8(s.Type)).States() {
+				operands = append(operands, p.scratch(lanes))
+			}
+			p.stage(folds.of(foldSpec{Op: q.Op, Type: s.Type, foldSchedule: w, RowMajor: !s.From}, nil), w.groups(lanes), params, operands...)
+		}
+	}
+	p.stage(columnScans.of(s, q.epilogue), w.groups(lanes), params, append(operands, q.outputs()...)...)
+	return p.done(name)
+}
+
 // shareStates declares workgroup memory for one state of each lane.
 func (t *laneGroup) shareStates(f *ir.Reducer) (shared []kernel.Array[kernel.U32]) {
 	for i := range f.Identity {
@@ -110,6 +236,9 @@ func (t *laneGroup) scanStates(f *ir.Reducer, shared []kernel.Array[kernel.U32],
 
 // planScan plans a scan by its fold.
 func planScan(q *request) (*Plan, error) {
+	if q.In[0].Layout != nil || q.Out[0].Layout != nil {
+		return planColumnScan(q)
+	}
 	m := foldOf{Inner: 1}
 	m.Outer, m.Cols = q.In[0].Shape.Rows()
 	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))

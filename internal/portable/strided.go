@@ -10,7 +10,7 @@ import (
 )
 
 // Reads reports whether portable kernels can read operand at of operation o, of shape s, in layout
-// l: elementwise programs read any layout, reductions read columns, and attention reads rows by
+// l: elementwise programs read any layout, reductions and scans read columns, and attention reads rows by
 // their strides. Rope, concat and update read layouts whose neighbouring elements are adjacent in
 // memory: for other layouts, it is faster to make a contiguous copy by tiles first.
 func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
@@ -24,7 +24,7 @@ func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	case o == op.Rope:
 		return at == 0 && !l.Windowed() && neighbours(l)
 	}
-	return o.ReadsColumns(s, l)
+	return o.ReadsColumns(s, l) || scansColumns(o, s, l)
 }
 
 // neighbours reports whether consecutive elements are adjacent in memory or the same element.
@@ -40,7 +40,7 @@ func neighbours(l *op.Layout) bool {
 // Writes reports whether portable kernels can write the result of operation o, of shape s, in
 // layout l. Each element of the memory must belong to the layout.
 func Writes(o *op.Operation, s op.Shape, l *op.Layout) bool {
-	return o == op.Attention && readsAttention(op.AttentionQ, s, l)
+	return o == op.Attention && readsAttention(op.AttentionQ, s, l) || scansColumns(o, s, l)
 }
 
 // checkLayout returns an error if the layout of a strided operand does not describe n elements.

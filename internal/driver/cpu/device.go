@@ -123,8 +123,14 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	if o.Class() == op.Elementwise {
 		return true
 	}
+	switch o {
+	case op.Var:
+		return variesColumns(s, l)
+	case op.ArgMin, op.ArgMax:
+		return false // the kernels that find the index of an element read rows
+	}
 	if o.Class() == op.Reduction {
-		return o.ReadsColumns(s, l) || o == op.Var && variesColumns(s, l)
+		return o.ReadsColumns(s, l)
 	}
 	if o.Class() == op.Row {
 		return scansColumns(o, s, l)
