@@ -7,6 +7,7 @@ import (
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/op"
 )
 
 // quotients compares quotients and remainders of n pairs of integers with Go's: near
@@ -76,3 +77,26 @@ func TestQuotients(t *testing.T) { quotients(t, cpu(0), 100_000) }
 
 // TestQuotientsPortable runs them by the portable kernels, in the interpreter.
 func TestQuotientsPortable(t *testing.T) { quotients(t, openPortable, 20_000) }
+
+// TestUncorrectedQuotient checks that a device that flushes subnormal numbers, and only such a
+// device, may give a floor_divide that its remainder does not correct.
+func TestUncorrectedQuotient(t *testing.T) {
+	y := float64(float32(-1e-34))
+	x := float64(math.Nextafter32(float32(15655*y), 1)) // the quotient rounds to -15655
+	c := Case{Op: op.FloorDivide, In: []Tensor{{Type: op.F32, Shape: op.Shape{1}, Data: []float64{x}}, {Type: op.F32, Shape: op.Shape{1}, Data: []float64{y}}}}
+	want, _, err := c.Reference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flushes := range []bool{false, true} {
+		f, err := c.allows(deviations{flushes: flushes, slack: vanishing, quotient: 2.5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, off := range []float64{-1, 0, 1, 2} {
+			if got := want[0].Data[0] + off; f.allows(c.Op, 0, 0, got, want[0].Data[0], 0, op.F32) != (off == 0 || off == 1 && flushes) {
+				t.Errorf("flushes %v: %v for %v", flushes, got, want[0].Data[0])
+			}
+		}
+	}
+}

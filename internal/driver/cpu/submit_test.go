@@ -253,7 +253,7 @@ func TestCancelledInside(t *testing.T) {
 			{op: op.MatMul, shapes: []op.Shape{{30, 70, 64}, {30, 64, 65}}},
 			{op: op.Conv2D, attrs: op.Conv2DOpts{}.Attrs(), shapes: []op.Shape{{20, 8, 40, 40}, {16, 8, 3, 3}}},
 			{op: op.Attention, shapes: []op.Shape{{12, 70, 32}, {12, 70, 32}, {12, 70, 32}}},
-			{op: op.Transpose, shapes: []op.Shape{{40, 100, 200}}},
+			{op: op.Transpose, shapes: []op.Shape{{120, 200, 200}}}, // larger than all parts on processors with large caches
 		} {
 			r := newRig(t, 1)
 			r.use(d, u, op.F32, alone)
