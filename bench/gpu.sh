@@ -6,7 +6,7 @@
 #           script beside them. Copy that folder to the machine with the GPU. Those
 #           for Vulkan need a C compiler here, and libvulkan.so.1 there.
 #   test    the driver interface, the native kernels, then the whole conformance
-#           suite on the device, by CUDA and by WebGPU
+#           suite on the device, by CUDA and by WebGPU, and small language models
 #   bench   latencies of the driver interface, then operations on the device by each,
 #           beside PyTorch where it is there; at last which goals are met, a
 #           line each
@@ -24,7 +24,7 @@ self=$here/$(basename "$0")
 if [ "${1-}" = build ]; then
 	cd "$here/.."
 	mkdir -p dist/gpu
-	for p in cuda internal/devicetest internal/ptxkernels; do
+	for p in cuda internal/devicetest internal/ptxkernels llm; do
 		CGO_ENABLED=0 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).test" ./$p
 	done
 	rm -f dist/gpu/{webgpu.test,batches.test,vulkan}
@@ -66,6 +66,7 @@ test)
 		./cuda.test -test.run GPU
 		./ptxkernels.test -test.run GPU
 		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
+		./llm.test -test.run '^TestCUDA$' -test.timeout 20m
 	fi
 	if by vulkan; then
 		RAYO_TEST_GPU=vulkan ./webgpu.test -test.run '^Test(WebGPU(ManyRows|LongRows|Extremes|Halves|Flows|EmptyArrays|HalfBounds|KeepsNaN)?|Texts)$' -test.timeout 20m
@@ -82,6 +83,7 @@ bench)
 		./devicetest.test -test.run '^$' -test.bench 'CUDA/(oneshot|twenty)' -test.benchtime 300ms
 		./devicetest.test -test.run '^$' -test.bench CUDAResident -test.benchtime 1x -test.timeout 20m
 		./devicetest.test -test.run '^$' -test.bench CUDAArrays -test.benchtime 1x -test.timeout 20m
+		./devicetest.test -test.run '^$' -test.bench CUDAPipeline -test.benchtime 1x
 	fi
 	if by vulkan; then
 		export RAYO_TEST_GPU=vulkan

@@ -11,6 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
 	"github.com/rayo-go/rayo/internal/driver/cuda/emulated"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestCUDAEmulated computes models with the kernels for NVIDIA GPUs in the PTX emulator.
@@ -22,6 +23,17 @@ func TestCUDAEmulated(t *testing.T) {
 		return emulated.Open(cu.Capability{Major: 9}, false)
 	}
 	t.Cleanup(func() { cuda.Substitute = nil })
+	dev, err := device.Open(t.Context(), device.Require(device.CUDA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	onDevice(t, dev)
+}
+
+// TestCUDA computes models on a GPU.
+func TestCUDA(t *testing.T) {
+	testutil.Need(t, "cuda")
 	dev, err := device.Open(t.Context(), device.Require(device.CUDA))
 	if err != nil {
 		t.Fatal(err)

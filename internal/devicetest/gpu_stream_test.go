@@ -1,0 +1,81 @@
+//go:build (linux || windows) && !nocuda && !race
+
+package devicetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/batch"
+	cu "github.com/rayo-go/rayo/cuda"
+)
+
+// BenchmarkCUDAPipeline streams 20 GB of numbers from host memory through relu and sum, in turns
+// with copies of as many bytes from page-locked memory, which show the rate of the bus.
+func BenchmarkCUDAPipeline(b *testing.B) {
+	const size, passes = 2 << 30, 10
+	bus, err := cu.Open(0)
+	if err != nil {
+		b.Skip(err)
+	}
+	defer bus.Close()
+	rate := busRate(b, bus, size)
+	dev := openCUDA(b)
+	defer dev.Close()
+	x := make([]float32, size/4)
+	for i := range x {
+		x[i] = float32(i%7 - 3)
+	}
+	p, err := batch.NewPipeline[float32, float32](dev, func(r *batch.Batch, x batch.Value) batch.Value { return r.Sum(r.Relu(x)) }, batch.PipelineOpts{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	for range passes {
+		start := time.Now()
+		for _, err := range p.RunSlice(b.Context(), x) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		stream := size / time.Since(start).Seconds()
+		again := busRate(b, bus, size)
+		b.Logf("%.1f GB/s; bus before and after %.1f, %.1f GB/s: %.2f", stream/1e9, rate/1e9, again/1e9, stream/max(rate, again))
+		rate = again
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// busRate returns the bytes per second of copies from page-locked memory to the device.
+func busRate(b *testing.B, d *cu.Device, size int64) float64 {
+	const part = 256 << 20
+	h, err := d.AllocHost(part)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	m, err := d.Alloc(part)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Free()
+	s, err := d.NewStream(0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	copies := func(n int64) {
+		for range n {
+			if err := s.CopyFromHost(m.Ptr(), h, 0, part); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := s.Synchronize(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	copies(1)
+	start := time.Now()
+	copies(size / part)
+	return float64(size) / time.Since(start).Seconds()
+}
