@@ -13,7 +13,7 @@ func TestStagingIsOrdered(t *testing.T) {
 	k := newFake()
 	d := k.open(t)
 	s := must[*Stream](t)(d.NewStream(0))
-	const room = 18 << 20 // several times the ring
+	const room = 3*slots*slotSize + 100
 	m := must[Memory](t)(s.Alloc(room))
 	want := make([]byte, room)
 	seed := uint32(1)
@@ -26,7 +26,7 @@ func TestStagingIsOrdered(t *testing.T) {
 	}
 	for i := range 300 {
 		n := next(3000)
-		if i%40 == 0 {
+		if i%20 == 0 {
 			n = next(room)
 		}
 		off := next(room - n + 1)

@@ -11,23 +11,21 @@ import (
 
 // A ring is a staging buffer of locked host memory for copies between Go memory and the device. The
 // device cannot access Go memory directly, and the driver's own copy from pageable memory blocks
-// and is half as fast. The ring has two halves: one is filled while the other is transferred. Each
-// half is sent in chunks, so that the bus does not wait for a whole half. The lock of the stream to
-// which it belongs protects it.
+// and is half as fast. The ring has slots: while some are transferred, threads copy to or from
+// others. The lock of the stream to which it belongs protects it.
 type ring struct {
 	addr   uintptr
 	ptr    Ptr
-	events [2 * chunks]uintptr // of the chunks
-	sent   [2]bool             // the event of the last chunk of the half is recorded and was not waited for
-	at     int                 // the half that is being filled
-	filled int                 // how much of it is
+	events [slots]uintptr // recorded behind the last transfer of a slot
+	sent   [slots]bool    // an upload from the slot is recorded, and was not waited for
+	at     int            // the slot that small uploads fill
+	filled int            // how much of it is
 	task   copyTask
 }
 
 const (
-	halfSize  = 4 << 20
-	chunkSize = 1 << 20 // 21 µs of the bus, and 5 µs of calls
-	chunks    = halfSize / chunkSize
+	slots    = 8
+	slotSize = 1 << 20 // 21 µs of the bus, and 5 µs of calls
 )
 
 // copyWorkers returns the threads that copy to and from rings, which are started at the
@@ -46,42 +44,47 @@ const (
 
 var copyThreads = copyThreadsDefault
 
-// A copyTask is a copy between Go's memory and a half of the ring, in parts: the
-// thread that ends a chunk sends it, and chunks that arrive are taken as they come.
+const partsOfSlot = slotSize / copyPart
+
+// A copyTask is a copy between Go's memory and the device by way of a ring. The bytes are divided
+// into chunks of the size of a slot. Chunk c uses slot first + c, modulo slots; the threads copy
+// parts of chunks in their order.
 type copyTask struct {
-	s    *Stream
-	up   bool
-	user []byte
-	half []byte // as much of the ring
-	dst  Ptr    // of an upload
+	s     *Stream
+	r     *ring
+	up    bool
+	user  []byte
+	mem   Ptr
+	first int
 
-	left [chunks]atomic.Int32 // parts of a chunk that are not copied
-
-	events  []uintptr // of the chunks of a download
-	mu      sync.Mutex
-	arrived atomic.Int32
-
-	err atomic.Pointer[error]
+	mu    sync.Mutex          // held by the thread that waits for a slot
+	ready atomic.Int32        // number of chunks whose slots the threads may copy to or from
+	left  [slots]atomic.Int32 // parts of the slot's chunk that are not copied
+	// asked counts the chunks that were transferred, or whose transfer was begun, by each slot.
+	asked [slots]atomic.Int32
+	err   atomic.Pointer[error]
 }
 
 func (t *copyTask) fail(err error) { t.err.CompareAndSwap(nil, &err) }
 
-// run does the copy with several threads if it is worth it.
+// chunk returns the bytes of chunk c, and its slot.
+func (t *copyTask) chunk(c int) (user []byte, slot int) {
+	return t.user[c*slotSize : min((c+1)*slotSize, len(t.user))], (t.first + c) % slots
+}
+
+// run does the copy.
 func (t *copyTask) run() error {
-	n := len(t.user)
 	t.err.Store(nil)
-	t.arrived.Store(0)
-	for c := 0; c*chunkSize < n; c++ {
-		t.left[c].Store(int32((min(chunkSize, n-c*chunkSize) + copyPart - 1) / copyPart))
+	t.ready.Store(0)
+	for i := range t.asked {
+		t.asked[i].Store(0)
 	}
-	parts := (n + copyPart - 1) / copyPart
-	if n < copyParallel {
-		for i := range parts {
-			t.Part(i)
+	if !t.up {
+		for c := 0; c < slots && c*slotSize < len(t.user); c++ {
+			t.transfer(c)
 		}
-	} else {
-		t.s.dev.copyWorkers().Do(parts, t)
 	}
+	t.s.dev.copyWorkers().Do((len(t.user)+copyPart-1)/copyPart, t)
 	t.user = nil // the slice is the caller's again
 	if e := t.err.Load(); e != nil {
 		return *e
@@ -91,48 +94,58 @@ func (t *copyTask) run() error {
 
 // Part implements workers.Task.
 func (t *copyTask) Part(i int) {
-	lo, hi := i*copyPart, min((i+1)*copyPart, len(t.user))
-	c := lo / chunkSize
-	if !t.up {
-		if t.await(c) {
-			if len(t.user) < copyParallel {
-				copy(t.user[lo:hi], t.half[lo:hi])
-			} else {
-				copyIn(t.user[lo:hi], t.half[lo:hi])
-			}
-		}
+	c := i / partsOfSlot
+	user, slot := t.chunk(c)
+	if !t.await(c) {
 		return
 	}
-	copyOut(t.half[lo:hi], t.user[lo:hi])
-	if t.left[c].Add(-1) > 0 {
-		return
+	lo := i % partsOfSlot * copyPart
+	hi := min(lo+copyPart, len(user))
+	ring := at(t.r.slot(slot), len(user))
+	if t.up {
+		copyOut(ring[lo:hi], user[lo:hi])
+	} else {
+		copyIn(user[lo:hi], ring[lo:hi])
 	}
-	from, to := c*chunkSize, min((c+1)*chunkSize, len(t.user))
-	f := newFrame()
-	defer f.release()
-	f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(t.dst)+uintptr(from), address(t.half[from:]), uintptr(to-from), t.s.handle
-	if err := t.s.call(f, cuMemcpyHtoDAsync); err != nil {
-		t.fail(err)
+	switch {
+	case t.left[slot].Add(-1) > 0:
+	case t.up:
+		t.transfer(c)
+	case (c+slots)*slotSize < len(t.user):
+		t.transfer(c + slots)
 	}
 }
 
-// await waits until chunk c of a download is there. One thread asks the driver
-// for all.
+// transfer begins the transfer of a chunk.
+func (t *copyTask) transfer(c int) {
+	user, slot := t.chunk(c)
+	f := newFrame()
+	defer f.release()
+	e, dst, src := cuMemcpyHtoDAsync, uintptr(t.mem)+uintptr(c*slotSize), t.r.slot(slot)
+	if !t.up {
+		e, dst, src = cuMemcpyDtoHAsync, src, dst
+	}
+	f.Args[0], f.Args[1], f.Args[2], f.Args[3] = dst, src, uintptr(len(user)), t.s.handle
+	err := t.s.call(f, e)
+	if err == nil {
+		err = t.s.record(f, t.r.events[slot])
+	}
+	if err != nil {
+		t.fail(err)
+	}
+	t.asked[slot].Add(1)
+}
+
+// await waits until the threads may copy chunk c, or reports false after an error. One thread asks
+// the driver for all.
 func (t *copyTask) await(c int) bool {
-	for spin := 1; int(t.arrived.Load()) <= c; spin++ {
+	for spin := 1; int(t.ready.Load()) <= c; spin++ {
 		if t.err.Load() != nil {
 			return false
 		}
 		if t.mu.TryLock() {
-			if next := int(t.arrived.Load()); next <= c {
-				f := newFrame()
-				f.Args[0] = t.events[next]
-				if err := t.s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, t.s.last.Load()); err != nil {
-					t.fail(err)
-				} else {
-					t.arrived.Add(1)
-				}
-				f.release()
+			if next := int(t.ready.Load()); next <= c {
+				t.prepare(next)
 			}
 			t.mu.Unlock()
 		} else if spin%64 == 0 {
@@ -142,6 +155,42 @@ func (t *copyTask) await(c int) bool {
 	return true
 }
 
+// prepare makes the slot of chunk c, the next one, ready, if the transfer for which that has to wait
+// was begun.
+func (t *copyTask) prepare(c int) {
+	user, slot := t.chunk(c)
+	begun, wait := int(t.asked[slot].Load()), true
+	if t.up {
+		begun++ // an upload waits for the transfer of the chunk that had the slot before
+		wait = c >= slots || t.r.sent[slot]
+	}
+	if begun <= c/slots {
+		return
+	}
+	if wait {
+		f := newFrame()
+		defer f.release()
+		if err := t.s.wait(f, t.r.events[slot]); err != nil {
+			t.fail(err)
+			return
+		}
+	}
+	t.left[slot].Store(int32((len(user) + copyPart - 1) / copyPart))
+	t.ready.Add(1)
+}
+
+// record records an event in the stream.
+func (s *Stream) record(f *frame, event uintptr) error {
+	f.Args[0], f.Args[1] = event, s.handle
+	return s.call(f, cuEventRecord)
+}
+
+// wait waits for an event.
+func (s *Stream) wait(f *frame, event uintptr) error {
+	f.Args[0] = event
+	return s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, s.last.Load())
+}
+
 // staging returns the ring of the stream, which is made at first use.
 func (s *Stream) staging(f *frame) (*ring, error) {
 	if s.ring != nil {
@@ -149,7 +198,7 @@ func (s *Stream) staging(f *frame) (*ring, error) {
 	}
 	r := &ring{}
 	var err error
-	if r.addr, r.ptr, err = s.dev.allocHost(f, 2*halfSize); err != nil {
+	if r.addr, r.ptr, err = s.dev.allocHost(f, slots*slotSize); err != nil {
 		return nil, err
 	}
 	for i := range r.events {
@@ -173,32 +222,16 @@ func (s *Stream) freeRing(f *frame, r *ring) {
 	s.dev.freeHost(f, r.addr)
 }
 
-// half returns the address of a half.
-func (r *ring) half(i int) uintptr { return r.addr + uintptr(i*halfSize) }
+// slot returns the address of a slot.
+func (r *ring) slot(i int) uintptr { return r.addr + uintptr(i*slotSize) }
 
-// advance records that the present half is sent, and waits until the other one
-// can be filled.
+// advance records that the present slot is sent, and goes on to the next one.
 func (s *Stream) advance(f *frame, r *ring) error {
-	f.Args[0], f.Args[1] = r.events[r.at*chunks+chunks-1], s.handle
-	if err := s.call(f, cuEventRecord); err != nil {
+	if err := s.record(f, r.events[r.at]); err != nil {
 		return err
 	}
 	r.sent[r.at] = true
-	r.at = 1 - r.at
-	r.filled = 0
-	return s.arrived(f, r, r.at)
-}
-
-// arrived waits until the transfers of a half are complete.
-func (s *Stream) arrived(f *frame, r *ring, half int) error {
-	if !r.sent[half] {
-		return nil
-	}
-	f.Args[0] = r.events[half*chunks+chunks-1]
-	if err := s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, s.last.Load()); err != nil {
-		return err
-	}
-	r.sent[half] = false
+	r.at, r.filled = (r.at+1)%slots, 0
 	return nil
 }
 
@@ -217,21 +250,48 @@ func (s *Stream) Upload(dst Ptr, src []byte) error {
 	if err != nil {
 		return err
 	}
+	if len(src) < copyParallel {
+		return s.uploadFew(f, r, dst, src)
+	}
+	if r.filled > 0 {
+		if err := s.advance(f, r); err != nil {
+			return err
+		}
+	}
+	t := &r.task
+	t.s, t.r, t.up, t.user, t.mem, t.first = s, r, true, src, dst, r.at
+	n := (len(src) + slotSize - 1) / slotSize
+	err = t.run()
+	for c := range min(n, slots) {
+		r.sent[(r.at+c)%slots] = true
+	}
+	r.at = (r.at + n) % slots
+	return err
+}
+
+// uploadFew uploads src, which one thread copies. Several such uploads share a slot.
+func (s *Stream) uploadFew(f *frame, r *ring, dst Ptr, src []byte) error {
 	for len(src) > 0 {
-		if r.filled == halfSize {
+		if r.filled == slotSize {
 			if err := s.advance(f, r); err != nil {
 				return err
 			}
 		}
-		n := min(len(src), halfSize-r.filled)
-		t := &r.task
-		t.s, t.up, t.user, t.dst = s, true, src[:n], dst
-		t.half = at(r.half(r.at)+uintptr(r.filled), n)
-		if err := t.run(); err != nil {
+		if r.filled == 0 && r.sent[r.at] {
+			if err := s.wait(f, r.events[r.at]); err != nil {
+				return err
+			}
+			r.sent[r.at] = false
+		}
+		n := min(len(src), slotSize-r.filled)
+		from := r.slot(r.at) + uintptr(r.filled)
+		copyOut(at(from, n), src[:n])
+		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(dst), from, uintptr(n), s.handle
+		if err := s.call(f, cuMemcpyHtoDAsync); err != nil {
 			return err
 		}
 		// The upload positions are a cache line apart.
-		r.filled = min((r.filled+n+63)&^63, halfSize)
+		r.filled = min((r.filled+n+63)&^63, slotSize)
 		src, dst = src[n:], dst+Ptr(n)
 	}
 	return nil
@@ -252,9 +312,9 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 	if err != nil {
 		return err
 	}
-	if len(dst) <= min(chunkSize, halfSize-r.filled) {
-		from := r.half(r.at) + uintptr(r.filled)
-		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = from, uintptr(src), uintptr(len(dst)), s.handle
+	// Transfers to a slot run after the uploads from it, because they are in the same stream.
+	if len(dst) < copyParallel {
+		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = r.addr, uintptr(src), uintptr(len(dst)), s.handle
 		if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
 			return err
 		}
@@ -262,74 +322,15 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 		if err := s.dev.await(context.Background(), f, cuStreamQuery, cuStreamSynchronize, s.last.Load()); err != nil {
 			return err
 		}
+		copy(dst, at(r.addr, len(dst)))
+	} else {
 		t := &r.task
-		t.s, t.up, t.user, t.half = s, false, dst, at(from, len(dst))
-		t.events = nil
-		return s.settled(r, t.take())
-	}
-	// The present half may hold uploads that are still to travel.
-	if r.filled > 0 {
-		if err := s.advance(f, r); err != nil {
-			return err
-		}
-	}
-	// While one half is taken the other is under way.
-	first, asked := r.at, 0
-	for w := 0; w*halfSize < len(dst); w++ {
-		for ; asked < w+2 && asked*halfSize < len(dst); asked++ {
-			from := asked * halfSize
-			if err := s.ask(f, r, (first+asked)&1, src+Ptr(from), min(len(dst)-from, halfSize)); err != nil {
-				return err
-			}
-		}
-		half, got := (first+w)&1, w*halfSize
-		n := min(len(dst)-got, halfSize)
-		t := &r.task
-		t.s, t.up, t.user, t.half = s, false, dst[got:got+n], at(r.half(half), n)
-		t.events = r.events[half*chunks:][:chunks]
+		t.s, t.r, t.up, t.user, t.mem, t.first = s, r, false, dst, src, 0
 		if err := t.run(); err != nil {
 			return err
 		}
 	}
-	return s.settled(r, nil)
-}
-
-// take is run of a download that has arrived.
-func (t *copyTask) take() error {
-	n := len(t.user)
-	t.err.Store(nil)
-	t.arrived.Store(chunks)
-	if n < copyParallel {
-		copy(t.user, t.half)
-	} else {
-		t.s.dev.copyWorkers().Do((n+copyPart-1)/copyPart, t)
-	}
-	t.user = nil
-	return nil
-}
-
-// settled records that no transfer is running.
-func (s *Stream) settled(r *ring, err error) error {
-	r.sent, r.filled = [2]bool{}, 0
-	return err
-}
-
-// ask has n bytes copied from src to a half of the ring.
-func (s *Stream) ask(f *frame, r *ring, half int, src Ptr, n int) error {
-	if err := s.arrived(f, r, half); err != nil {
-		return err
-	}
-	for c := 0; c*chunkSize < n; c++ {
-		at := uintptr(c * chunkSize)
-		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = r.half(half)+at, uintptr(src)+at, uintptr(min(chunkSize, n-c*chunkSize)), s.handle
-		if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
-			return err
-		}
-		f.Args[0], f.Args[1] = r.events[half*chunks+c], s.handle
-		if err := s.call(f, cuEventRecord); err != nil {
-			return err
-		}
-	}
+	r.sent, r.filled, r.at = [slots]bool{}, 0, 0 // no transfer is running
 	return nil
 }
 
