@@ -252,6 +252,10 @@ func (l *lane) alike(p *program, pos, n, most int) int {
 // callRuns executes the calls for k alike segments of n elements.
 func (l *lane) callRuns(p *program, n, k int) {
 	t := l.pointers()
+	if len(p.block) == 1 && len(p.segment) == 0 {
+		l.callRun(&p.block[0], t, n, k)
+		return
+	}
 	for ; ; k-- {
 		l.calls(t, n)
 		if k == 1 {
@@ -260,6 +264,30 @@ func (l *lane) callRuns(p *program, n, k int) {
 		for i, step := range l.steps {
 			l.table[1+i] = unsafe.Add(l.table[1+i], step)
 		}
+	}
+}
+
+// callRun is callRuns for a program of one call. It keeps the addresses in variables, because the
+// segments may be as short as the time of a call.
+func (l *lane) callRun(c *call, t []*float32, n, k int) {
+	step := func(entry int) int {
+		if entry < 1 || entry > len(l.steps) {
+			return 0
+		}
+		return l.steps[entry-1]
+	}
+	fn := c.fn
+	if l.past && c.past != nil {
+		fn = c.past
+	}
+	dst, x, y, z, par := unsafe.Pointer(t[c.dst]), unsafe.Pointer(t[c.x]), unsafe.Pointer(t[c.y]), unsafe.Pointer(t[c.z]), unsafe.Pointer(t[c.p])
+	ds, xs, ys, zs, ps := step(int(c.dst)), step(int(c.x)), step(int(c.y)), step(int(c.z)), step(int(c.p))
+	for ; ; k-- {
+		fn((*float32)(dst), (*float32)(x), (*float32)(y), (*float32)(z), n, (*float32)(par))
+		if k == 1 {
+			return
+		}
+		dst, x, y, z, par = unsafe.Add(dst, ds), unsafe.Add(x, xs), unsafe.Add(y, ys), unsafe.Add(z, zs), unsafe.Add(par, ps)
 	}
 }
 
