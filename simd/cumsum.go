@@ -102,6 +102,11 @@ func (t *cumsumTask) long(p *workers.Pool, threads int) {
 // Part implements workers.Task.
 func (t *cumsumTask) Part(i int) {
 	if t.way == wholeRows {
+		if t.cols <= shortRow {
+			lo, hi := i*t.group*t.cols, min((i+1)*t.group, t.rows)*t.cols
+			cumsumShortRows(t.dst[lo:hi], t.x[lo:hi], t.cols)
+			return
+		}
 		for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
 			cumsumBlocks(t.dst[r*t.cols:][:t.cols], t.x[r*t.cols:][:t.cols], 0)
 		}
@@ -139,6 +144,22 @@ func cumsumBlocks(dst, x []float32, before float64) float64 {
 		before += sum
 	}
 	return before
+}
+
+// shortRow is the length up to which a plain loop over a row is faster than the call of a kernel: the
+// processor adds the elements of several rows at the same time.
+const shortRow = 24
+
+// cumsumShortRows computes the running sums of whole rows of cols elements.
+func cumsumShortRows[T float32 | uint32](dst, x []T, cols int) {
+	for cols > 0 && len(x) >= cols {
+		d, sum := dst[:cols], T(0)
+		for i, v := range x[:cols] {
+			sum += v
+			d[i] = sum
+		}
+		dst, x = dst[cols:], x[cols:]
+	}
 }
 
 // rowsCumsumGeneric adds up eight elements at a time, so that few additions wait for

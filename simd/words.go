@@ -40,6 +40,18 @@ func CumsumWords(dst, x []uint32, before uint32) uint32 {
 	return before
 }
 
+// CumsumWordRows is CumsumWords from 0 on for each row of cols elements. It ignores the elements behind
+// the last whole row.
+func CumsumWordRows(dst, x []uint32, cols int) {
+	if cols <= shortRow {
+		cumsumShortRows(dst, x, cols)
+		return
+	}
+	for ; len(x) >= cols; dst, x = dst[cols:], x[cols:] {
+		CumsumWords(dst[:cols], x[:cols], 0)
+	}
+}
+
 // CountNonzero returns the number of elements that are not 0. With floats it counts -0 as 0.
 func CountNonzero(x []uint32, floats bool) int {
 	count, fold, shift := 0, wordFold.zeros, 0

@@ -84,6 +84,14 @@ func (t *scanTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 
 // Part implements workers.Task.
 func (t *scanTask) Part(i int) {
+	if t.integers && t.group*t.cols <= addedAtOnce {
+		lo := i * t.group
+		n := (min(lo+t.group, t.rows) - lo) * t.cols
+		if !t.cancelled() {
+			simd.CumsumWordRows(unsigned(t.at(t.dst, lo, 0), n), unsigned(t.at(t.x, lo, 0), n), t.cols)
+		}
+		return
+	}
 	if t.integers {
 		for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
 			t.addRow(r)
@@ -112,12 +120,14 @@ func (t *scanTask) cancelled() bool {
 	return t.stopped.Load()
 }
 
+// addedAtOnce is the number of integers that are added between two looks at the context.
+const addedAtOnce = 1 << 16
+
 // addRow computes the running sums of row r of integers.
 func (t *scanTask) addRow(r int) {
-	const atOnce = 1 << 16
 	sum := uint32(0)
-	for from := 0; from < t.cols && !t.cancelled(); from += atOnce {
-		n := min(atOnce, t.cols-from)
+	for from := 0; from < t.cols && !t.cancelled(); from += addedAtOnce {
+		n := min(addedAtOnce, t.cols-from)
 		sum = simd.CumsumWords(unsigned(t.at(t.dst, r, from), n), unsigned(t.at(t.x, r, from), n), sum)
 	}
 }
