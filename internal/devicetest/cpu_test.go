@@ -46,6 +46,7 @@ func openPortable(t testing.TB) *device.Device {
 // TestPortable runs the operations by the portable kernels, in the interpreter:
 // what GPUs run.
 func TestPortable(t *testing.T) {
+	t.Parallel()
 	t.Run("operations", func(t *testing.T) {
 		// Quantised blocks are not for portable kernels yet.
 		some := sampled(testutil.Seed(t))

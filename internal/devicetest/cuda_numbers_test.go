@@ -13,6 +13,7 @@ import (
 // TestCUDAEmulatedNumbers is the part of TestCUDAEmulated that one goroutine does at
 // length: too slow under the race detector, and nothing to it.
 func TestCUDAEmulatedNumbers(t *testing.T) {
+	t.Parallel()
 	emulate(t, 9, false)
 	first, of := 3, 3
 	if short() {

@@ -292,6 +292,7 @@ var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 // element of that node's result out of its range and the result is compared. Consumers
 // of the result may hide the bug: a comparison, a minimum or maximum.
 func TestGraphsNotice(t *testing.T) {
+	t.Parallel()
 	// Few graphs have a node that some kinds of bugs apply to. Try graphs until there are
 	// enough results for a rate, or until it is clear that the bug never applies.
 	enough := 100
@@ -353,6 +354,7 @@ func TestGraphsNotice(t *testing.T) {
 // TestCasesAreDefined: the references give every case results, and few of
 // them are undefined or infinite bounds that anything would meet.
 func TestCasesAreDefined(t *testing.T) {
+	t.Parallel()
 	for _, o := range op.Catalogue() {
 		elements, loose := 0, 0
 		for _, d := range op.DTypes() {
