@@ -44,6 +44,13 @@ func BenchmarkWebGPU(b *testing.B) {
 	roundTrips(b, dev)
 }
 
+// BenchmarkWebGPUArrays measures what BenchmarkCUDAArrays measures.
+func BenchmarkWebGPUArrays(b *testing.B) {
+	dev := webGPU(b, "lavapipe")(b)
+	defer dev.Close()
+	onArrays(b, dev)
+}
+
 // BenchmarkWebGPUResident measures operations over arrays that stay on the GPU.
 func BenchmarkWebGPUResident(b *testing.B) {
 	dev := webGPU(b, "lavapipe")(b)
