@@ -24,6 +24,15 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 	if err != nil {
 		return b.failOp(o, err, copyOf(in))
 	}
+	var y Value
+	if run := lastRun(axes); run > 0 && mergesItself(o, in[0].Type()) {
+		first := b.reduce(o, a, []op.Along{op.Axes(axes[run:]...).KeepDims()}, in[0])
+		y = b.reduce(o, a, []op.Along{op.Axes(axes[:run]...).KeepDims()}, first)
+		if !d.Keeps() && b.err == nil {
+			y = b.Squeeze(y, axes...)
+		}
+		return y
+	}
 	rows := make([]Value, len(in))
 	for i, x := range in {
 		if !x.Shape().Equal(s) {
@@ -31,7 +40,7 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 		}
 		rows[i] = b.rows(x, axes, others)
 	}
-	y := b.apply(o, a.Rows(), rows...)
+	y = b.apply(o, a.Rows(), rows...)
 	if d.Keeps() && b.err == nil {
 		kept := slices.Clone(s)
 		for _, i := range axes {
@@ -40,6 +49,26 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 		y = b.Reshape(y, kept...)
 	}
 	return y
+}
+
+// lastRun returns the index in axes, which are in rising order, of the first one of the last run of
+// neighbours. It is 0 if all axes are neighbours.
+func lastRun(axes []int) int {
+	at := len(axes) - 1
+	for at > 0 && axes[at-1] == axes[at]-1 {
+		at--
+	}
+	return max(at, 0)
+}
+
+// mergesItself reports whether a reduction along several axes is the same reduction along one of them
+// after the others. Reductions along axes that are not neighbours need no copy then.
+func mergesItself(o *op.Operation, t op.DType) bool {
+	switch o {
+	case op.Sum, op.Max, op.Min, op.Any, op.All:
+		return t == op.F32 || t == op.I32 || t == op.U32 || t == op.Bool // 16-bit types would be rounded twice
+	}
+	return false
 }
 
 // alongRows records a row operation along axes.
