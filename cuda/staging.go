@@ -35,9 +35,10 @@ func (d *Device) copyWorkers() *workers.Pool {
 	return d.threads
 }
 
-// One core copies some 12 GB/s and the bus takes four times that.
+// One core copies 6 to 12 GB/s, and the bus takes 55. Beside an H200 with 16 cores of a Xeon, 10 threads copy
+// 40 GB/s, and 8 or 15 threads 35.
 const (
-	copyThreadsDefault = 8
+	copyThreadsDefault = 10
 	copyPart           = 64 << 10
 	copyParallel       = 256 << 10 // from here on more than one core pays
 )
