@@ -9,7 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// No two lanes write the same element, and every run gives the same bits. There are three ways. A
+// Every run gives the same bits. There are four ways. Sums and extremes of integers use atomic
+// operations on the result: see scatteratomic.go. In the other ways no two lanes write the same element. A
 // set finds the last id that names an element by an atomic maximum of the numbers of ids. Folds of
 // single elements move them to buckets of neighbouring rows, which workgroups fold in workgroup
 // memory: see scatterfold.go. All other scatters sort the rows that ids name, in the order of ids
@@ -195,6 +196,8 @@ type scatterOf struct {
 	op.Indexed
 	Reduce  op.ScatterReduce
 	InPlace bool
+	Integer bool // the elements are integers
+	Fused   bool // the result has an epilogue
 }
 
 // single reports whether the operation folds single elements.
@@ -215,6 +218,8 @@ const (
 	scatterLast
 	scatterParts
 	scatterBuckets
+	scatterAtomic
+	scatterAtomicShared
 )
 
 var scatterSchedules = lazyTable[scatterOf, scatterSchedule]{make: scatterTable}
@@ -226,6 +231,8 @@ func scatterTable() table[scatterOf, scatterSchedule] {
 			return m.Reduce == op.ScatterSet && m.InPlace && m.IDs <= scatterFew
 		}, scatterSchedule{way: scatterNamed}},
 		{"last", func(m scatterOf, _ *Target) bool { return m.Reduce == op.ScatterSet }, scatterSchedule{way: scatterLast}},
+		{"atomic-shared", func(m scatterOf, t *Target) bool { return m.IDs > 4*atomicChunk }, scatterSchedule{way: scatterAtomicShared}},
+		{"atomic", func(m scatterOf, t *Target) bool { return true }, scatterSchedule{way: scatterAtomic}},
 		{"parts", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterParts}},
 		{"buckets", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterBuckets}},
 	}
@@ -241,6 +248,10 @@ func (w scatterSchedule) can(m scatterOf, t *Target) bool {
 		return m.Reduce == op.ScatterSet && m.InPlace
 	case scatterLast:
 		return m.Reduce == op.ScatterSet
+	case scatterAtomic:
+		return m.atomic()
+	case scatterAtomicShared:
+		return m.shared()
 	case scatterParts:
 		return t.Votes && t.Shared >= foldShared && m.single() && m.Extent <= scatterPartRows
 	case scatterBuckets:
@@ -254,7 +265,7 @@ func planScatter(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := scatterOf{s, op.ScatterReduceOf(&q.Attrs), q.InPlace}
+	m := scatterOf{s, op.ScatterReduceOf(&q.Attrs), q.InPlace, q.In[0].Type == op.I32 || q.In[0].Type == op.U32, q.epilogue != nil}
 	w, name, err := scatterSchedules.get().prefer(q, m, func(w *scatterSchedule) bool { return w.can(m, &q.Target) })
 	if err != nil {
 		return nil, err
@@ -263,8 +274,7 @@ func planScatter(q *request) (*Plan, error) {
 	in, n := q.inputs(), s.Outer*s.Extent*s.Inner
 	if s.IDs == 0 {
 		if !q.InPlace {
-			whole := concatParams{uint32(n), uint32(n), uint32(n), 0}
-			p.stage(concats.of(concatSpec{Type: q.In[0].Type, Width: 1}, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
+			p.copyOperand(q, s)
 		}
 		return p.done(name)
 	}
@@ -291,6 +301,8 @@ func planScatter(q *request) (*Plan, error) {
 		p.scatterByParts(spec, q, s, in, into)
 	case scatterBuckets:
 		p.scatterByBuckets(spec, q, s, in, into)
+	case scatterAtomic, scatterAtomicShared:
+		p.scatterByAtomics(spec, q, s, w.way == scatterAtomicShared)
 	default:
 		keys, places := p.sortedRows(w.sorts, in[1], s, params)
 		p.stage(scatters.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params, into(keys, places, in[2])...)
