@@ -195,8 +195,7 @@ func TestSite(t *testing.T) {
 		p.Wait(`document.body.dataset.state === "missing" && document.getElementById("missing").textContent.includes("make site MODEL=")`)
 		shoot(t, p, "chat-no-model")
 	})
-	// Without navigator.gpu, and with an adapter that is software, the CPU is taken, and
-	// the page says why.
+	// If navigator.gpu is missing or the adapter is software, the page uses the CPU and says why.
 	for name, before := range map[string][]string{"no WebGPU": {`Object.defineProperty(navigator, "gpu", { value: undefined })`}, "software only": nil} {
 		t.Run(name, func(t *testing.T) {
 			p := s.open(t, "", before...)
