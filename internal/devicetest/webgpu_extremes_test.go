@@ -47,8 +47,8 @@ func TestWebGPUExtremes(t *testing.T) {
 	for i := range n {
 		in[0][i], in[1][i] = numbers[i%14], numbers[i/14%14]
 	}
-	// compute runs a chain by both, with a result in the middle of it too or not. off is what
-	// a result w of x and y may be off by.
+	// compute runs a chain on both devices. With middle, a value within the chain is a second result. off returns
+	// the error bound of a result w for x and y.
 	compute := func(t *testing.T, chain []int, in [2][]float32, middle bool, off func(x, y float32, w float64) float64) {
 		n := len(in[0])
 		var got [2][2][]float32
