@@ -65,8 +65,7 @@ func (c *counter) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // refused opens a file and returns the error, which must be a FormatError with a field and an offset in the file. The
-// allocated bytes, the bytes read and the number of allocations must be at most small multiples of the file's size,
-// because the parser allocates for items that it has read, not for the number of items that the file claims.
+// allocated bytes, the bytes read and the number of allocations must be at most small multiples of the file's size.
 func refused(t *testing.T, name string, b []byte) error {
 	t.Helper()
 	var err error

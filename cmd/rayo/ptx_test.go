@@ -127,8 +127,7 @@ func TestPTXCommandLines(t *testing.T) {
 	}
 }
 
-// TestPTXTruncated checks every beginning of a file, and runs it: each is an
-// error, or a kernel, and never a panic.
+// TestPTXTruncated checks and runs every prefix of a file. Each must give an error or a kernel, and never a panic.
 func TestPTXTruncated(t *testing.T) {
 	t.Setenv("PATH", "")
 	file := ptxFile(t, "sample/softmax")
@@ -180,7 +179,7 @@ func TestPTXArguments(t *testing.T) {
 	}
 }
 
-// TestPTXBareNumbers: a number without a type has its parameter's, or is refused.
+// TestPTXBareNumbers checks that a number without a type gets the type of its parameter or gives an error.
 func TestPTXBareNumbers(t *testing.T) {
 	for _, c := range []struct {
 		text, typ string

@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// unused has the bits of a block that belong to no field.
+// unused has the number of bits of a block that belong to no field.
 var unused = map[Format]int{}
 
-// TestFieldsCoverBlocks checks that no bit belongs to two fields, and that only the bits in unused belong to none.
+// TestFieldsCoverBlocks checks that no bit belongs to two fields, and how many bits belong to none.
 func TestFieldsCoverBlocks(t *testing.T) {
 	for _, f := range quantised() {
 		l := f.Layout()

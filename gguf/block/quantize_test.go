@@ -194,8 +194,8 @@ func TestImportance(t *testing.T) {
 			return e
 		}
 		with, without := weighted(w), weighted(slices.Repeat([]float32{1}, superElements))
-		// The mean of with/without is 9 standard deviations below 1 for Q2_0 and more for
-		// others, but for those where importances have little to choose.
+		// The mean of with/without is 9 standard deviations below 1 for Q2_0 and more for the other formats,
+		// except formats in which importances have little effect.
 		bound := 1.0
 		switch f {
 		case Q8_0, Q1_0, TQ1_0, TQ2_0, MXFP4:
