@@ -111,7 +111,7 @@ func TestPTXCommandLines(t *testing.T) {
 		{"run out of bounds", run(softmax, "softmax", "f32[63]=0", "f32[64]", "32", "--grid=2"), 1, `out of bounds: argument 1, f32\[63\]\+252.*line \d+ of the PTX: ld\.global`, `there are mistakes`},
 		{"run on what nobody wrote", run(softmax, "softmax", "f32[32]", "f32[32]", "32"), 1, `uninitialised`, `there are mistakes`},
 		{"run without end", run(naive, "gemm_naive", "f32[1]=0", "f32[1]=0", "f32[1]", "1", "1", "1000000000", "--block=1", "--steps=1000"), 1, `step budget|out of bounds`, `mistakes`},
-		{"run with too few arguments", run(softmax, "softmax", "3"), 1, `^$`, `1 parameters, kernel softmax has 3`},
+		{"run with too few arguments", run(softmax, "softmax", "3"), 1, `^$`, `1 parameters, but kernel softmax has 3`},
 		{"run another kernel", run(softmax, "relu"), 1, `^$`, `no kernel "relu"; the kernels are: softmax`},
 		{"run with a wrong grid", run(softmax, "softmax", "--grid=1,2,3,4"), 1, `^$`, `--grid "1,2,3,4": write up to three sizes`},
 		{"run with a wrong block", run(softmax, "softmax", "f32[32]=0", "f32[32]", "32", "--block=2048"), 1, `^$`, `block|threads`},

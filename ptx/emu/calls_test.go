@@ -281,9 +281,9 @@ func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ declarations, body, why string }{
 		"texture":    {".global .texref tex;", "mov.u64 %d1, tex;", "texref"},
 		"extern":     {".extern .func f();", "call f;", "function f is not in the module"},
-		"extern var": {".extern .global .u32 v;", "ld.global.u32 %r1, [v];", "another module"},
+		"extern var": {".extern .global .u32 v;", "ld.global.u32 %r1, [v];", "other modules"},
 		"arguments":  {twice, "{ .param .b32 a; call twice, (a); }", "1 parameters and 1 results"},
-		"sizes":      {twice, "{ .param .b32 a; .param .b64 r; call (r), twice, (a); }", "4 bytes, not 8"},
+		"sizes":      {twice, "{ .param .b32 a; .param .b64 r; call (r), twice, (a); }", "has 4 bytes, but"},
 		"function":   {".func f() { frobnicate; ret; }", "call f;", "function f: line 4: frobnicate"},
 		"of others":  {".func f() { frobnicate; ret; } .func g() { call f; ret; }", "call g;", "function f: line 4: frobnicate"},
 		"unknown":    {"", "call f;", "no function is called f"},
