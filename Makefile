@@ -53,8 +53,9 @@ kernels: ## check the portable kernels in the interpreter, and compile them with
 	$(GO) test $(TIMEOUT) $$($(PACKAGES) kernels)
 
 # Tests that compare numbers, texts and errors on one goroutine: the race detector makes them slow
-# and finds nothing in them. The CPU's mistakes stay: its calls run on several threads. A pattern with a slash
-# comes last: go test does not try the patterns after one that matches the first part of a name.
+# and finds nothing in them. The mistakes of the CPU device are not skipped, because its calls run on several
+# threads. A pattern with a slash comes last: go test does not try the patterns after one that matches the first
+# part of a name.
 settled = TransformerCopies|^TestDraft$$|^TestInt8$$|^TestLibrary$$|Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|CUDAEmulatedNumbers|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache|Steady|RandomSizes|^TestReal|(WebGPU|CUDAEmulated)/^mistakes$$
 
 # The parts of the conformance suite that call a device from several goroutines, or wait.
@@ -91,24 +92,24 @@ levels: ## test native code on each narrower instruction set, and without assemb
 	RAYO_SIMD=generic $(GO) test -vet=off -skip "$(same)" -short -count=1 -timeout 15m $$($(PACKAGES) native)
 	$(GO) test -skip "$(same)" -vet=off -short -tags noasm,nocuda,nowebgpu -timeout 15m ./simd/... ./device ./internal/driver/cpu # generic has tested the others
 
-# With cgo all of it is in test already, on lavapipe, and a sample on SwiftShader.
+# With cgo, make test runs all of these tests on lavapipe and a sample on SwiftShader.
 .PHONY: webgpu
 webgpu: ## test WebGPU without cgo on lavapipe and SwiftShader, with a sample of the conformance suite
 	@$(WITH) vulkan true && $(WITH) swiftshader true
 	CGO_ENABLED=0 $(GO) test -vet=off -timeout 8m ./internal/webgpu/gogpu
 	CGO_ENABLED=0 $(GO) test -vet=off -timeout 15m -run 'WebGPUSample|Drivers' ./internal/devicetest
 
-# goffi_static: what loads libraries would have to be loaded by arm64's loader. Products, attention and
-# rows in plain Go take most of the time of their tests under qemu; levels tests them on this machine.
+# goffi_static, because code that loads libraries needs the dynamic loader of arm64. Products, attention and
+# rows in plain Go take most of the time of their tests under qemu; make levels tests them on this machine.
 generic = Gemm/^generic$$|TestAttention$$/^generic$$|TestRows$$/^generic$$
 .PHONY: arm64
 arm64: ## test native code, the interpreter of kernels and GGUF as arm64 programs under qemu
 	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU|Portable|CPUThreads|$(generic)" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels | grep -v "/internal/portable$$\|/wgsl$$")
 
-# Tests of sessions and sampling: they compare tokens and not numbers, on any device alike.
+# Tests of sessions and sampling. They compare tokens and not numbers, so their results are the same on every device.
 sessions = ^Test(Draft|ModelVariants|DamagedModels|ChoiceOnDevice|PrefixesAtRandom|Int8)$$
 .PHONY: wasm-test
-wasm-test: ## test what pages can run, on SIMD128 and one thread, as js/wasm programs under Node.js
+wasm-test: ## test the packages that pages can run, on SIMD128 and one thread, as js/wasm programs under Node.js
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -vet=off -skip "$(anywhere)|$(sessions)|Portable|CPUThreads|Steady|RandomSizes" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: test-browser
@@ -127,8 +128,8 @@ site: ## build the demo site in dist/site as static files; MODEL=file.gguf gives
 page-size: ## check that the smallest browser program has not grown
 	@bash .ci/page_size.sh
 
-# Nothing is tested on these systems, or not with these tags. typecheck finds what a compiler finds in
-# the sources, at a twentieth of a compiler's time.
+# No tests run on these systems or with these tags. typecheck finds the errors that a compiler finds, in a
+# twentieth of a compiler's time.
 targets = windows/amd64 darwin/arm64 js/wasm js/wasm,nowebgpu linux/386 linux/riscv64,noasm,nocuda,nowebgpu linux/arm64 linux/amd64 linux/amd64,noasm
 # The command, which nearly all packages are part of. For windows it is compiled without
 # optimisation, which takes a sixth less time. Other stages compile most packages of the others
@@ -136,7 +137,7 @@ targets = windows/amd64 darwin/arm64 js/wasm js/wasm,nowebgpu linux/386 linux/ri
 program = env $(1) $(GO) build $(2) -ldflags="-s -w" -o /dev/null ./cmd/rayo
 
 .PHONY: cross
-cross: ## check types for every platform that the project promises, and build the command for some
+cross: ## check types for every supported platform, and build the command for some
 	$(GO) test ./.ci/typecheck
 	$(GO) run ./.ci/typecheck $(targets)
 	$(call program,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,-gcflags=all="-N -l -dwarf=false")

@@ -1,10 +1,10 @@
 #!/bin/bash
-# browser.sh tests WebGPU in JavaScript: the host and a sample of the conformance suite,
-# new in each run, in Node.js with Dawn and in headless Chromium, both over SwiftShader. Then the
-# module for JavaScript in Node.js and Chromium, the demo site and the example page.
+# browser.sh tests WebGPU in JavaScript: the host, and a sample of the conformance suite that is new in each run, in
+# Node.js with Dawn and in headless Chromium, both over SwiftShader. Then it tests the module for JavaScript in Node.js
+# and Chromium, the demo site and the example page.
 #
-#   browser.sh install    installs what is missing: Debian package chromium, npm package webgpu (in the user's cache)
-#   browser.sh found      says what is still missing, and fails then
+#   browser.sh install    installs missing programs: Debian package chromium, npm package webgpu (in the user's cache)
+#   browser.sh found      fails if a program is missing, and prints which
 #   browser.sh test       runs the tests; RAYO_SEED repeats a sample
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,7 +32,7 @@ install() {
 	fi
 }
 
-# run NAME EXEC runs the tests by a program that go test calls.
+# run NAME EXEC runs the tests with EXEC as -exec of go test.
 run() {
 	echo "--- $1"
 	GOOS=js GOARCH=wasm CGO_ENABLED=0 RAYO_REQUIRE=browser go test -vet=off -short -count=1 -timeout 10m -v -exec "$2" \

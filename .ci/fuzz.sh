@@ -1,13 +1,13 @@
 #!/bin/bash
 # fuzz.sh TIME runs every fuzz target of the root module for that time. While the
-# targets of one package run, the program of the next is built: few of them keep all
-# processors busy, and a linker keeps one.
+# targets of one package run, it builds the program of the next, because few targets
+# keep all processors busy, and a linker uses only one.
 set -uo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cache=$(go env GOCACHE)/fuzz
 
-# build makes the programs of the packages and prints path, directory and program of each.
+# build builds the test programs of the packages and prints path, directory and program of each.
 build() {
 	local path p n=0
 	go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r path p; do
@@ -31,7 +31,7 @@ fuzz() {
 
 rc=0 found=0
 while read -r path p program <&3; do
-	[ -x "$program" ] || { echo "FAIL: $path: its tests are not built"; rc=1; continue; }
+	[ -x "$program" ] || { echo "FAIL: $path: its test program was not built"; rc=1; continue; }
 	for f in $(cd "$p" && "$program" -test.list '^Fuzz' | grep '^Fuzz'); do
 		found=$((found + 1))
 		echo "== $path $f"

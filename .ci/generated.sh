@@ -8,6 +8,6 @@ before=$(state)
 after=$(state)
 if [ "$before" != "$after" ]; then
 	diff <(echo "$before") <(echo "$after") | head -100 || true
-	echo "FAIL: generated files differ from what their generators make; run make generate" >&2
+	echo "FAIL: generated files are not up to date: run make generate" >&2
 	exit 1
 fi

@@ -14,7 +14,7 @@ gemma=gemma-3-270m-q4_k_m.gguf
 smollm=SmolLM2-135M-Instruct.Q4_1.gguf
 minilm=all-MiniLM-L6-v2
 
-# packages MODEL prints the requirements that hold a model.
+# packages MODEL prints the requirements of the packages that contain a model.
 packages() {
 	case $1 in
 	"$gemma")
@@ -29,7 +29,7 @@ packages() {
 	esac
 }
 
-# unpack MODEL makes the model of the files of its packages, which lie under files.
+# unpack MODEL assembles the model from the files of its packages in the folder files.
 unpack() {
 	case $1 in
 	"$gemma")
@@ -43,7 +43,7 @@ unpack() {
 	esac
 }
 
-# fetch MODEL puts a model into the folder, whole or not at all.
+# fetch MODEL puts a model into the folder. If it fails, it leaves no part of the model.
 fetch() {
 	rm -rf "$work"/*
 	cd "$work"

@@ -1,22 +1,21 @@
 #!/bin/bash
 # packages.sh SET prints the import paths of a set of packages of the root
-# module. The sets are found by looking, so that a new package joins by itself.
+# module. It finds the packages by their files, so that the sets include new packages.
 #
 #   concurrent  packages that use package sync or start goroutines, themselves or in their tests,
 #               without those whose tests run long on one goroutine: internal/gen, internal/portable, internal/ptxgen,
-#               internal/ptxkernels, wgsl, and ptx with its emulator and samples; and internal/devicetest,
-#               whose tests of concurrency make race names.
-#               simd is assembly, which the race detector cannot see: the drivers' tests run it
+#               internal/ptxkernels, wgsl, and ptx with its emulator and samples; and without internal/devicetest,
+#               whose tests of concurrency `make race` runs separately.
+#               simd is assembly, which the race detector cannot check; the drivers' tests run it
 #               on several goroutines
-#   native      the kernels of processors, the devices that run them, and what
-#               records work: what the instruction set has a say in, which it has not
-#               in the emulator of GPUs
+#   native      packages whose results depend on the instruction set of the processor: its kernels, the
+#               devices that run them, and the packages that record work, without the emulator of GPUs
 #   kernels     portable kernels: how they are written, run, checked and printed
-#   portable    everything that a browser can run, without what is for NVIDIA's GPUs alone,
-#               generators, tests of the tree itself, and the library of portable kernels and the
-#               printer of WGSL, which give the same results everywhere: those are built for it only
-#   arm64       packages with files that amd64 has not
-#   noasm       packages with files that are built without assembly alone
+#   portable    packages that a browser can run, without packages for NVIDIA's GPUs, generators and tests of
+#               the tree itself. It also leaves out the library of portable kernels and the printer of WGSL,
+#               which have the same results everywhere and are only compiled for browsers
+#   arm64       packages with files that amd64 does not have
+#   noasm       packages with files that are only compiled without assembly
 set -euo pipefail
 module=$(go list -m)
 

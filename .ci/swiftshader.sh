@@ -15,7 +15,7 @@ done
 [ "${1-}" != --found ] || exit 1
 
 if ! command -v apt-get >/dev/null || [ "$(uname -s)" != Linux ]; then
-	echo "swiftshader.sh: this machine has no packages of Debian" >&2
+	echo "swiftshader.sh: this machine is not a Linux with apt-get, so the script cannot get SwiftShader from a Debian package" >&2
 	exit 1
 fi
 work=$(mktemp -d)

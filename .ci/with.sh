@@ -1,7 +1,7 @@
 #!/bin/bash
 # with.sh THING COMMAND... runs the command if this machine has the thing.
-# Without it, one line says that the command was skipped; if RAYO_REQUIRE
-# (a comma-separated list) names the thing, that is a failure instead.
+# Otherwise it prints one line that the command was skipped, or fails if
+# RAYO_REQUIRE (a comma-separated list) contains the thing.
 set -u
 thing=$1
 shift

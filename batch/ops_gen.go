@@ -53,8 +53,8 @@ func (r *Batch) Selu(x Value) Value {
 
 // Sigmoid records the logistic function: sigmoid(x).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3
-// ulp unless an operation that it is fused with bounds x.
+// Shapes: any; gives the shape of x. NaN stays NaN; 1 at +Inf, 0 at -Inf. The error
+// is at most 3 ulp unless a fused operation limits the range of x.
 //
 // # Accuracy
 //
@@ -77,7 +77,7 @@ func (r *Batch) Tanh(x Value) Value {
 // Silu records x times its logistic function, also called swish: x * sigmoid(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf, as 0 times -Inf is
-// NaN. Within 4 ulp unless an operation that it is fused with bounds x.
+// NaN. The error is at most 4 ulp unless a fused operation limits the range of x.
 //
 // # Accuracy
 //
@@ -297,8 +297,8 @@ func (r *Batch) Trunc(x Value) Value {
 // Exp records e to the power x: exp(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; +Inf above 88.73, 0 at -Inf;
-// results below 2^-126 are subnormal, not 0. Within 2 ulp unless an operation that it
-// is fused with bounds x.
+// results below 2^-126 are subnormal, not 0. The error is at most 2 ulp unless a
+// fused operation limits the range of x.
 //
 // # Accuracy
 //
@@ -582,8 +582,8 @@ func (r *Batch) Fma(x, y, z Value) Value {
 
 // Equal records whether x == y: x == y.
 //
-// Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
-// but not_equal is true; -0 equals +0.
+// Shapes: operands broadcast; gives the common shape. A comparison with NaN gives
+// false, except not_equal, which gives true; -0 equals +0.
 //
 // # Accuracy
 //
@@ -594,8 +594,8 @@ func (r *Batch) Equal(x, y Value) Value {
 
 // NotEqual records whether x != y: x != y.
 //
-// Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
-// but not_equal is true; -0 equals +0.
+// Shapes: operands broadcast; gives the common shape. A comparison with NaN gives
+// false, except not_equal, which gives true; -0 equals +0.
 //
 // # Accuracy
 //
@@ -606,8 +606,8 @@ func (r *Batch) NotEqual(x, y Value) Value {
 
 // Less records whether x < y: x < y.
 //
-// Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
-// but not_equal is true; -0 equals +0.
+// Shapes: operands broadcast; gives the common shape. A comparison with NaN gives
+// false, except not_equal, which gives true; -0 equals +0.
 //
 // # Accuracy
 //
@@ -618,8 +618,8 @@ func (r *Batch) Less(x, y Value) Value {
 
 // LessEqual records whether x <= y: x <= y.
 //
-// Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
-// but not_equal is true; -0 equals +0.
+// Shapes: operands broadcast; gives the common shape. A comparison with NaN gives
+// false, except not_equal, which gives true; -0 equals +0.
 //
 // # Accuracy
 //
@@ -630,8 +630,8 @@ func (r *Batch) LessEqual(x, y Value) Value {
 
 // Greater records whether x > y: y < x.
 //
-// Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
-// but not_equal is true; -0 equals +0.
+// Shapes: operands broadcast; gives the common shape. A comparison with NaN gives
+// false, except not_equal, which gives true; -0 equals +0.
 //
 // # Accuracy
 //
@@ -642,8 +642,8 @@ func (r *Batch) Greater(x, y Value) Value {
 
 // GreaterEqual records whether x >= y: y <= x.
 //
-// Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
-// but not_equal is true; -0 equals +0.
+// Shapes: operands broadcast; gives the common shape. A comparison with NaN gives
+// false, except not_equal, which gives true; -0 equals +0.
 //
 // # Accuracy
 //
@@ -711,7 +711,7 @@ func (r *Batch) CopySign(x, y Value) Value {
 	return r.apply(op.CopySign, op.Attrs{}, x, y)
 }
 
-// And records whether both hold; for integers the bitwise and: x & y.
+// And records whether x and y are both true; for integers the bitwise and: x & y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
@@ -722,7 +722,7 @@ func (r *Batch) And(x, y Value) Value {
 	return r.apply(op.And, op.Attrs{}, x, y)
 }
 
-// Or records whether at least one holds; for integers the bitwise or: x | y.
+// Or records whether x or y is true; for integers the bitwise or: x | y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
@@ -733,8 +733,8 @@ func (r *Batch) Or(x, y Value) Value {
 	return r.apply(op.Or, op.Attrs{}, x, y)
 }
 
-// Xor records whether exactly one holds; for integers the bitwise exclusive or: x ^
-// y.
+// Xor records whether exactly one of x and y is true; for integers the bitwise
+// exclusive or: x ^ y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
@@ -756,7 +756,7 @@ func (r *Batch) Not(x Value) Value {
 	return r.apply(op.Not, op.Attrs{}, x)
 }
 
-// ShiftLeft records x with its bits moved up by y places: x << y.
+// ShiftLeft records x with its bits shifted left by y places: x << y.
 //
 // Shapes: operands broadcast; gives the common shape. Zeros are shifted in; the
 // result is 0 where y is outside [0, 31].
@@ -768,11 +768,11 @@ func (r *Batch) ShiftLeft(x, y Value) Value {
 	return r.apply(op.ShiftLeft, op.Attrs{}, x, y)
 }
 
-// ShiftRight records x with its bits moved down by y places: x >> y.
+// ShiftRight records x with its bits shifted right by y places: x >> y.
 //
 // Shapes: operands broadcast; gives the common shape. The sign bit is shifted in for
-// i32 and zeros for u32; where y is outside [0, 31] the result consists of these bits
-// only.
+// i32 and zeros for u32; where y is outside [0, 31] all bits of the result are such
+// bits.
 //
 // # Accuracy
 //
@@ -914,7 +914,8 @@ func (r *Batch) IsFinite(x Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. As in NumPy: x / y where y is
 // 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of
-// the other sign. Integers give 0 where y is 0, and wrap.
+// the other sign. Integers give 0 where y is 0; the quotient of the least i32 and -1
+// wraps.
 //
 // # Accuracy
 //
@@ -1294,11 +1295,11 @@ func (r *Batch) CountNonzero(x Value, along ...op.Along) Value {
 	return r.reduce(op.CountNonzero, op.Attrs{}, along, x)
 }
 
-// Cumsum records the running sums: of each element and those before it: Σ_{i ≤ j}
-// x[i].
+// Cumsum records the running sums: each element plus all elements before it: Σ_{i
+// ≤ j} x[i].
 //
 // Shapes: x [... n]; gives the shape of x. IEEE 754: a NaN makes all later results
-// NaN. Sums are computed in blocks: results are not defined from the element on at
+// NaN. Sums are computed in blocks: results are not defined from the first element at
 // which the sum of the magnitudes overflows. Integers wrap around.
 //
 // # Accuracy
@@ -1311,12 +1312,12 @@ func (r *Batch) Cumsum(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cumsum, opts, x)
 }
 
-// Cumprod records the running products: of each element and those before it: Π_{i
-// ≤ j} x[i].
+// Cumprod records the running products: each element times all elements before it:
+// Π_{i ≤ j} x[i].
 //
 // Shapes: x [... n]; gives the shape of x. IEEE 754: a NaN makes all later results
-// NaN. Products are computed in blocks: results are not defined from the element on
-// at which the product of all factors with magnitudes above 1, or of all with
+// NaN. Products are computed in blocks: results are not defined from the first
+// element at which the product of all factors with magnitudes above 1, or of all with
 // magnitudes below 1, leaves the range of normal numbers. Integers wrap around.
 //
 // # Accuracy
@@ -1329,8 +1330,8 @@ func (r *Batch) Cumprod(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cumprod, opts, x)
 }
 
-// Cummax records the running maximum: the greatest of each element and those before
-// it: max_{i ≤ j} x[i].
+// Cummax records the running maximum: the greatest of each element and all elements
+// before it: max_{i ≤ j} x[i].
 //
 // Shapes: x [... n]; gives the shape of x. A NaN makes all later results NaN; -0 and
 // +0 count as equal, and either may result.
@@ -1345,8 +1346,8 @@ func (r *Batch) Cummax(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cummax, opts, x)
 }
 
-// Cummin records the running minimum: the least of each element and those before it:
-// min_{i ≤ j} x[i].
+// Cummin records the running minimum: the least of each element and all elements
+// before it: min_{i ≤ j} x[i].
 //
 // Shapes: x [... n]; gives the shape of x. A NaN makes all later results NaN; -0 and
 // +0 count as equal, and either may result.
@@ -1365,7 +1366,8 @@ func (r *Batch) Cummin(x Value, opts ...op.ScanOpts) Value {
 // overflow: log(Σ_{i ≤ j} e**x[i]).
 //
 // Shapes: x [... n]; gives the shape of x. A NaN makes all later results NaN;
-// otherwise +Inf makes them +Inf. Results are -Inf as long as all elements are -Inf.
+// otherwise +Inf makes all later results +Inf. Results are -Inf up to the first
+// element that is not -Inf.
 //
 // # Accuracy
 //
@@ -1500,15 +1502,15 @@ func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
 
-// MatMul records the product of two matrices, of each pair of two batches of
-// matrices, or of a batch with one matrix: act(Σ_k a[..., i, k] * b[..., k, j] +
-// bias[j]).
+// MatMul records the product of two matrices, of corresponding matrices of two
+// batches, or of a batch of matrices and one matrix: act(Σ_k a[..., i, k] * b[...,
+// k, j] + bias[j]).
 //
 // Shapes: a [... m k] and b [... k n] with the same leading extents, or b [k n] for
 // all; bias [n]; gives [... m n]. IEEE 754; 0 where k = 0, before bias and
 // activation. b may be f16 or bf16 where a is f32; the result is then f32. float32
-// operands are never rounded to a narrower type unless TF32 is asked for. A partial
-// sum that overflows is infinite even if the complete sum would not be.
+// operands are rounded to a narrower type only with option TF32. A partial sum that
+// overflows is infinite even if the complete sum would not be.
 //
 // # Accuracy
 //
@@ -1546,17 +1548,17 @@ func (r *Batch) MatMulExperts(a, w, ids Value, opts ...op.MatMulExpertsOpts) Val
 	return r.apply(op.MatMulExperts, op.AttrsOf(opts), a, w, ids)
 }
 
-// MatMulQ records the product of a matrix and the transpose of a quantised one:
+// MatMulQ records the product of a matrix and the transpose of a quantised matrix:
 // act(Σ_k a[..., i, k] * w[j, k] + bias[j]).
 //
 // Shapes: a [... m k], w [n k] of a quantised type, with k a multiple of its block;
 // bias [n], of the type of a; gives [... m n]. As matmul. The magnitude of an element
-// of w is that of its terms: |q·s| + |m| where blocks have minima. a is not rounded
-// without the option Int8. With it each 32 neighbours x of a row of a become d·q,
-// where d = max|x|/127 and q is x·(127/max|x|) rounded to the nearest integer, in
-// float32; d is 0 if max|x| is below 2^-100. A device may leave a as it is: the bound
-// is wider by Σ|a - d·q|·|w|. An infinity in a, or a block whose scale is not
-// finite, gives an infinity or NaN; it is not defined which.
+// of w is the sum of the magnitudes of its terms, |q·s| + |m| where blocks have
+// minima. Without option Int8, a is not rounded. With it, a device may round each
+// group of 32 neighbouring elements x of a row of a to d·q, where d = max|x|/127 and
+// q is x·(127/max|x|) rounded to the nearest integer, in float32; d is 0 if max|x|
+// is below 2^-100. The error bound is then wider by Σ|a - d·q|·|w|. An infinity in
+// a, or a block whose scale is not finite, gives either an infinity or NaN.
 //
 // # Accuracy
 //
@@ -1567,15 +1569,15 @@ func (r *Batch) MatMulQ(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w, bias)
 }
 
-// Rope records the rotary embedding of positions: pair j of each head turned by the
+// Rope records the rotary embedding of positions: pair j of each head rotated by the
 // angle position·theta**(-2j/d): (u cos α - v sin α, u sin α + v cos α) for each
 // pair (u, v), α = position * theta**(-2j/d).
 //
 // Shapes: x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in
-// place of theta**(-2j/d); gives the shape of x; without positions row i stands at
-// start + i. NaN or an infinity in a pair gives NaN in both. Positions must be within
-// ±2^24: the angles are not defined for elements of the operand of positions outside
-// this range, nor for frequencies that are not finite.
+// place of theta**(-2j/d); gives the shape of x; without positions row i has the
+// position start + i. NaN or an infinity in a pair gives NaN in both. Positions must
+// be within ±2^24: the angles are not defined for elements of the operand of
+// positions outside this range, nor for frequencies that are not finite.
 //
 // # Accuracy
 //

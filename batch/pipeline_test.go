@@ -40,7 +40,7 @@ func pipeline[In, Out device.Element](t testing.TB, dev *device.Device, f func(*
 	return p
 }
 
-// ramp returns n small whole numbers of both signs, whose sums are exact.
+// ramp returns n small integers of both signs, so that their sums are exact.
 func ramp(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {

@@ -27,7 +27,7 @@ func TestGeomean(t *testing.T) {
 	}
 }
 
-// TestVerify holds the check of results to wrong ones: all zeros, and one element off.
+// TestVerify checks that verify rejects wrong results: all zeros, and one wrong element.
 func TestVerify(t *testing.T) {
 	for _, c := range cells([]string{"arrays", "matmul"}, []int{1000, 128, 8}) {
 		want, _ := reference(c)
@@ -41,7 +41,7 @@ func TestVerify(t *testing.T) {
 				wrong[i] = 2*want[i] + 1
 			}
 			if verify(c, wrong) == nil {
-				t.Errorf("%s: element %d is %g instead of %g, and no one minds", c.key(), i, wrong[i], want[i])
+				t.Errorf("%s: verify accepts element %d = %g, expected %g", c.key(), i, wrong[i], want[i])
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func TestDocument(t *testing.T) {
 	}
 	first := written()
 	if !strings.Contains(first, "| tanh | 1K | 1 | NumPy |") {
-		t.Error("the list of losses lacks the one there is")
+		t.Error("the list of losses lacks the only loss")
 	}
 	for _, name := range []string{"arrays-1.svg", "arrays-2.svg", "matmul.svg"} {
 		if s, err := os.Stat(filepath.Join(docs, "bench", name)); err != nil || s.Size() < 1000 {
@@ -158,7 +158,7 @@ BenchmarkWebGPU/twenty/kept=true 	    3370	    128584 ns/op
 	}
 }
 
-// TestEveryOperationIsCompared: no operation of the catalogue lacks a cell.
+// TestEveryOperationIsCompared checks that each operation of the catalogue has a cell.
 func TestEveryOperationIsCompared(t *testing.T) {
 	have := map[string]bool{}
 	for _, c := range cells(nil, nil) {
@@ -171,7 +171,7 @@ func TestEveryOperationIsCompared(t *testing.T) {
 	}
 }
 
-// TestServe asks rayo's server as the driver does.
+// TestServe sends requests to rayo's server as the driver does.
 func TestServe(t *testing.T) {
 	in, ask := io.Pipe()
 	answers, out := io.Pipe()

@@ -1,7 +1,7 @@
 #!/bin/bash
-# browser.sh [MODEL.gguf] compares rayo in a page with other libraries in the same page, in headless
-# Chromium: operations with tfjs and onnxruntime-web, and the chat with wllama where a model is given. Node.js, npm
-# and Chromium must be there. The others come from npm, into the user's cache.
+# browser.sh [MODEL.gguf] compares rayo with other libraries in a page of headless Chromium: operations with tfjs and
+# onnxruntime-web and, if a model is given, the chat with wllama. It needs Node.js, npm and Chromium. It installs the
+# other libraries by npm into the user's cache.
 set -euo pipefail
 model=${1:+$(realpath "$1")}
 cd "$(dirname "$0")"

@@ -65,8 +65,8 @@ var (
 	dominant = domain{Scale: 1, Diagonal: 4096} // a positive definite matrix that is far from singular
 )
 
-// domains are those of operations that are not defined everywhere, so that benchmarks
-// do not measure NaN. Peers receive them with each request.
+// domains has the domains of operations that are not defined everywhere, so that benchmarks
+// do not measure NaN. Peers receive the domain with each request.
 var domains = map[string]domain{
 	"log": positive, "log2": positive, "log10": positive, "log1p": positive, "sqrt": positive, "rsqrt": positive, "pow": positive,
 	"asin": unit, "acos": unit, "atanh": unit, "erfinv": unit, "acosh": aboveOne,
@@ -186,8 +186,8 @@ func endsOf(n int, at func(i int) float64) func() []float64 {
 	return func() []float64 { return []float64{at(0), at(n / 2), at(n - 1)} }
 }
 
-// truths are the results of the references of cases, which take as long as a
-// measurement.
+// truths caches the results of the references of cases, because a reference takes as long
+// as a measurement.
 var truths sync.Map // from an operation's name to [2][]float64: the ends of the result, and their scales of errors
 
 // caseReference returns the first and last elements of the result of a case in float64, and the

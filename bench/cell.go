@@ -125,10 +125,10 @@ func (c cell) servers() []string {
 	return []string{"rayo", "numpy", "torch"}
 }
 
-// flops returns how many additions and multiplications a product takes.
+// flops returns the number of additions and multiplications of a product.
 func (c cell) flops() float64 { return 2 * float64(c.M) * float64(c.K) * float64(c.N) }
 
-// bytes returns how much memory the operation has to read and write at least.
+// bytes returns the minimum number of bytes that the operation reads and writes.
 func (c cell) bytes() float64 {
 	n := float64(c.N)
 	switch c.Op {

@@ -55,7 +55,7 @@ func parseGPU(from io.Reader) (*gpuRun, error) {
 		}
 	}
 	if len(r.names) == 0 && s.Err() == nil {
-		return nil, fmt.Errorf("no line is that of a benchmark on a GPU")
+		return nil, fmt.Errorf("the file has no line of a GPU benchmark: pass the output of gpu.sh bench")
 	}
 	return r, s.Err()
 }
@@ -112,7 +112,7 @@ func gpuLabel(name string) string {
 	return strings.Join(list, " ")
 }
 
-// rate is how fast a cell was.
+// rate returns the speed of a cell.
 func (c gpuCell) rate() string {
 	if x, ok := c["TFLOP/s"]; ok {
 		return digits(x) + " TFLOP/s"
@@ -127,7 +127,7 @@ func (c gpuCell) rate() string {
 	return digits(x) + " GB/s"
 }
 
-// digits writes three digits, and all that stand before the point.
+// digits returns a number with three digits, or with all digits before the point if there are more.
 func digits(x float64) string {
 	switch {
 	case x >= 100:

@@ -1,22 +1,21 @@
 #!/bin/bash
-# gpu.sh build|test|bench|sanitize: tests and measurements on an NVIDIA GPU, through
-# CUDA and through Vulkan.
+# gpu.sh build|test|bench|sanitize tests and measures rayo on an NVIDIA GPU, through CUDA
+# and through Vulkan.
 #
-#   build   makes dist/gpu: programs that need nothing but the driver, and this
-#           script beside them. Copy that folder to the machine with the GPU. Those
-#           for Vulkan need a C compiler here, and libvulkan.so.1 there.
-#   test    the driver interface, the native kernels, then the whole conformance
-#           suite on the device, by CUDA and by WebGPU, and small language models
-#   bench   latencies of the driver interface, then operations on the device by each,
-#           beside PyTorch where it is there; at last which goals are met, a
-#           line each
-#   sanitize  all of the tests, in their short form, under NVIDIA's compute-sanitizer,
-#           which looks for accesses out of bounds and for races, as many at once as
-#           there are processors (3 minutes on 16). It needs programs that are linked
-#           dynamically: RAYO_SANITIZE=1 gpu.sh build makes them too
+#   build     builds test programs, which need only the driver, and copies them and this
+#             script to dist/gpu. Copy that folder to the machine with the GPU. The programs
+#             for Vulkan need a C compiler to build, and libvulkan.so.1 to run
+#   test      tests the driver interface and the native kernels, and runs the whole
+#             conformance suite and small language models on the device, by CUDA and by WebGPU
+#   bench     measures latencies of the driver interface, and operations on the device by
+#             CUDA and by WebGPU, in turn with PyTorch if python3 has it
+#   sanitize  runs the short form of all tests under NVIDIA's compute-sanitizer, which
+#             searches for accesses out of bounds and for races. It runs one process for
+#             each processor (3 minutes on 16). It needs dynamically linked programs:
+#             RAYO_SANITIZE=1 gpu.sh build builds them too
 #
-# test, bench and sanitize run in this script's folder if the programs are there, else in
-# dist/gpu. RAYO_TEST_GPU=cuda or vulkan chooses one of the two.
+# test, bench and sanitize use the programs in the folder of this script, if it has them, or
+# those in dist/gpu. RAYO_TEST_GPU=cuda or vulkan selects one of the two.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 self=$here/$(basename "$0")
@@ -31,7 +30,7 @@ if [ "${1-}" = build ]; then
 	for p in webgpu:internal/devicetest batches:internal/driver/webgpu; do
 		bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o "dist/gpu/${p%%:*}.test" "./${p#*:}"
 	done
-	# Only where it would run.
+	# Build this program only for the architecture of this machine.
 	[ "${GOARCH-amd64}" != "$(${GO-go} env GOHOSTARCH)" ] || bash .ci/with.sh cgo ${CC-cc} -O2 -o dist/gpu/vulkan bench/peers/vulkan.c -ldl
 	if [ -n "${RAYO_SANITIZE-}" ]; then
 		for p in cuda internal/devicetest internal/ptxkernels; do
@@ -45,12 +44,12 @@ fi
 [ -x "$here/cuda.test" ] || here=$here/../dist/gpu
 cd "$here"
 
-# by says whether tests of a way to the GPU are wanted and can be run.
+# by API succeeds if the tests of this API, cuda or vulkan, are selected and can run.
 by() {
 	[ "${RAYO_TEST_GPU-$1}" = "$1" ] || return 1
 	[ "$1" = vulkan ] || return 0
 	if [ ! -x webgpu.test ]; then
-		echo "SKIPPED, needs webgpu.test: it was built without a C compiler"
+		echo "SKIPPED, needs webgpu.test: gpu.sh build had no C compiler to build it"
 		return 1
 	fi
 	if ! ldconfig -p | grep -q 'libvulkan\.so\.1 '; then
@@ -74,8 +73,8 @@ test)
 	;;
 bench)
 	nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
-	# Operations on resident arrays are measured by the device's clock, beside
-	# PyTorch where python3 has it: once is enough.
+	# Operations on resident arrays are measured by the device's clock, in turn with
+	# PyTorch if python3 has it, so one run suffices.
 	python3 -c 'import torch' 2>/dev/null && export RAYO_PEER=$PWD/gpu.py
 	if by cuda; then
 		export RAYO_REQUIRE=cuda
@@ -97,8 +96,8 @@ sanitize)
 	export RAYO_REQUIRE=cuda
 	command -v compute-sanitizer >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 	mkdir -p sanitized
-	# one runs a tool over some tests, says how it ended and, where something was found,
-	# in which kernels how often.
+	# one TOOL PROGRAM TESTS [SKIPPED] runs a tool over some tests and prints the exit status. If the
+	# tool has findings, it also prints their kernels and numbers.
 	one() {
 		log=sanitized/$1-$2-$(tr -c 'a-zA-Z_\n' - <<<"$3${4+ without $4}")
 		rc=0
@@ -109,18 +108,17 @@ sanitize)
 		found=$(grep -E '^========= (Error|Warning|Invalid|Misaligned|Program)|^ *--- FAIL|^panic' "$log" |
 			sed -E 's/\+0x[0-9a-f]+//g; s/0x[0-9a-f]+//g; s/(block|thread) \([0-9,]+\)//g; s/\[[0-9]+ hazards\]//' | sort | uniq -c | sort -rn || true)
 		[ -z "$found" ] || head -20 <<<"$found"
-		# racecheck takes what cp.async.bulk writes for a write of the thread that starts
-		# the copy, and does not follow the mbarrier by which readers wait for it, nor what
-		# a warp has read before one of its lanes arrives: it reports these of the two
-		# kernels that copy so. The emulator follows both.
+		# racecheck has false positives for the two kernels with cp.async.bulk: it treats the copy
+		# as a write of the thread that starts it, ignores the mbarrier on which readers wait, and
+		# does not order the reads of a warp before the arrival of one of its lanes. The emulator
+		# checks both.
 		if [ "$1" = racecheck ] && [ $rc = 99 ] && ! grep -qvE 'Race reported.* (rayo_)?matmul_q_[a-z0-9_]*(_ring[0-9]*_|_many)' <<<"$found"; then
 			rc=0
 		fi
 		return $rc
 	}
 	export -f one
-	# What takes longest goes first. The operations are all there: each name begins with
-	# one of the letters.
+	# The longest parts run first. The patterns of letters match the names of all operations.
 	for tool in racecheck memcheck; do
 		for part in 'ptxkernels TestGPUHalf' 'ptxkernels TestGPU(MatMulQ|Attention)' 'ptxkernels TestGPU(Sgemm|TF32)' 'ptxkernels TestGPU(Rows|Reduce|Functions|Instructions)' \
 			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|aliasing|mistakes|buffers|blocks|copies|plans|cancellation|closing)$' \

@@ -27,14 +27,14 @@ import (
 
 func main() {
 	var o options
-	flag.BoolVar(&o.serve, "serve", false, "answer requests on standard input, as this program asks itself to")
+	flag.BoolVar(&o.serve, "serve", false, "answer requests on standard input; this program starts itself with this flag")
 	only := flag.String("only", "", "comma-separated `operations` to measure, or groups of them: roofs, arrays, matmul, catalogue, own")
 	sizes := flag.String("sizes", "", "comma-separated `sizes` to measure: elements, or rows or columns of a product")
-	flag.BoolVar(&o.quick, "quick", false, "fewer rounds; documents are left as they are")
+	flag.BoolVar(&o.quick, "quick", false, "measure fewer rounds, and change no documents")
 	flag.BoolVar(&o.json, "json", false, "print the results as JSON instead of tables")
 	flag.BoolVar(&o.keep, "keep", false, "keep the results of earlier runs for the cells that this run does not measure")
-	flag.BoolVar(&o.report, "report", false, "measure nothing: tables and plots of the results kept in out/results.json")
-	flag.StringVar(&o.gpu, "gpu", "", "measure nothing: tables of what gpu.sh bench printed to a `file`")
+	flag.BoolVar(&o.report, "report", false, "write the tables and plots from the results in out/results.json, without measuring")
+	flag.StringVar(&o.gpu, "gpu", "", "write the tables from the output of gpu.sh bench in `file`, without measuring")
 	flag.Parse()
 	o.only = list(*only)
 	for _, s := range list(*sizes) {
@@ -104,7 +104,7 @@ func run(o options) error {
 		return failed
 	}
 	if missing := res.missing(); missing > 0 || res.Quick {
-		fmt.Printf("\ndocs/BENCHMARKS.md stays as it is: ")
+		fmt.Printf("\ndocs/BENCHMARKS.md was not changed: ")
 		if missing > 0 {
 			fmt.Printf("%d cells have no results yet.\n", missing)
 		} else {
@@ -129,7 +129,7 @@ func findRoot() (string, error) {
 	return "", err
 }
 
-// python returns the interpreter of the environment that peers.sh makes.
+// python returns the interpreter of the environment that peers.sh creates.
 func python(root string) string {
 	if dir := os.Getenv("PEERS"); dir != "" {
 		return filepath.Join(dir, "bin", "python")
@@ -139,7 +139,7 @@ func python(root string) string {
 
 // measure asks every server about every cell and adds the answers to res.
 func measure(root string, measured []cell, quick bool, res *results) error {
-	runtime.LockOSThread() // the servers die with this thread
+	runtime.LockOSThread() // the servers end when this thread ends
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 

@@ -20,7 +20,7 @@ type peer struct {
 }
 
 // startPeer runs the command, which serves on its standard input and output. The
-// caller must keep its thread: the process dies with the thread.
+// caller must lock its thread, because the process ends when the thread does.
 func startPeer(name string, command ...string) (*peer, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
@@ -49,14 +49,14 @@ func (p *peer) ask(q request) (reply, error) {
 	}
 	line, err := p.out.ReadBytes('\n')
 	if err != nil {
-		return reply{}, fmt.Errorf("%s died at %s: %w", p.name, q.key(), err)
+		return reply{}, fmt.Errorf("%s ended during %s: %w", p.name, q.key(), err)
 	}
 	var a reply
 	if err := json.Unmarshal(line, &a); err != nil {
 		return reply{}, fmt.Errorf("%s: %w", p.name, err)
 	}
 	if a.Error != "" {
-		return reply{}, fmt.Errorf("%s cannot do %s: %s", p.name, q.key(), a.Error)
+		return reply{}, fmt.Errorf("%s cannot measure %s: %s", p.name, q.key(), a.Error)
 	}
 	return a, p.cmd.Process.Signal(syscall.SIGSTOP)
 }

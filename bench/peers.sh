@@ -1,8 +1,8 @@
 #!/bin/bash
-# peers.sh makes a Python environment with the systems that the benchmarks
-# compare with, from PyPI, in the folder $PEERS (bench/out/venv). An environment
-# that already works is left as it is. It takes about 7 GB: PyPI's PyTorch for
-# Linux wants the CUDA libraries even where it runs on the CPU.
+# peers.sh creates a Python environment with the systems of the comparison, from PyPI,
+# in the folder $PEERS (default bench/out/venv). It does not change an environment that
+# already works. The environment takes about 7 GB, because PyPI's PyTorch for Linux
+# depends on the CUDA libraries even if it runs on the CPU.
 set -euo pipefail
 cd "$(dirname "$0")"
 venv=${PEERS:-$PWD/out/venv}

@@ -1,7 +1,7 @@
 #!/bin/bash
-# ptx.sh compares how fast kernels are written in PTX with trueno-gpu, a generator
-# in Rust: what of it makes PTX, from crates.io. It needs cargo, and about 20 MB in
-# out. Both run on one core.
+# ptx.sh compares the speed of generating PTX with trueno-gpu, a generator in Rust from
+# crates.io. It needs cargo, and about 20 MB in the folder out. Both programs run on one
+# core.
 set -euo pipefail
 cd "$(dirname "$0")"
 command -v cargo >/dev/null || { echo "ptx.sh needs cargo (https://rustup.rs)" >&2; exit 1; }

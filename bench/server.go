@@ -40,9 +40,9 @@ type form struct {
 	run  func() error
 }
 
-// serve answers requests as peers/peers.py does, and measures as it does: each
-// implementation runs in a process of its own, which the driver stops while
-// another one is measured.
+// serve answers requests and measures in the same way as peers/peers.py. Each
+// implementation runs in a separate process, which the driver stops while it
+// measures another implementation.
 func serve(in io.Reader, out io.Writer) error {
 	debug.SetGCPercent(-1) // Python's collector is off too
 	r := newRayo()
@@ -126,7 +126,7 @@ func (p *prepared) answer(q request) (reply, error) {
 	return a, p.form.run()
 }
 
-// timed returns the mean time of so many calls, in nanoseconds.
+// timed returns the mean time of the given number of calls, in nanoseconds.
 func timed(run func() error, calls int) float64 {
 	start := time.Now()
 	for range calls {
@@ -135,7 +135,7 @@ func timed(run func() error, calls int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(calls)
 }
 
-// callsFor returns how many calls last ms milliseconds, after a warm-up of about 5 ms.
+// callsFor returns the number of calls that take ms milliseconds, after a warm-up of about 5 ms.
 func callsFor(run func() error, ms float64) int {
 	calls, spent := 1, 0.0
 	for {

@@ -9,8 +9,8 @@ import (
 )
 
 // verify compares the elements that a server sent with a float64 reference, so
-// that no one wins by computing something else. The tolerance is loose: how
-// exact rayo is, its own tests say.
+// that no system gains time by wrong results. The tolerance is loose, because
+// rayo's own tests check its accuracy.
 func verify(c cell, got []float64) error {
 	if strings.HasPrefix(c.Op, "roof-") || len(got) == 0 && c.N <= rowSize {
 		return nil // nothing to compare
@@ -23,11 +23,11 @@ func verify(c cell, got []float64) error {
 		return nil
 	}
 	if len(got) != len(want) {
-		return fmt.Errorf("%s: %d elements to check, not %d", c.key(), len(got), len(want))
+		return fmt.Errorf("%s: the reply has %d elements to check, expected %d", c.key(), len(got), len(want))
 	}
 	for i := range want {
 		if d := math.Abs(got[i] - want[i]); !(d <= 1e-5*scale+1e-5*math.Abs(want[i])) {
-			return fmt.Errorf("%s: element %d is %g, not %g", c.key(), i, got[i], want[i])
+			return fmt.Errorf("%s: element %d is %g, expected %g", c.key(), i, got[i], want[i])
 		}
 	}
 	return nil
@@ -37,13 +37,13 @@ func verify(c cell, got []float64) error {
 func verifyCase(c cell, k *opcase.Case, got []float64) error {
 	want, scale := caseReference(k)
 	if len(got) != len(want) || want == nil {
-		return fmt.Errorf("%s: %d elements to check, not %d", c.key(), len(got), len(want))
+		return fmt.Errorf("%s: the reply has %d elements to check, expected %d", c.key(), len(got), len(want))
 	}
 	for i := range want {
 		// Casts round to half floats, and a sum may have lost a few terms' last bits.
 		bound := 1e-5*scale[i] + 1e-3*math.Abs(want[i])
 		if d := math.Abs(got[i] - want[i]); !(d <= bound) && got[i] != want[i] {
-			return fmt.Errorf("%s: element %d is %g, not %g", c.key(), i, got[i], want[i])
+			return fmt.Errorf("%s: element %d is %g, expected %g", c.key(), i, got[i], want[i])
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func input(i, seed int) float64 {
 }
 
 // reference returns the first, middle and last element of the result, and the
-// size that rounding errors are relative to.
+// magnitude to which rounding errors are relative.
 func reference(c cell) (want []float64, scale float64) {
 	size := c.N
 	at := func(f func(i int) float64) ([]float64, float64) {

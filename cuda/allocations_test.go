@@ -1,13 +1,12 @@
 //go:build !race
 
-// The race detector has pools forget at random.
+// Under the race detector, pools drop objects at random.
 
 package cuda
 
 import "testing"
 
-// TestLaunchDoesNotAllocate holds the calls of a steady state to no memory of
-// Go's.
+// TestLaunchDoesNotAllocate checks that repeated launches and copies do not allocate Go memory.
 func TestLaunchDoesNotAllocate(t *testing.T) {
 	d := must[*Device](t)(stubDriver().open(0, WithCubinCache("")))
 	defer d.Close()

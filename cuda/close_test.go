@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// everything uses what there is, and stops at the first error.
+// everything uses all kinds of objects, and stops at the first error.
 func everything(d *Device) error {
 	s, err := d.NewStream(0)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestEveryCallFails(t *testing.T) {
 		"cuLinkCreate_v2": true, "cuLinkAddData_v2": true, "cuLinkComplete": true, "cuFuncGetParamInfo": true, "cuMemPoolTrimTo": true, "cuModuleLoadDataEx": true}
 	for code, want := range map[Code]error{codeUnknown: nil, codeOutOfMemory: ErrOutOfMemory, codeInvalidValue: ErrInvalid, codeLaunchFailed: ErrDeviceLost, codeIllegalAddress: ErrIllegalAddress} {
 		step := 1
-		if testutil.Raced { // of what one goroutine does a sample will do
+		if testutil.Raced { // a sample suffices for work of a single goroutine
 			step = 5
 		}
 		for fail := 1 + rand.IntN(step); ; fail += step {
@@ -308,8 +308,8 @@ func TestChildCycles(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
-// TestConcurrentUse has 64 goroutines use one device, with streams of their own
-// and one that all share, while others close things under their feet.
+// TestConcurrentUse uses one device in 64 goroutines, each with its own stream and with a shared one, while other
+// goroutines close objects.
 func TestConcurrentUse(t *testing.T) {
 	k := newFake()
 	d := k.open(t)
@@ -357,8 +357,8 @@ func TestConcurrentUse(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
-// TestConcurrentClose closes a device while goroutines use it: each call works
-// or returns ErrClosed, and the fake would see a handle that is used too late.
+// TestConcurrentClose closes a device while goroutines use it. Each call must succeed or return ErrClosed. The fake
+// reports the use of a freed handle.
 func TestConcurrentClose(t *testing.T) {
 	for round := range 30 {
 		k := newFake()

@@ -21,7 +21,7 @@ const reluText = `.version 8.0
 .global counter;
 `
 
-// noLeaks closes the device and fails if the fake still has something of it.
+// noLeaks closes the device, and fails the test if the fake still has objects of it.
 func noLeaks(t *testing.T, k *fake, d *Device) {
 	t.Helper()
 	if d != nil {

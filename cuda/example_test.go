@@ -37,7 +37,7 @@ func ExampleOpen() {
 		fmt.Println("no GPU: the processor will do")
 		return
 	case errors.Is(err, cuda.ErrDriverTooOld):
-		fmt.Println(err) // which driver there is, and which it takes
+		fmt.Println(err) // the version of the driver, and the oldest one that is supported
 		return
 	case err != nil:
 		panic(err)

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// release does what gives something back.
+// release implements the functions that free an object.
 func (k *fake) release(name string, f *frame) Code {
 	h := f.Args[0]
 	drop := func(kind string) Code {
@@ -94,7 +94,7 @@ func (k *fake) function(h uintptr) *fakeFunction {
 	return fn
 }
 
-// bytes returns memory of the device, or nil if it is not all there.
+// bytes returns a range of device memory, or nil if a part of it is not allocated.
 func (k *fake) bytes(p uintptr, n int) []byte {
 	for _, s := range k.memory {
 		if p >= s.base && p-s.base <= uintptr(len(s.data)) && n <= len(s.data)-int(p-s.base) {

@@ -19,9 +19,9 @@ type fake struct {
 	capacity int64
 	missing  map[string]bool
 	inject   func(name string) Code // called with the lock held
-	current  Code                   // the answer to a call in a stream that binds no context, 0 if there needs to be none
+	current  Code                   // the result of a call in a stream without a bound context; 0 if the driver needs none
 	unbound  int                    // such calls
-	refused  map[*frame]Code        // what inject has answered to them
+	refused  map[*frame]Code        // the results of inject for these calls
 
 	mu       sync.Mutex
 	calls    map[string]int
@@ -93,7 +93,7 @@ func (k *fake) open(t testing.TB, opts ...Option) *Device {
 	return d
 }
 
-// leaks returns what lives that should not once all is closed.
+// leaks lists the objects that are still alive although everything was closed.
 func (k *fake) leaks() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,8 +190,8 @@ func (k *fake) do(name string, f *frame) Code {
 	release := strings.Contains(name, "Destroy") || strings.Contains(name, "Free") || strings.Contains(name, "Unload") ||
 		strings.Contains(name, "Release") || strings.Contains(name, "Reset")
 	if k.inject != nil && !release {
-		// A call that failed without a context is made again with one, and fails
-		// again.
+		// The package repeats a call that failed without a context with a context, so the injected failure
+		// occurs again.
 		c := k.refused[f]
 		if delete(k.refused, f); c == 0 || f.Bind == 0 {
 			c = k.inject(name)

@@ -36,8 +36,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzCubin changes and cuts a cubin: one that is taken for whole has all its
-// parts inside.
+// FuzzCubin changes and truncates a cubin. If the check accepts it, all of its parts must lie within the file.
 func FuzzCubin(f *testing.F) {
 	f.Add(fakeCubin("text"))
 	f.Add(fakeCubin("")[:64])

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// heldOpen keeps the context between benchmarks, which takes long to make.
+// heldOpen keeps the context between benchmarks, because creating it takes long.
 var heldOpen = sync.OnceValues(func() (*Device, error) { return Open(0) })
 
 // gpuBench runs f on a device, with relu over 1024 floats ready to be launched.
@@ -70,9 +70,8 @@ func BenchmarkGPULaunch(b *testing.B) {
 	})
 }
 
-// BenchmarkGPULaunchRaw is the driver's own launch: a call with arguments that
-// are ready, with and without binding the context, and with the parameters as a
-// list of pointers.
+// BenchmarkGPULaunchRaw measures the launch function of the driver with prepared arguments: with and without binding
+// the context, and with the parameters as a list of pointers.
 func BenchmarkGPULaunchRaw(b *testing.B) {
 	for _, kind := range []string{"bind", "bound", "pointers"} {
 		b.Run(kind, func(b *testing.B) {
@@ -103,9 +102,8 @@ func BenchmarkGPULaunchRaw(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUCost takes turns between calls of this package and the driver's own,
-// with arguments that are ready and the context bound. It reports the median of
-// both, and of how much longer this package's took than the driver's just before.
+// BenchmarkGPUCost alternates calls of this package and direct calls of the driver, with prepared arguments and the
+// context bound. It reports the medians of both, and the median difference of consecutive calls.
 func BenchmarkGPUCost(b *testing.B) {
 	const calls = 64 // in turn
 	kinds := []struct {
@@ -208,7 +206,7 @@ func (f *frame) failed() error {
 	return nil
 }
 
-// BenchmarkGPULaunchBlock waits with the driver's own way only.
+// BenchmarkGPULaunchBlock waits only by the driver's blocking function.
 func BenchmarkGPULaunchBlock(b *testing.B) {
 	gpuBench(b, func(b *testing.B, s *Stream, relu *Function, p Params) {
 		f := newFrame()
@@ -230,7 +228,7 @@ func BenchmarkGPUQuery(b *testing.B) {
 	})
 }
 
-// BenchmarkGPUQueryRaw is the driver's own query, with and without binding.
+// BenchmarkGPUQueryRaw measures the query function of the driver, with and without binding the context.
 func BenchmarkGPUQueryRaw(b *testing.B) {
 	for _, bind := range []bool{true, false} {
 		b.Run(fmt.Sprintf("bind=%v", bind), func(b *testing.B) {
@@ -251,7 +249,7 @@ func BenchmarkGPUQueryRaw(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUVersion is about the cheapest call there is.
+// BenchmarkGPUVersion measures one of the cheapest calls of the driver.
 func BenchmarkGPUVersion(b *testing.B) {
 	gpuBench(b, func(b *testing.B, s *Stream, _ *Function, _ Params) {
 		f := newFrame()
@@ -352,7 +350,7 @@ func BenchmarkGPUPinned4M(b *testing.B) {
 	}
 }
 
-// BenchmarkGPURelu is an operation on Go's slices: up, kernel, down.
+// BenchmarkGPURelu measures an operation on Go slices: upload, kernel, download.
 func BenchmarkGPURelu(b *testing.B) {
 	for _, n := range []int{4, 1 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -374,8 +372,7 @@ func BenchmarkGPURelu(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUReluMapped is the same on locked memory that the kernel uses
-// itself.
+// BenchmarkGPUReluMapped measures the same operation on page-locked memory, which the kernel accesses directly.
 func BenchmarkGPUReluMapped(b *testing.B) {
 	gpuBench(b, func(b *testing.B, s *Stream, relu *Function, p Params) {
 		h := must[*HostMemory](b)(s.dev.AllocHost(16 << 10))

@@ -56,8 +56,8 @@ func TestGPURoundTrips(t *testing.T) {
 	}
 }
 
-// TestGPUCurrentContext has threads with no current context, and with that of
-// something else in the process, use a stream.
+// TestGPUCurrentContext uses a stream on threads without a current context, and on threads with the context of other
+// code in the process.
 func TestGPUCurrentContext(t *testing.T) {
 	d := gpu(t)
 	s := must[*Stream](t)(d.NewStream(0))

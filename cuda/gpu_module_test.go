@@ -49,7 +49,7 @@ func TestGPUModules(t *testing.T) {
 	if d.Err() != nil {
 		t.Fatal(d.Err())
 	}
-	// Texts that were cut off or changed are errors or modules, and nothing else.
+	// Loading a truncated or changed text must give an error or a module.
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
 		b := []byte(gpuText)
@@ -69,8 +69,8 @@ func TestGPUModules(t *testing.T) {
 	}
 }
 
-// TestGPUCompilations: goroutines that compile at the same time, and change
-// threads as the scheduler pleases, do not disturb the driver's linker.
+// TestGPUCompilations checks that goroutines can compile at the same time although the Go scheduler moves them between
+// threads, which could disturb the driver's linker.
 func TestGPUCompilations(t *testing.T) {
 	d := gpu(t, WithCubinCache(t.TempDir()))
 	var all sync.WaitGroup
@@ -87,7 +87,7 @@ func TestGPUCompilations(t *testing.T) {
 				}
 				m.Close()
 				if i%8 == 0 {
-					runtime.GC() // waits of it move goroutines
+					runtime.GC() // waiting for it moves goroutines to other threads
 				}
 			}
 		}()
@@ -98,7 +98,7 @@ func TestGPUCompilations(t *testing.T) {
 func TestGPUCubinCache(t *testing.T) {
 	dir := t.TempDir()
 	for _, target := range []string{"sm_90", "sm_90a"} {
-		// A text that no cache has seen.
+		// Use a new text that no cache contains.
 		text := []byte(strings.NewReplacer(".version 7.8", ".version 8.0", ".target sm_90", ".target "+target).Replace(gpuText) + fmt.Sprintf("// %d\n", rand.Int64()))
 		for i := range 3 {
 			d := gpu(t, WithCubinCache(dir))
@@ -128,7 +128,7 @@ func TestGPUCubinCache(t *testing.T) {
 			d.Close()
 		}
 	}
-	// A cubin by itself, whole and cut off.
+	// Load a cubin, complete and truncated.
 	d := gpu(t)
 	f := newFrame()
 	cubin, _, err := d.compile(f, onHeap(gpuText), LoadOptions{})

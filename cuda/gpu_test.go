@@ -14,9 +14,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// gpuText holds the kernels of the tests on a device: relu and saxpy over n
-// floats, a store to an address of one's own, a grid whose blocks tell how many
-// their cluster has, and one whose parameters fill 4 KiB and more.
+// gpuText has the kernels of the tests on a device: relu and saxpy over n floats, a store to a given address, a kernel
+// whose blocks store the size of their cluster, and a kernel with 4 KiB of parameters and more.
 const gpuText = `.version 7.8
 .target sm_90
 .address_size 64
@@ -147,8 +146,7 @@ func TestGPUDevices(t *testing.T) {
 	}
 }
 
-// resident returns the memory of this process in bytes, or 0 where that is not
-// known.
+// resident returns the resident memory of this process in bytes, or 0 if it is not known.
 func resident() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -211,8 +209,7 @@ func TestGPUCycles(t *testing.T) {
 	t.Logf("12 contexts in %v: %d bytes of the process more", time.Since(start), resident()-first)
 }
 
-// TestGPUIllegalAddress loses the device in a process of its own, and opens it
-// again there if the driver can.
+// TestGPUIllegalAddress loses the device in a separate process, and opens it there again if the driver can.
 func TestGPUIllegalAddress(t *testing.T) {
 	testutil.Need(t, "cuda")
 	if os.Getenv("RAYO_TEST_FAULT") == "" {
@@ -223,7 +220,7 @@ func TestGPUIllegalAddress(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		// The device is as good as before for others.
+		// Other processes can still use the device.
 		if err := gpu(t).Synchronize(); err != nil {
 			t.Error(err)
 		}

@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// TestParameterPlaces lays parameters out as ptxas 12.9 has them for sm_90a.
+// TestParameterPlaces compares the layout of parameters with that of ptxas 12.9 for sm_90a.
 func TestParameterPlaces(t *testing.T) {
 	for _, c := range []struct {
 		to, size, from []int
 		end            int
 	}{
 		{[]int{0, 8, 16}, []int{8, 8, 4}, nil, 0},
-		{[]int{0, 64, 192}, []int{8, 128, 4}, nil, 0}, // they begin at a multiple of 64
+		{[]int{0, 64, 192}, []int{8, 128, 4}, nil, 0}, // tensor maps begin at a multiple of 64
 		{[]int{48, 176, 304}, []int{128, 128, 4}, []int{0, 128, 256}, 260},
 		{[]int{0, 48, 176, 240}, []int{4, 128, 4, 128}, []int{0, 64, 192, 256}, 384},
 		{[]int{0, 48, 176, 184}, []int{4, 128, 4, 8}, []int{0, 64, 192, 200}, 208},
-		{[]int{0, 12}, []int{12, 20}, nil, 0}, // structures, whose alignment nobody knows
+		{[]int{0, 12}, []int{12, 20}, nil, 0}, // structures, whose alignment the module does not contain
 	} {
 		moves := make([]paramMove, len(c.to))
 		for i := range moves {
@@ -288,8 +288,8 @@ func TestGraphs(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
-// TestCaptureErrors: an error or a panic of the function ends the capture, and calls that need the
-// device at once are errors while it lasts.
+// TestCaptureErrors checks that an error or a panic of the function ends the capture, and that calls that need the
+// device at once return errors during a capture.
 func TestCaptureErrors(t *testing.T) {
 	k := newFake()
 	d := k.open(t)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestStagingIsOrdered mixes uploads and downloads of many sizes through the
-// ring and looks at every byte.
+// TestStagingIsOrdered mixes uploads and downloads of many sizes through the staging ring and checks every byte.
 func TestStagingIsOrdered(t *testing.T) {
 	k := newFake()
 	d := k.open(t)
@@ -39,7 +38,7 @@ func TestStagingIsOrdered(t *testing.T) {
 			if err := s.Upload(m.Ptr()+Ptr(off), src); err != nil {
 				t.Fatal(err)
 			}
-			clear(src) // it may be changed as soon as Upload returns
+			clear(src) // the program may change the slice as soon as Upload returns
 		} else {
 			dst := make([]byte, n)
 			if err := s.Download(dst, m.Ptr()+Ptr(off)); err != nil {
@@ -132,7 +131,7 @@ func TestMemoryHandles(t *testing.T) {
 			t.Errorf("Device.Alloc(%d): %v", n, err)
 		}
 	}
-	// Memory outlives its stream, and is freed without it.
+	// Memory remains valid after its stream is closed, and can be freed then.
 	c := must[Memory](t)(s.Alloc(100))
 	s.Close()
 	if c.Ptr() == 0 {
@@ -149,8 +148,7 @@ func TestMemoryHandles(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
-// TestOutOfMemoryTrims fills the device with memory that is kept, and asks for
-// more than is left.
+// TestOutOfMemoryTrims fills the device with memory that the pool keeps, and allocates more than is left.
 func TestOutOfMemoryTrims(t *testing.T) {
 	k := newFake()
 	d := k.open(t)

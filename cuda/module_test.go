@@ -135,7 +135,7 @@ func TestCubinCache(t *testing.T) {
 		run(LoadOptions{MaxRegisters: 32})
 	}
 
-	// A file that is whole, and that the driver does not take.
+	// A complete file that the driver rejects.
 	c := openCubins(dir)
 	key := cubinKey([]byte(reluText), 13000, Capability{9, 0}, LoadOptions{})
 	c.put(key, fakeCubin("@wrongdevice"))
@@ -179,7 +179,7 @@ func TestCubinCachePrunes(t *testing.T) {
 	}
 }
 
-// TestCacheWithoutPlace loads where nothing can be kept.
+// TestCacheWithoutPlace loads a module without a usable cache folder.
 func TestCacheWithoutPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

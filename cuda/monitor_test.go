@@ -111,7 +111,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestMonitorWithout lets each function fail, and be missing, in turn.
+// TestMonitorWithout lets each function of the library fail in turn, and leaves out each function in turn.
 func TestMonitorWithout(t *testing.T) {
 	whole := &fakeNVML{}
 	m, err := newMonitor(whole)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestStreamCopies copies between places of every alignment and looks at what lies
-// around.
+// TestStreamCopies copies between addresses of every alignment and checks that bytes around the target do not change.
 func TestStreamCopies(t *testing.T) {
 	src, dst := make([]byte, 20_000), make([]byte, 20_000)
 	for i := range src {

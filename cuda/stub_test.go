@@ -31,8 +31,8 @@ func benchmark(b *testing.B, f func(*Stream, *Function, *Event)) {
 	}
 }
 
-// The benchmarks measure this package alone: to each call of the driver comes
-// what BenchmarkBoundCall of internal/dl says.
+// The benchmarks measure only this package. Each call of the driver takes additional time: see BenchmarkBoundCall of
+// internal/dl.
 
 func BenchmarkLaunch(b *testing.B) {
 	p := make(Params, 0, 64)

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has pools forget at random.
+// Under the race detector, pools drop objects at random.
 
 package device_test
 
@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// Calls leave nothing to the garbage collector.
+// This test checks that calls do not allocate.
 func TestOneShotAllocations(t *testing.T) {
 	dev := pinned(t)
 	f, ids := oneShotArrays()
@@ -20,7 +20,7 @@ func TestOneShotAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); n > 0 {
-			t.Errorf("%s: %d allocations a call", c.name, n)
+			t.Errorf("%s: %d allocations for each call, want 0", c.name, n)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func Example() {
 }
 
 func ExampleOpen() {
-	// The processor, on two threads at most, and nothing else.
+	// Open the CPU with at most two threads, and no other device.
 	dev, err := device.Open(ctx, device.Require(device.CPU), device.WithThreads(2))
 	if err != nil {
 		log.Fatal(err)
@@ -62,7 +62,7 @@ func ExampleDevice_Add() {
 	dev := open()
 	defer dev.Close()
 	x, y := []float32{1, 2, 3}, []float32{10, 20, 30}
-	if err := dev.Add(ctx, x, x, y); err != nil { // the result may go over an operand
+	if err := dev.Add(ctx, x, x, y); err != nil { // the result may overwrite an operand
 		log.Fatal(err)
 	}
 	fmt.Println(x)
@@ -85,7 +85,7 @@ func ExampleDevice_ReluAsync() {
 	defer dev.Close()
 	x := []float32{1, -2}
 	y := make([]float32, 2)
-	p := dev.ReluAsync(ctx, y, x) // owns both slices until it is done
+	p := dev.ReluAsync(ctx, y, x) // the call uses both slices until it is done
 	if err := p.Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func ExampleDevice_Conv2D() {
 		0, 9, 9, 0,
 		0, 0, 0, 0,
 	}
-	window := []float32{-1, 1} // how much brighter the right neighbour is
+	window := []float32{-1, 1} // the difference of the right and the left neighbour
 	edges := make([]float32, 4*3)
 	if err := dev.Conv2D(ctx, edges, image, window, nil, [4]int{1, 1, 4, 4}, [4]int{1, 1, 1, 2}); err != nil {
 		log.Fatal(err)
@@ -240,7 +240,7 @@ func ExampleDevice_TopK() {
 func ExampleDevice_Attention() {
 	dev := open()
 	defer dev.Close()
-	// One head, one query, two keys that fit it equally well.
+	// One head, one query, and two keys with equal scores.
 	q, k, v := []float32{1, 0}, []float32{0, 5, 0, -5}, []float32{2, 0, 4, 8}
 	y := make([]float32, 2)
 	err := dev.Attention(ctx, y, q, k, v, device.AttentionSize{Heads: 1, Tq: 1, Tk: 2, Dim: 2})
@@ -265,7 +265,7 @@ func ExampleUpload() {
 }
 
 func ExampleAlloc() {
-	x := device.Alloc(1 << 20) // aligned; on huge pages where the system has them
+	x := device.Alloc(1 << 20) // aligned memory, on huge pages if the system has them
 	fmt.Println(len(x), x[0], device.Alloc(-1) == nil)
 	// Output: 1048576 0 true
 }

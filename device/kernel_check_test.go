@@ -28,7 +28,7 @@ func TestCheckFindsNothing(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhere: findings have the author's names, and numbers with their signs.
+// TestCheckSaysWhere checks that findings contain the author's names, and numbers with their signs.
 func TestCheckSaysWhere(t *testing.T) {
 	dev := pinned(t)
 	below := ready(t, dev, kernel.New("below", func(b *kernel.Builder, _ *struct{}) {
@@ -61,7 +61,7 @@ func TestCheckSaysWhere(t *testing.T) {
 	}
 }
 
-// TestString prints what users have in their hands.
+// TestString checks the texts of kernels, buffers and devices.
 func TestString(t *testing.T) {
 	dev := pinned(t)
 	buf, err := device.Upload(ctx, dev, make([]float32, 12), 3, 4)
@@ -104,10 +104,10 @@ func TestCheckFindsARace(t *testing.T) {
 		}
 		i := slices.IndexFunc(found, func(f *device.Finding) bool { return f.Kind == device.Race && f.Name == "s" })
 		if i < 0 {
-			t.Fatalf("%s: no race among %v", name, found)
+			t.Fatalf("%s: the findings %v contain no race", name, found)
 		}
 		if !strings.HasSuffix(found[i].File, "kernel_check_test.go") || found[i].Line == 0 {
-			t.Errorf("%s: %v: not the line of the author", name, found[i])
+			t.Errorf("%s: the finding %v does not name the author's line", name, found[i])
 		}
 	}
 }

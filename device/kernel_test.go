@@ -33,7 +33,7 @@ var saxpy = kernel.New("saxpy", func(b *kernel.Builder, p *saxpyParams) {
 	})
 })
 
-// count counts the values of x; what lies beyond the last bin is left out.
+// count counts the values of x in bins. It ignores values beyond the last bin.
 var count = kernel.New("count", func(b *kernel.Builder, _ *struct{}) {
 	b.LocalSize(128, 1, 1)
 	x := kernel.Input[kernel.U32](b, "x")
@@ -84,7 +84,7 @@ func TestKernel(t *testing.T) {
 		if !slices.Equal(y, want) {
 			t.Fatalf("%d elements are wrong", n)
 		}
-		// Asynchronously, and with a pointer to the parameters.
+		// Run the kernel asynchronously, with a pointer to the parameters.
 		if err := k.RunAsync(ctx, k.GridFor(n), &p, device.In(x), device.InOut(y)).Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestKernelUpdatesBuffersInPlace(t *testing.T) {
 	if want := slices.Repeat([]float32{7}, n); !slices.Equal(got, want) {
 		t.Errorf("got %v ..., want 7", got[:4])
 	}
-	// In place is one step: no copy before or after.
+	// An update in place is one step, without a copy before or after.
 	b := batch.New(dev)
 	out := b.Launch(k, k.GridFor(n), saxpyParams{n, 2}, batch.In(b.Upload(ones)), batch.InOut(b.Use(y)))
 	b.Store(y, 0, out[0])
@@ -165,7 +165,7 @@ func TestKernelInBatch(t *testing.T) {
 	}
 	b := batch.New(dev)
 	v := b.Relu(b.Upload(x))
-	// y begins as x, which stays as it is.
+	// y has the initial contents of x, and x does not change.
 	y := b.Launch(k, k.GridFor(n), saxpyParams{n, 3}, batch.In(v), batch.InOut(v))[0]
 	s := b.Scale(y, 0.5)
 	b.Keep(v)
@@ -259,7 +259,7 @@ func TestKernelMistakes(t *testing.T) {
 	}
 }
 
-// lineWith returns the number of the first line of this file that holds text.
+// lineWith returns the number of the first line of this file that contains text.
 func lineWith(t *testing.T, text string) int {
 	t.Helper()
 	src, err := os.ReadFile("kernel_test.go")
@@ -309,22 +309,22 @@ func TestKernelRefused(t *testing.T) {
 	text := wgsl.Source{Text: `@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 		@compute @workgroup_size(1) fn main() { var a: array<f32, 100000>; x[0] = a[1]; }`}
 	if _, err := dev.Kernel(ctx, text); !errors.Is(err, device.ErrLimit) {
-		t.Errorf("a text whose lanes have much: %v", err)
+		t.Errorf("a text whose lanes need too much memory gave the error %v", err)
 	}
 	for _, k := range []*device.Kernel{nil, {}} {
 		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
 			t.Errorf("no kernel: %v", err)
 		}
 		if err := k.RunAsync(ctx, kernel.Grid(1), nil).Wait(ctx); !errors.Is(err, device.ErrForeign) {
-			t.Errorf("no kernel, async: %v", err)
+			t.Errorf("RunAsync of a nil kernel gave the error %v", err)
 		}
 		if _, err := k.Check(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
-			t.Errorf("no kernel checked: %v", err)
+			t.Errorf("Check of a nil kernel gave the error %v", err)
 		}
 		b := batch.New(dev)
 		b.Launch(k, kernel.Grid(1), nil)
 		if err := b.Execute(ctx); !errors.Is(err, device.ErrForeign) {
-			t.Errorf("no kernel in a batch: %v", err)
+			t.Errorf("a nil kernel in a batch gave the error %v", err)
 		}
 	}
 	dev.Close()
@@ -333,7 +333,7 @@ func TestKernelRefused(t *testing.T) {
 	}
 }
 
-// endless never ends by itself.
+// endless is a kernel that never ends by itself.
 var endless = kernel.New("endless", func(b *kernel.Builder, _ *struct{}) {
 	b.LocalSize(1, 1, 1)
 	y := kernel.InOut[kernel.U32](b, "y")
@@ -347,7 +347,7 @@ func TestEndlessKernel(t *testing.T) {
 	soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	if err := k.Run(soon, kernel.Grid(1), nil, device.InOut(y)); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, device.ErrFault) {
-		t.Errorf("with a deadline: %v", err)
+		t.Errorf("an endless kernel with a deadline gave the error %v", err)
 	}
 	if err := k.Run(ctx, kernel.Grid(1), nil, device.InOut(y)); !errors.Is(err, device.ErrFault) {
 		t.Errorf("%v, want ErrFault", err)

@@ -9,14 +9,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestNilAndZero: functions that take a device or a buffer have an error for none.
+// TestNilAndZero checks that functions return errors for nil devices and zero buffers.
 func TestNilAndZero(t *testing.T) {
 	ctx, x := t.Context(), make([]float32, 4)
 	if _, err := device.Upload(ctx, nil, x); !errors.Is(err, device.ErrNoDevice) {
-		t.Errorf("Upload to no device: %v", err)
+		t.Errorf("Upload to a nil device gave the error %v", err)
 	}
 	if _, err := device.UploadBlocks(ctx, nil, nil, op.Q8_0, 0); !errors.Is(err, device.ErrNoDevice) {
-		t.Errorf("UploadBlocks to no device: %v", err)
+		t.Errorf("UploadBlocks to a nil device gave the error %v", err)
 	}
 	for _, k := range []*device.Kernel{nil, {}} {
 		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {

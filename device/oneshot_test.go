@@ -10,8 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// oneShot is calls over so few elements that what remains is the way to the
-// kernel, for each kind of operation.
+// oneShot has calls of each kind of operation over so few elements that nearly all of their time is overhead.
 var oneShot = []struct {
 	name string
 	run  func(ctx context.Context, d *device.Device, f *[6][]float32, ids []int32) error
@@ -106,8 +105,8 @@ func BenchmarkOneShot(b *testing.B) {
 	}
 }
 
-// TestOneShotShapesChange checks that a result of the shape rules that is kept from an
-// earlier call does not accept a later call with other lengths or parameters.
+// TestOneShotShapesChange checks that the cached result of the shape rules for an earlier call does not accept a later
+// call with other lengths or parameters.
 func TestOneShotShapesChange(t *testing.T) {
 	dev := pinned(t)
 	a, b := []float32{1, 2, 3, 4, 5, 6}, []float32{1, 0, 2, 0, 1, 3}
@@ -125,7 +124,7 @@ func TestOneShotShapesChange(t *testing.T) {
 		}
 	}
 	for range 3 {
-		// More shapes than are remembered, and the same lengths in other shapes.
+		// Use more shapes than the cache holds, and the same lengths in other shapes.
 		try(2, 3, 2, false, 1*1+2*2+3*1, 2*0+3*3, 4*1+5*2+6*1, 5*0+6*3)
 		try(2, 3, 2, true, 1*1+2*0+3*2, 2*1+3*3, 4*1+6*2, 5*1+6*3)
 		try(1, 6, 1, false, 1+6+5+18)
@@ -150,7 +149,7 @@ func TestOneShotShapesChange(t *testing.T) {
 	}
 }
 
-// TestCloseOfNone: what Open returned with an error may be closed.
+// TestCloseOfNone checks that a program may close the device that Open returns with an error.
 func TestCloseOfNone(t *testing.T) {
 	for _, d := range []*device.Device{nil, {}} {
 		if err := d.Close(); err != nil {

@@ -80,7 +80,7 @@ func (d *Device) SeluAsync(ctx context.Context, dst, x []float32) *Pending {
 // Sigmoid computes the logistic function: dst = sigmoid(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; 1 at +Inf, 0 at
-// -Inf. Within 3 ulp unless an operation that it is fused with bounds x.
+// -Inf. The error is at most 3 ulp unless a fused operation limits the range of x.
 //
 // # Accuracy
 //
@@ -115,7 +115,8 @@ func (d *Device) TanhAsync(ctx context.Context, dst, x []float32) *Pending {
 // sigmoid(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf, as 0
-// times -Inf is NaN. Within 4 ulp unless an operation that it is fused with bounds x.
+// times -Inf is NaN. The error is at most 4 ulp unless a fused operation limits the
+// range of x.
 //
 // # Accuracy
 //
@@ -439,8 +440,8 @@ func (d *Device) TruncAsync(ctx context.Context, dst, x []float32) *Pending {
 // Exp computes e to the power x: dst = exp(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; +Inf above 88.73,
-// 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless an
-// operation that it is fused with bounds x.
+// 0 at -Inf; results below 2^-126 are subnormal, not 0. The error is at most 2 ulp
+// unless a fused operation limits the range of x.
 //
 // # Accuracy
 //
@@ -1009,7 +1010,8 @@ func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pendi
 //
 // dst, x and y have the same length, and dst may be x or y. As in NumPy: x / y where
 // y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y
-// of the other sign. Integers give 0 where y is 0, and wrap.
+// of the other sign. Integers give 0 where y is 0; the quotient of the least i32 and
+// -1 wraps.
 //
 // # Accuracy
 //
@@ -1438,13 +1440,13 @@ func (d *Device) CountNonzeroAsync(ctx context.Context, x []float32) *Future[int
 	return d.reduceIndexAsync(ctx, op.CountNonzero, op.Attrs{}, x)
 }
 
-// Cumsum computes, for each row of x, the running sums: of each element and those
-// before it: dst = Σ_{i ≤ j} x[i].
+// Cumsum computes, for each row of x, the running sums: each element plus all
+// elements before it: dst = Σ_{i ≤ j} x[i].
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: a
 // NaN makes all later results NaN. Sums are computed in blocks: results are not
-// defined from the element on at which the sum of the magnitudes overflows. Integers
-// wrap around.
+// defined from the first element at which the sum of the magnitudes overflows.
+// Integers wrap around.
 //
 // # Accuracy
 //
@@ -1458,12 +1460,12 @@ func (d *Device) CumsumAsync(ctx context.Context, dst, x []float32, rows, cols i
 	return d.rowwiseAsync(ctx, op.Cumsum, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// Cumprod computes, for each row of x, the running products: of each element and
-// those before it: dst = Π_{i ≤ j} x[i].
+// Cumprod computes, for each row of x, the running products: each element times all
+// elements before it: dst = Π_{i ≤ j} x[i].
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: a
 // NaN makes all later results NaN. Products are computed in blocks: results are not
-// defined from the element on at which the product of all factors with magnitudes
+// defined from the first element at which the product of all factors with magnitudes
 // above 1, or of all with magnitudes below 1, leaves the range of normal numbers.
 // Integers wrap around.
 //
@@ -1480,7 +1482,7 @@ func (d *Device) CumprodAsync(ctx context.Context, dst, x []float32, rows, cols 
 }
 
 // Cummax computes, for each row of x, the running maximum: the greatest of each
-// element and those before it: dst = max_{i ≤ j} x[i].
+// element and all elements before it: dst = max_{i ≤ j} x[i].
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. A NaN makes
 // all later results NaN; -0 and +0 count as equal, and either may result.
@@ -1498,7 +1500,7 @@ func (d *Device) CummaxAsync(ctx context.Context, dst, x []float32, rows, cols i
 }
 
 // Cummin computes, for each row of x, the running minimum: the least of each element
-// and those before it: dst = min_{i ≤ j} x[i].
+// and all elements before it: dst = min_{i ≤ j} x[i].
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. A NaN makes
 // all later results NaN; -0 and +0 count as equal, and either may result.
@@ -1519,8 +1521,8 @@ func (d *Device) CumminAsync(ctx context.Context, dst, x []float32, rows, cols i
 // exponentials, without overflow: dst = log(Σ_{i ≤ j} e**x[i]).
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. A NaN makes
-// all later results NaN; otherwise +Inf makes them +Inf. Results are -Inf as long as
-// all elements are -Inf.
+// all later results NaN; otherwise +Inf makes all later results +Inf. Results are
+// -Inf up to the first element that is not -Inf.
 //
 // # Accuracy
 //

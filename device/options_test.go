@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEnvironment has RAYO_DEVICE choose a device, but where options do.
+// TestEnvironment checks that RAYO_DEVICE chooses the device unless options do.
 func TestEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		variable string
@@ -51,7 +51,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestWasm: only builds with the tag wazero have this device. Others say which tag they lack.
+// TestWasm checks that only builds with the tag wazero have this device, and that the error of other builds names the
+// tag.
 func TestWasm(t *testing.T) {
 	t.Setenv("RAYO_DEVICE", "wasm")
 	d, err := Open(t.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestUploadFrom has arrays of several pieces and of parts of a word.
+// TestUploadFrom uploads arrays of several pieces, and arrays that end within a word.
 func TestUploadFrom(t *testing.T) {
 	ctx := t.Context()
 	dev, err := device.Open(ctx, device.Require(device.CPU))
@@ -35,7 +35,7 @@ func TestUploadFrom(t *testing.T) {
 		}
 		raw := make([]byte, n)
 		for i := range raw {
-			raw[i] = byte(rand.Uint32()) & 0x3f // never NaN, which may change its bits
+			raw[i] = byte(rand.Uint32()) & 0x3f // no NaN, whose bits may change
 		}
 		b, err := device.UploadFrom(ctx, dev, iotest.HalfReader(bytes.NewReader(raw)), c.typ, c.shape...)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestUploadFrom(t *testing.T) {
 			for at < n && got[at] == raw[at] {
 				at++
 			}
-			t.Errorf("%v %v: other bytes from %d of %d on", c.typ, c.shape, at, n)
+			t.Errorf("%v %v: the bytes differ from byte %d of %d on", c.typ, c.shape, at, n)
 		}
 		b.Close()
 	}
@@ -91,7 +91,7 @@ func read[T device.Element](t *testing.T, b *device.Buffer) ([]byte, error) {
 	return w.Bytes(), nil
 }
 
-// TestUploadFromErrors has readers that end or fail, and arrays that cannot be.
+// TestUploadFromErrors uses readers that end early or fail, and invalid shapes.
 func TestUploadFromErrors(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {
@@ -124,7 +124,7 @@ func TestUploadFromErrors(t *testing.T) {
 		}
 	}
 	if _, err := device.UploadFrom(t.Context(), nil, nil, op.F32); err == nil {
-		t.Error("no error of no device")
+		t.Error("UploadFrom to a nil device gave no error")
 	}
 	if n := dev.Stats().Buffers; n != before {
 		t.Errorf("%d buffers are left open", n-before)

@@ -161,8 +161,7 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// TestBigEndian turns a file by hand: metadata, descriptions and the words of
-// blocks.
+// TestBigEndian converts a file to big-endian byte order by hand: metadata, descriptions and the words of blocks.
 func TestBigEndian(t *testing.T) {
 	m, infos, data := sample(t, 2)
 	b := turn(t, write(t, m, infos, data))
@@ -190,7 +189,7 @@ func TestBigEndian(t *testing.T) {
 	}
 }
 
-// turn returns the big-endian twin of a file.
+// turn returns the big-endian version of a file.
 func turn(t *testing.T, b []byte) []byte {
 	f, err := NewBytes(b)
 	if err != nil {
@@ -385,7 +384,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestAbort: nothing is left, and the old file is there.
+// TestAbort checks that Abort leaves no temporary file and does not change the old file.
 func TestAbort(t *testing.T) {
 	m, infos, data := sample(t, 6)
 	dir := t.TempDir()
@@ -478,7 +477,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestWriterRefuses: what no reader would take is not written.
+// TestWriterRefuses checks that the writer returns errors for contents that readers would reject.
 func TestWriterRefuses(t *testing.T) {
 	aligned := &Metadata{}
 	if err := aligned.Set(keyAlignment, NewValue("32")); err != nil {
@@ -503,7 +502,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// FuzzOpen: any bytes are a file or an error, and a file can be read and written.
+// FuzzOpen opens random bytes. The result must be an error, or a file that can be read and written.
 func FuzzOpen(f *testing.F) {
 	for _, b := range corpus(f) {
 		if len(b) < 4096 {

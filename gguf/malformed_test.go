@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// accepted has what is done with files of the corpus that a reader may take or
-// refuse.
+// accepted has the expected outcome for files of the corpus that readers may accept or reject.
 var accepted = map[string]bool{
 	"12_key_empty": false, "23_bool_2": true, "30_tensor_name_300": true, "33_ndims_0": true,
 	"34_dim_zero": true, "51_name_nul": true, "52_key_invalid_utf8": true,
@@ -54,7 +53,7 @@ func allocated(f func()) uint64 {
 // open reads a file that does not know its bytes' number is small.
 func open(b []byte) (*File, error) { return NewReader(bytes.NewReader(b), int64(len(b))) }
 
-// A counter counts the bytes that are read, those that are asked for behind the end too.
+// A counter counts the bytes that are read, including requested bytes after the end.
 type counter struct {
 	io.ReaderAt
 	reads, bytes int
@@ -65,10 +64,8 @@ func (c *counter) ReadAt(b []byte, off int64) (int, error) {
 	return c.ReaderAt.ReadAt(b, off)
 }
 
-// refused opens a file and returns the error, which is to be a FormatError with
-// a field and an offset in the file. Memory and what is read are to be small multiples of the
-// file's size. So are allocations: each loop of the parser over what a file counts makes some for
-// each item, or takes its bytes at once.
+// refused opens a file and returns the error, which must be a FormatError with a field and an offset in the file. The
+// allocated bytes, the bytes read and the number of allocations must be at most small multiples of the file's size.
 func refused(t *testing.T, name string, b []byte) error {
 	t.Helper()
 	var err error
@@ -119,7 +116,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// raw builds files that no writer makes.
+// raw builds files that no writer writes.
 type raw []byte
 
 func rawFile(version uint32, tensors, keys uint64) raw {
@@ -141,7 +138,7 @@ func (b raw) info(name string, typ uint32, offset uint64, dims ...uint64) raw {
 	return b.u32(typ).u64(offset)
 }
 
-// TestMalformedFields has what the corpus has not.
+// TestMalformedFields tests malformed files that the corpus does not contain.
 func TestMalformedFields(t *testing.T) {
 	many := func(n int) []uint64 { return make([]uint64, n) }
 	for name, c := range map[string]struct {
@@ -188,7 +185,7 @@ func TestMalformedFields(t *testing.T) {
 	}
 }
 
-// TestEveryPrefix cuts a file off after every byte.
+// TestEveryPrefix truncates a file after every byte.
 func TestEveryPrefix(t *testing.T) {
 	m, infos, data := sample(t, 9)
 	m.Delete("texts") // the long one

@@ -13,8 +13,7 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// TestTruncated truncates a file that is open: every way to read what is gone
-// gives an error.
+// TestTruncated truncates an open file. Every method that reads the missing part must return an error.
 func TestTruncated(t *testing.T) {
 	m := &Metadata{}
 	infos := []TensorInfo{{"a", block.I8, []int64{1 << 20}}, {"b", block.I8, []int64{1 << 20}}}

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// tiny returns a model that has nothing wrong with it.
+// tiny returns a valid model.
 func tiny(t *testing.T) (*Metadata, []TensorInfo) {
 	m := &Metadata{}
 	for _, kv := range []struct {

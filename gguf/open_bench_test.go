@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// BenchmarkOpen reads what stands before the tensors of a model of 7 billion parameters with a
-// vocabulary of 128,256 tokens and the merges of it.
+// BenchmarkOpen reads the part before the tensors of a file: a model of 7 billion parameters with a vocabulary of
+// 128,256 tokens and its merges.
 func BenchmarkOpen(b *testing.B) {
 	m := &Metadata{}
 	const vocab = 128256
@@ -84,7 +84,7 @@ func BenchmarkOpenMalformed(b *testing.B) {
 	b.ReportMetric(float64(fastest[worst].Nanoseconds())/1e3, "worst-µs")
 }
 
-// padded is a file that goes on with zeros.
+// padded is a file that is followed by zeros.
 type padded []byte
 
 func (p padded) ReadAt(b []byte, off int64) (int, error) {

@@ -104,7 +104,7 @@ func listed(f *File) string {
 	return b.String()
 }
 
-// quantized returns the file that a recipe makes of another.
+// quantized returns the file that results from applying a recipe to another file.
 func quantized(t *testing.T, f *File, r Recipe) *File {
 	t.Helper()
 	o := QuantizeOptions{Pure: true, Importance: map[string][]float32{}}
@@ -123,7 +123,7 @@ func quantized(t *testing.T, f *File, r Recipe) *File {
 	return g
 }
 
-// thereAndBack converts a file by a recipe, and what that makes to F32.
+// thereAndBack converts a file by a recipe, and the result back to F32.
 func thereAndBack(t *testing.T, f *File, r Recipe) {
 	t.Helper()
 	there := quantized(t, f, r)

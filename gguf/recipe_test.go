@@ -91,8 +91,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestQuantizeFile converts to every type that needs no importances, and with
-// some to those that do; what comes back is near.
+// TestQuantizeFile converts a file to every type, with importances for the types that need them, and back. The numbers
+// must be near the original ones.
 func TestQuantizeFile(t *testing.T) {
 	f := layered(t, 2, 256)
 	for _, r := range Recipes() {
@@ -149,7 +149,7 @@ func TestQuantizeFile(t *testing.T) {
 	}
 }
 
-// TestQuantizeCanceled leaves nothing behind.
+// TestQuantizeCanceled checks that a cancelled conversion leaves no files.
 func TestQuantizeCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := t.TempDir()

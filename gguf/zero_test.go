@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestZero: nothing where something is expected is an error, or stands for an empty
-// one, as absent metadata does.
+// TestZero checks that nil and zero arguments give errors, or mean empty values, such as nil metadata.
 func TestZero(t *testing.T) {
 	for _, size := range []int64{-1, -1 << 63} {
 		if _, err := NewReader(bytes.NewReader(make([]byte, 64)), size); !errors.Is(err, ErrFormat) {

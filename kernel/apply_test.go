@@ -138,8 +138,7 @@ func TestInlineOfOtherTypes(t *testing.T) {
 	}
 }
 
-// TestInlineMistakes: operands that an expression lacks or that are of another
-// type are mistakes.
+// TestInlineMistakes checks that missing operands and operands of another type are mistakes.
 func TestInlineMistakes(t *testing.T) {
 	x := kernel.Dyn(kernel.F(1))
 	for name, f := range map[string]func(b *kernel.Builder){

@@ -113,9 +113,9 @@ func wander(seed uint64) *kernel.Kernel {
 	})
 }
 
-// TestBarriersOfAcceptedKernels: a kernel of random structure is refused, or
-// well formed, accepted by the whole proof where the builder took the short
-// one, and free of divergent barriers in whatever order lanes run.
+// TestBarriersOfAcceptedKernels builds kernels of random structure. The builder must report a mistake, or the kernel
+// must be well formed and have no divergent barriers in any order of lanes. If the builder used the short proof of
+// that, the complete proof must accept the kernel too.
 func TestBarriersOfAcceptedKernels(t *testing.T) {
 	r := testutil.Rand(t)
 	accepted, refused, several := 0, 0, 0

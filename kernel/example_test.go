@@ -80,7 +80,7 @@ func ExampleNewFamily() {
 	// 	}
 }
 
-// A mistake does not panic: it comes with its line.
+// A mistake does not panic: the error contains its line.
 func ExampleKernel_Err() {
 	k := kernel.New("wrong", func(b *kernel.Builder, _ *struct{}) {
 		b.LocalSize(64, 1, 1)

@@ -160,8 +160,7 @@ func TestConstantsFoldAsDevicesCompute(t *testing.T) {
 	}
 }
 
-// near compares bits: a function may be off by the errors that package ir
-// states, and the folded Fma is rounded twice.
+// near compares bits. The error of a function may be the bound in package ir, and the folded Fma is rounded twice.
 func near(a, b uint32, typ, method string) bool {
 	if a == b {
 		return true

@@ -53,8 +53,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildingIsDeterministic: the same kernel gives the same program, listing
-// and hash each time, whatever was built before with the same memory.
+// TestBuildingIsDeterministic checks that a kernel gives the same program, listing and hash each time, also if other
+// kernels were built with the same memory before.
 func TestBuildingIsDeterministic(t *testing.T) {
 	r := testutil.Rand(t)
 	a, err := matmul.Of(tiles{64, 64, 8}).Program()
@@ -80,8 +80,7 @@ func TestBuildingIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestPositions: each instruction knows the line that made it, and the program
-// is the same as without.
+// TestPositions checks that each instruction has the position of its line, and that positions do not change the program.
 func TestPositions(t *testing.T) {
 	var lines []int
 	line := func() {
@@ -123,8 +122,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestBuildThatDiffers: a build function that does something else when it is
-// called again is found.
+// TestBuildThatDiffers checks that a build function that builds another kernel when it is called again gives an error.
 func TestBuildThatDiffers(t *testing.T) {
 	n := uint32(0)
 	k := kernel.New("k", func(b *kernel.Builder, _ *struct{}) {
@@ -141,8 +139,8 @@ func TestBuildThatDiffers(t *testing.T) {
 	}
 }
 
-// TestEqualComputationsAreDoneOnce, but only where the first is visible, and
-// not what depends on memory that may have changed.
+// TestEqualComputationsAreDoneOnce checks that equal computations share an instruction, but only if the first one is
+// visible, and not if they depend on memory that may have changed.
 func TestEqualComputationsAreDoneOnce(t *testing.T) {
 	k := kernel.New("same", func(b *kernel.Builder, _ *struct{}) {
 		b.LocalSize(8, 1, 1)
@@ -338,7 +336,7 @@ func TestFamily(t *testing.T) {
 		t.Error("no lanes, no error")
 	}
 	g := kernel.NewFamily("g", func(b *kernel.Builder, _ *struct{}, x float64) { b.LocalSize(1, 1, 1) })
-	for range 2000 { // a key that never equals itself is not kept for ever
+	for range 2000 { // the table does not keep a key that never equals itself
 		if err := g.Of(math.NaN()).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +346,8 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// TestFamilyFindsWithoutMemory: Of allocates nothing for a kernel that was made, though the table has keys of any type.
+// TestFamilyFindsWithoutMemory checks that Of does not allocate for an existing kernel, although the table has keys of
+// any type.
 func TestFamilyFindsWithoutMemory(t *testing.T) {
 	type sizes struct {
 		Rows, Cols int

@@ -19,7 +19,7 @@ type (
 	none = *struct{}
 )
 
-// leaked is what misuse takes out of the kernel that made it.
+// leaked has values that misuses take out of their kernel.
 var leaked struct {
 	value  kernel.U32
 	buffer kernel.Buffer[kernel.U32]
@@ -334,7 +334,7 @@ func TestMistakesCarryTheLine(t *testing.T) {
 	}
 }
 
-// TestKernelsThatCannotBe: mistakes that have no line in a build function.
+// TestKernelsThatCannotBe tests mistakes that have no line in a build function.
 func TestKernelsThatCannotBe(t *testing.T) {
 	fine := func(b b) { b.LocalSize(1, 1, 1) }
 	for name, k := range map[string]*kernel.Kernel{
@@ -377,7 +377,7 @@ func TestKernelsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestAKernelInItself: a build function that builds its own kernel ends.
+// TestAKernelInItself checks that a build function that builds its own kernel ends with an error.
 func TestAKernelInItself(t *testing.T) {
 	var k *kernel.Kernel
 	k = kernel.New("self", func(b b, _ none) {
@@ -391,8 +391,7 @@ func TestAKernelInItself(t *testing.T) {
 	}
 }
 
-// TestGoexitInAKernel: a build function that ends its goroutine leaves a
-// kernel that says so, or builds later.
+// TestGoexitInAKernel checks a build function that ends its goroutine: the kernel then reports this, or builds later.
 func TestGoexitInAKernel(t *testing.T) {
 	first := true
 	k := kernel.New("k", func(b b, _ none) {

@@ -118,7 +118,7 @@ func (r *configReader) count(key string, missing, least, most int) int {
 	}
 	n, ok := v.Uint()
 	if !ok || n < uint64(least) || n > uint64(most) {
-		r.fail(key, "%v: not a number from %d to %d", v, least, most)
+		r.fail(key, "%v: expected an integer from %d to %d", v, least, most)
 		return least
 	}
 	return int(n)
@@ -132,7 +132,7 @@ func (r *configReader) number(key string, missing float32) float32 {
 	}
 	x, ok := v.Float()
 	if !ok || math.IsNaN(x) || math.Abs(x) > math.MaxFloat32 {
-		r.fail(key, "%v: not a finite number", v)
+		r.fail(key, "%v: expected a finite number", v)
 		return missing
 	}
 	return float32(x)
@@ -142,7 +142,7 @@ func (r *configReader) number(key string, missing float32) float32 {
 func (r *configReader) positive(key string, missing float32) float32 {
 	x := r.number(key, missing)
 	if x <= 0 {
-		r.fail(key, "%v: not above 0", x)
+		r.fail(key, "%v: expected a number above 0", x)
 		return 1
 	}
 	return x
@@ -245,7 +245,7 @@ func (r *configReader) windows(c *Config, arch *architecture) {
 	if ok && v.Kind() == gguf.Array {
 		local, err := gguf.Slice[bool](v)
 		if err != nil || len(local) < c.Layers {
-			r.fail("attention.sliding_window_pattern", "%v: not a truth value for each of %d layers", v, c.Layers)
+			r.fail("attention.sliding_window_pattern", "%v: expected a truth value for each of %d layers", v, c.Layers)
 			return
 		}
 		for i := range c.Window {

@@ -93,7 +93,7 @@ func (s *Session) load(ctx context.Context, r io.Reader) error {
 	case identity != s.m.identity():
 		return fmt.Errorf("the data is from a model with other sizes: %w", ErrState)
 	case done > n:
-		return fmt.Errorf("%d of %d tokens are computed: %w", done, n, ErrState)
+		return fmt.Errorf("the data has %d computed tokens of %d: %w", done, n, ErrState)
 	case n == 0:
 		return nil
 	case n > int64(s.m.context):

@@ -21,7 +21,7 @@ import (
 //	}
 //
 // A pass takes a token of each session that generates, and shares its other rows among the prompts, so that
-// generation goes on while prompts are computed. A session of a scheduler gives the same tokens as a session of the model,
+// generation continues while prompts are computed. A session of a scheduler gives the same tokens as a session of the model,
 // except for the rounding of different kernels. With a cache of [op.Q8_0], a pass takes either generated tokens or one prompt.
 type Scheduler struct {
 	m    *Model

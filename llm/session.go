@@ -65,7 +65,7 @@ func (s *Session) use() error {
 	}
 	if s.m.cache == nil {
 		s.mu.Unlock()
-		return fmt.Errorf("%s is an encoder without sessions, use Model.Embed: %w", s.m.config.Architecture, ErrModel)
+		return fmt.Errorf("%s is an encoder, which has no sessions: use Model.Embed: %w", s.m.config.Architecture, ErrModel)
 	}
 	if err := s.m.begin(); err != nil {
 		s.mu.Unlock()
@@ -82,10 +82,10 @@ func (s *Session) unuse() {
 // Feed appends tokens and computes the logits after them, which [Session.Logits] returns.
 //
 // # Errors
-//   - [ErrToken] for numbers that are no tokens, and for no tokens in a session without any.
-//   - [CapacityError] if there is no room; the session is as before.
+//   - [ErrToken] for invalid tokens, and for an empty list in an empty session.
+//   - [CapacityError] if there is no room; the session does not change.
 //   - [ErrClosed] after Close of the session or the model.
-//   - the error of ctx. The session has the tokens then, and the next call goes on.
+//   - the error of ctx. The session then has the tokens, and the next call continues to compute them.
 func (s *Session) Feed(ctx context.Context, tokens []int32) error {
 	if err := s.use(); err != nil {
 		return err

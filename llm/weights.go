@@ -91,7 +91,7 @@ func (l *loader) find(name string, optional bool, dims ...int) *gguf.Tensor {
 		ok = ok && (dims[i] == shape[i] || dims[i] < 0)
 	}
 	if !ok {
-		l.fail(name, "shape %v, not %v", shape, dims)
+		l.fail(name, "shape %v: expected %v", shape, dims)
 		return nil
 	}
 	return t
@@ -254,7 +254,7 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 	}
 	_, rows := t.Row()
 	if rows < 1 || rows > maxVocabulary {
-		l.fail(t.Name, "%d rows: not from 1 to %d tokens", rows, maxVocabulary)
+		l.fail(t.Name, "%d rows: expected one for each of 1 to %d tokens", rows, maxVocabulary)
 		return w
 	}
 	c.Vocabulary = int(rows)
@@ -283,7 +283,7 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 func (l *loader) unused() {
 	for t := range l.f.Tensors() {
 		if gguf.Layer(t.Name) >= 0 && !l.used[t.Name] && !strings.Contains(t.Name, "rope_freqs") && !strings.Contains(t.Name, "rot_embd") {
-			l.fail(t.Name, "not part of %s as this package knows it", l.f.Architecture())
+			l.fail(t.Name, "this package does not support the tensor in architecture %s", l.f.Architecture())
 		}
 	}
 }
@@ -300,7 +300,7 @@ func (l *loader) factors(c *Config) []float32 {
 	x := l.numbers(name, true, c.Rope.Dimensions/2)
 	for _, f := range x {
 		if !(f > 0) || math.IsInf(float64(f), 0) {
-			l.fail(name, "factor %v: not a finite number above 0", f)
+			l.fail(name, "factor %v: expected a finite number above 0", f)
 		}
 	}
 	return x

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestActivationOfUndefined: an element of a product that is not defined stays so behind
-// an activation, also where float64 gives an infinity.
+// TestActivationOfUndefined checks that an undefined element of a product is undefined after an
+// activation too, even if its value in float64 is an infinity.
 func TestActivationOfUndefined(t *testing.T) {
 	inf := math.Inf(1)
 	a := MatMulQOpts{Act: LeakyRelu}.Attrs()
@@ -14,7 +14,7 @@ func TestActivationOfUndefined(t *testing.T) {
 		r := &Array{Data: []float64{v}, Mag: []float64{inf}}
 		activate(&a, MatMulQ.Tolerance(), r)
 		if !math.IsInf(r.Mag[0], 1) {
-			t.Errorf("leaky_relu of %v, not defined: magnitude %v, want +Inf", v, r.Mag[0])
+			t.Errorf("leaky_relu of the undefined element %v has magnitude %v, want +Inf", v, r.Mag[0])
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUsersOperationsHaveABound: float32 arithmetic stays within it, and it is
-// no wider than it must be.
+// TestUsersOperationsHaveABound checks that float32 arithmetic stays within the error bound of a user's
+// operation, and that the bound is not needlessly wide.
 func TestUsersOperationsHaveABound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	cancels := Binary("cancels", func(x, y Expr) Expr {
@@ -16,7 +16,7 @@ func TestUsersOperationsHaveABound(t *testing.T) {
 	for _, c := range []struct {
 		o    *Operation
 		f    func(x, y float32) float32
-		most float64 // units of the result that the bound may be, at most, usually
+		most float64 // the widest bound that is allowed, in units in the last place of the result
 	}{
 		{Binary("softsign", func(x, y Expr) Expr { return x.Div(x.Abs().Add(one)) }), func(x, _ float32) float32 { return x / (float32(math.Abs(float64(x))) + 1) }, 4},
 		{cancels, func(x, y float32) float32 {

@@ -14,7 +14,7 @@ var (
 			formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
 			shapes: "x [... n] with n >= k; gives values and indices [... k]",
 			types:  topKTypes, shape: topKShape, ref: topKReference,
-			special: "Ordered as NumPy's sort: NaN counts as greater than +Inf, so it comes first; -0 equals 0; of equal elements the one with the lower index comes first."})
+			special: "The order is that of NumPy's sort: NaN counts as greater than +Inf, so it comes first; -0 equals 0; equal elements are in the order of their indices."})
 	}}
 )
 

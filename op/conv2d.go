@@ -11,7 +11,7 @@ type Conv2DOpts struct {
 	Stride    [2]int     // step of the window; 0 means 1
 	Pad       [2]int     // zeros added on each side
 	Dilation  [2]int     // distance between the window's elements; 0 means 1
-	Groups    int        // parts into which the channels are split; 0 means 1
+	Groups    int        // number of groups of channels; 0 means 1
 	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
 	ActParams Attrs      // its parameters; the zero value means its defaults
 }

@@ -9,25 +9,25 @@ import (
 // Scans reduce each element together with the elements before it in its row.
 var (
 	defCumsum = Operation{define: func() *definition {
-		return scan(&definition{name: "cumsum", doc: "the running sums: of each element and those before it",
+		return scan(&definition{name: "cumsum", doc: "the running sums: each element plus all elements before it",
 			formula: "Σ_{i ≤ j} x[i]", types: numbers, fold: foldSum, tol: blocked(),
-			special: "IEEE 754: a NaN makes all later results NaN. Sums are computed in blocks: results are not defined from the element on at which the sum of the magnitudes overflows. Integers wrap around."},
+			special: "IEEE 754: a NaN makes all later results NaN. Sums are computed in blocks: results are not defined from the first element at which the sum of the magnitudes overflows. Integers wrap around."},
 			cumsumRow, 1)
 	}}
 	defCumprod = Operation{define: func() *definition {
-		return scan(&definition{name: "cumprod", doc: "the running products: of each element and those before it",
+		return scan(&definition{name: "cumprod", doc: "the running products: each element times all elements before it",
 			formula: "Π_{i ≤ j} x[i]", types: numbers, fold: foldProd, tol: blocked(),
-			special: "IEEE 754: a NaN makes all later results NaN. Products are computed in blocks: results are not defined from the element on at which the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."},
+			special: "IEEE 754: a NaN makes all later results NaN. Products are computed in blocks: results are not defined from the first element at which the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."},
 			cumprodRow, 1)
 	}}
 	defCummax = Operation{define: func() *definition {
-		return scan(&definition{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
+		return scan(&definition{name: "cummax", doc: "the running maximum: the greatest of each element and all elements before it",
 			formula: "max_{i ≤ j} x[i]", types: numbers, fold: foldMax,
 			special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
 			nil, 1)
 	}}
 	defCummin = Operation{define: func() *definition {
-		return scan(&definition{name: "cummin", doc: "the running minimum: the least of each element and those before it",
+		return scan(&definition{name: "cummin", doc: "the running minimum: the least of each element and all elements before it",
 			formula: "min_{i ≤ j} x[i]", types: numbers, fold: foldMin,
 			special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
 			nil, 1)
@@ -35,7 +35,7 @@ var (
 	defLogCumsumExp = Operation{define: func() *definition {
 		return scan(&definition{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without overflow",
 			formula: "log(Σ_{i ≤ j} e**x[i])", fold: foldLogSumExp, tol: Tolerance{ULP: 4, Mag: 1},
-			special: "A NaN makes all later results NaN; otherwise +Inf makes them +Inf. Results are -Inf as long as all elements are -Inf."},
+			special: "A NaN makes all later results NaN; otherwise +Inf makes all later results +Inf. Results are -Inf up to the first element that is not -Inf."},
 			logCumsumExpRow, 4)
 	}}
 )

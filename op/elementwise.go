@@ -10,8 +10,8 @@ import (
 
 var operandNames = []string{"x", "y", "z"}
 
-// x, y and z are the operands of the expressions below; c is a condition in
-// the place of the first.
+// x, y and z are the operands of the expressions below; c is the first operand
+// if it is a condition.
 var (
 	x = argument(0)
 	y = argument(1)
@@ -60,7 +60,7 @@ func elementwise(arity int, name, doc string, e Expr, s of) *definition {
 
 func comparison(name, doc string, e Cond) *definition {
 	return elementwise(2, name, doc, Expr(e), of{types: compares,
-		special: "A comparison with NaN is false, but not_equal is true; -0 equals +0."})
+		special: "A comparison with NaN gives false, except not_equal, which gives true; -0 equals +0."})
 }
 
 // subnormal is the error of x·f(x) if f(x) is subnormal: one unit in the last place of
@@ -175,7 +175,7 @@ var (
 
 	defSigmoid = Operation{define: func() *definition {
 		return elementwise(1, "sigmoid", "the logistic function", x.Sigmoid(),
-			of{tol: ulp(4), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless an operation that it is fused with bounds x."})
+			of{tol: ulp(4), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf. The error is at most 3 ulp unless a fused operation limits the range of x."})
 	}}
 
 	defTanh = Operation{define: func() *definition {
@@ -185,7 +185,7 @@ var (
 
 	defSilu = Operation{define: func() *definition {
 		return elementwise(1, "silu", "x times its logistic function, also called swish", x.Mul(x.Sigmoid()),
-			of{aliases: []string{"swish"}, tol: Tolerance{ULP: 5, Abs: subnormal}, special: "NaN stays NaN; NaN at -Inf, as 0 times -Inf is NaN. Within 4 ulp unless an operation that it is fused with bounds x."})
+			of{aliases: []string{"swish"}, tol: Tolerance{ULP: 5, Abs: subnormal}, special: "NaN stays NaN; NaN at -Inf, as 0 times -Inf is NaN. The error is at most 4 ulp unless a fused operation limits the range of x."})
 	}}
 
 	defHardSwish = Operation{define: func() *definition {
@@ -300,7 +300,7 @@ var (
 	}}
 
 	defExp = Operation{define: func() *definition {
-		return elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless an operation that it is fused with bounds x."})
+		return elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. The error is at most 2 ulp unless a fused operation limits the range of x."})
 	}}
 	defExp2 = Operation{define: func() *definition {
 		return elementwise(1, "exp2", "2 to the power x", x.Exp2(), of{tol: ulp(2), special: "NaN stays NaN; +Inf from 128 on, 0 at -Inf."})
@@ -395,7 +395,7 @@ var (
 		return elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
 			parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),
 			of{tol: Tolerance{ULP: 1, Mag: 2}, mag: parameter(0).Mul(x).Abs().Add(x.Abs()).Add(parameter(0).Mul(y).Abs()),
-				params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite. For t outside [0, 1] an intermediate term may overflow where the result would not; the result is then not defined."})
+				params: []Param{{Name: "t", Doc: "the position between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite. For t outside [0, 1] an intermediate term may overflow where the result would not; the result is then not defined."})
 	}}
 	defFma = Operation{define: func() *definition {
 		return elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestDeepExpressionsAreRefused: a program can build an expression deeper than
-// any stack.
+// TestDeepExpressionsAreRefused checks that an expression that is too deep for any stack is an error.
 func TestDeepExpressionsAreRefused(t *testing.T) {
 	o := Unary("deep", func(x Expr) Expr {
 		for range 3_000_000 {

@@ -9,11 +9,11 @@ import (
 // defGather copies the elements of one axis of a table at given indices, as an embedding
 // lookup does. [GatherOf] makes its parameters.
 var defGather = Operation{define: func() *definition {
-	return add(&definition{name: "gather", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{6, 5}, {4}}, Index: 1}, doc: "the elements of one axis of a table at the indices ids, as an embedding lookup takes rows",
+	return add(&definition{name: "gather", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{6, 5}, {4}}, Index: 1}, doc: "the elements of a table at the indices ids of one axis, as in an embedding lookup",
 		formula: "table[..., ids[i], ...]", inputs: []string{"table", "ids"}, arity: [2]int{2, 2},
 		shapes: "table [a... v b...] with v along the axis, ids of i32 of any shape s; gives [a... s... b...]",
 		types:  gatherTypes, shape: gatherShape, ref: gatherReference, tol: Tolerance{Mag: 1},
-		special: "Values are copied unchanged. Rows of a quantised table [v d] become f32 without an error; their magnitude is that of docs/OPS.md#matmul_q. IDs from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where the elements are integers or truth values, on every device."})
+		special: "Values are copied unchanged. Rows of a quantised table [v d] are converted to f32 without an error; their magnitude is defined at docs/OPS.md#matmul_q. IDs from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where the elements are integers or truth values, on every device."})
 }}
 
 // GatherOf returns the parameters of [Gather]: the axis, which counts from the end

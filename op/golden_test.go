@@ -47,7 +47,7 @@ func close64(got, want, scale float64) bool {
 		math.Abs(got-want) <= 1e-13*(math.Abs(want)+scale)
 }
 
-// goldenNames are the names of elementwise.json that are others here.
+// goldenNames maps names in elementwise.json to the names of this package where they differ.
 var goldenNames = map[string]string{
 	"hardswish": "hard_swish", "min": "minimum", "max": "maximum", "eq": "equal", "ne": "not_equal",
 	"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
@@ -65,10 +65,9 @@ func goldenOperation(t *testing.T, name string) *Operation {
 	return o
 }
 
-// TestElementwiseReferencesAreTheFunctions compares the expressions, in float64, with
-// values that do not come from them. Constants in expressions are float32
-// and a function near its zero may cancel, so the bound is a few float32 units,
-// which is within each operation's own tolerance.
+// TestElementwiseReferencesAreTheFunctions compares the expressions, computed in float64, with
+// values of other implementations. The bound is a few float32 units, because constants in expressions
+// are float32 and functions may cancel near their zeros. Each operation's own tolerance is wider.
 func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 	var g struct {
 		Inputs []number
@@ -107,11 +106,11 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 		}
 		got := y[0].Data[0]
 		if limit && got != got {
-			return // the entry states it
+			return // the special values of the operation state this NaN
 		}
 		tol, mag := o.Tolerance(), 0.0
 		if y[0].Mag != nil {
-			mag = y[0].Mag[0] / epsilon // float64 rounds the terms too
+			mag = y[0].Mag[0] / epsilon // a term of a sum has a rounding error in float64 too
 		}
 		if err := (Tolerance{ULP: max(tol.ULP, 1), Abs: tol.Abs, Mag: 1e-15}).Check(got, want, mag, F32); err != nil && !(math.IsInf(want, 0) && math.Abs(got) >= overflow) {
 			t.Errorf("%s(%v): %v", o, in, err)
@@ -135,7 +134,7 @@ func TestElementwiseReferencesAreTheFunctions(t *testing.T) {
 		o := goldenOperation(t, c.Op)
 		for i, p := range g.Pairs {
 			if c.Op == "pow" && math.IsInf(float64(p[0]), -1) && p[1] == 0.5 {
-				continue // C99 says +Inf; NumPy takes the root
+				continue // C99 defines +Inf; NumPy computes the square root
 			}
 			check(o, []float64{float64(p[0]), float64(p[1])}, float64(c.Y[i]), false)
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // TestHalfFloatsRoundToNearestEven compares both conversions with the
-// definition: the nearest of all values, the even one of two.
+// definition: the nearest value, and the even one of two that are equally near.
 func TestHalfFloatsRoundToNearestEven(t *testing.T) {
 	for _, c := range []struct {
 		d    DType
@@ -22,7 +22,7 @@ func TestHalfFloatsRoundToNearestEven(t *testing.T) {
 			if b+1 == c.inf {
 				up = v + (v - float64(c.from(b-1)))
 			}
-			mid := (v + up) / 2 // exact in float32: one bit more
+			mid := (v + up) / 2 // exact in float32, because it needs only one bit more than v
 			even := b + b&1
 			for _, x := range []struct {
 				v    float32
@@ -55,7 +55,7 @@ func TestHalfFloatsRoundToNearestEven(t *testing.T) {
 			}
 		}
 		if v := infinityOf(c.d); !math.IsInf(c.d.Round(v), 1) || math.IsInf(c.d.Round(math.Nextafter(v, 0)*(1-0x1p-20)), 1) {
-			t.Errorf("%v: %v is not where infinity begins", c.d, v)
+			t.Errorf("%v: %v is not the least number that becomes infinite", c.d, v)
 		}
 	}
 }
@@ -81,13 +81,13 @@ func TestRoundAndMemory(t *testing.T) {
 			}
 		}
 		if c.d.Float64(memory, 0) != 0 || c.d.Float64(memory, 2) != 0 {
-			t.Errorf("%v of %v overwrites its neighbours", c.d, c.v)
+			t.Errorf("%v: storing %v changed neighbouring elements", c.d, c.v)
 		}
 	}
 }
 
-// TestRounds: operations that only select elements or change their signs need no rounding,
-// as their results are numbers of the type.
+// TestRounds checks that operations that only select elements or change their signs need no rounding,
+// because their results are numbers of the type, and that other operations do.
 func TestRounds(t *testing.T) {
 	for _, c := range []struct {
 		o    *Operation
@@ -115,7 +115,7 @@ func TestRounds(t *testing.T) {
 		{Cast, CastTo(F16), []DType{Bool}, F16, false},
 		{Cast, CastTo(F16), []DType{F16}, F16, false},
 		{Cast, CastTo(F32), []DType{F16}, F32, false},
-		{Relu, Attrs{}, []DType{F32}, F16, true}, // of a sum that is not rounded
+		{Relu, Attrs{}, []DType{F32}, F16, true}, // its operand may be a sum in f32, which f16 does not hold exactly
 	} {
 		got, err := c.o.Rounds(&c.a, c.in, c.out)
 		if err != nil || got != c.want {

@@ -8,15 +8,15 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// indices is a layout written out: each element is its place in memory, or -1 for a
+// indices lists what a layout describes: the place in memory of each element, or -1 if the element is
 // fill.
 type indices struct {
 	shape Shape
 	at    []int
 }
 
-// reshaped returns a new value of a shape, whose elements come from where f says
-// for each place.
+// reshaped returns a new value of a shape. f maps the place of an element of the result to the place of
+// an element of the old value.
 func (x indices) made(s Shape, f func(place []int) int) indices {
 	n, _ := s.Size()
 	y := indices{s, make([]int, n)}
@@ -41,7 +41,7 @@ func (x indices) element(place []int) int {
 	return x.at[i]
 }
 
-// A chain applies random changes to a layout and to indices alike.
+// A chain applies the same random changes to a layout and to indices.
 type chain struct {
 	r *rand.Rand
 	l Layout
@@ -249,7 +249,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	if share := float64(said) / float64(all); share < 0.93 {
-		t.Errorf("%.1f%% of the chains have a layout", 100*share)
+		t.Errorf("only %.1f%% of the chains have a layout", 100*share)
 	}
 }
 
@@ -292,13 +292,13 @@ func check(t *testing.T, s Shape, done []string, c *chain) {
 	} else if !slices.ContainsFunc(done, func(d string) bool { return d != "permute" && d != "reshape" }) {
 		t.Errorf("%v of %v: %v has no inverse", done, s, &c.l)
 	}
-	// The same factors once more are the same layout.
+	// A canonical layout does not change when its factors are made canonical again.
 	if again, ok := canonical(c.l.Off, c.l.Fill, c.l.Factors()); !ok || again != c.l {
 		t.Errorf("%v of %v: %v is not canonical: %v", done, s, &c.l, &again)
 	}
 }
 
-// TestLayoutsOfTransformers are layouts that models need.
+// TestLayoutsOfTransformers checks layouts that transformers need.
 func TestLayoutsOfTransformers(t *testing.T) {
 	qkv := RowMajor(5 * 3 * 8 * 64) // [tokens, q k v, heads, width]
 	q, ok := qkv.slice(Shape{5, 3, 8, 64}, 1, 1, 1, 1)
@@ -325,7 +325,7 @@ func TestLayoutsOfTransformers(t *testing.T) {
 	}
 }
 
-// TestLayoutBroadcastKind gives the layouts that have names theirs.
+// TestLayoutBroadcastKind checks which layouts have which broadcast kind.
 func TestLayoutBroadcastKind(t *testing.T) {
 	for _, c := range []struct {
 		s, out Shape

@@ -5,25 +5,25 @@ import "github.com/rayo-go/rayo/internal/ir"
 // Logic of truth values, and of the bits of integers.
 var (
 	defAnd = Operation{define: func() *definition {
-		return logic(2, "and", "whether both hold; for integers the bitwise and", func(x, y Expr) Expr { return x.binary(ir.And, y) })
+		return logic(2, "and", "whether x and y are both true; for integers the bitwise and", func(x, y Expr) Expr { return x.binary(ir.And, y) })
 	}}
 	defOr = Operation{define: func() *definition {
-		return logic(2, "or", "whether at least one holds; for integers the bitwise or", func(x, y Expr) Expr { return x.binary(ir.Or, y) })
+		return logic(2, "or", "whether x or y is true; for integers the bitwise or", func(x, y Expr) Expr { return x.binary(ir.Or, y) })
 	}}
 	defXor = Operation{define: func() *definition {
-		return logic(2, "xor", "whether exactly one holds; for integers the bitwise exclusive or", func(x, y Expr) Expr { return x.binary(ir.Xor, y) })
+		return logic(2, "xor", "whether exactly one of x and y is true; for integers the bitwise exclusive or", func(x, y Expr) Expr { return x.binary(ir.Xor, y) })
 	}}
 	defNot = Operation{define: func() *definition {
 		return logic(1, "not", "the negation; for integers the bitwise complement", func(x, _ Expr) Expr { return x.unary(ir.Not) })
 	}}
 
 	defShiftLeft = Operation{define: func() *definition {
-		return elementwise(2, "shift_left", "x with its bits moved up by y places", Expr{},
+		return elementwise(2, "shift_left", "x with its bits shifted left by y places", Expr{},
 			of{formula: "x << y", types: integers, whole: shiftLeft, special: "Zeros are shifted in; the result is 0 where y is outside [0, 31]."})
 	}}
 	defShiftRight = Operation{define: func() *definition {
-		return elementwise(2, "shift_right", "x with its bits moved down by y places", Expr{},
-			of{formula: "x >> y", types: integers, whole: shiftRight, special: "The sign bit is shifted in for i32 and zeros for u32; where y is outside [0, 31] the result consists of these bits only."})
+		return elementwise(2, "shift_right", "x with its bits shifted right by y places", Expr{},
+			of{formula: "x >> y", types: integers, whole: shiftRight, special: "The sign bit is shifted in for i32 and zeros for u32; where y is outside [0, 31] all bits of the result are such bits."})
 	}}
 )
 

@@ -16,7 +16,7 @@ var (
 			shapes: "a [... m n]; gives L and U in one array [... m n] and pivots [... min(m, n)]",
 			types:  func(a *Attrs, in []DType) ([]DType, error) { t, err := float32s(1)(a, in); return append(t, I32), err },
 			shape:  luShape, ref: luReference, check: luCheck,
-			special: "L is stored below the diagonal, without its unit diagonal, and U on and above it. Row i was exchanged with row pivots[i], one after the other. A zero on the diagonal of U means that a is singular; elimination goes on with the next column. Matrices with NaN or infinities give elements that are not defined. The residual ‖P·A - L·U‖ is at most 30·max(m, n)·ε·‖A‖.",
+			special: "L is stored below the diagonal, without its unit diagonal, and U on and above it. Rows i and pivots[i] were exchanged, for i = 0, 1, 2 and so on. A zero on the diagonal of U means that a is singular; elimination then continues with the next column. Matrices with NaN or infinities give elements that are not defined. The residual ‖P·A - L·U‖ is at most 30·max(m, n)·ε·‖A‖.",
 			flops: func(_ *Attrs, in, _ []Shape) float64 {
 				n := len(in[0]) - 2
 				return elements(in[0]) * float64(min(in[0][n], in[0][n+1])) * 2 / 3
@@ -29,7 +29,7 @@ var (
 			formula: "A·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2},
 			shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
 			ref: solveReference, check: solveCheck,
-			special: "A singular matrix, one with an exact zero as pivot, gives NaN in all elements. Matrices with NaN or infinities give elements that are not defined. The residual ‖A·X - B‖ is at most 30·n·ε·‖A‖·‖X‖; the error of X is that times the condition number of A.",
+			special: "A matrix that gives a pivot of exactly 0 is singular: all elements of the result are NaN. Matrices with NaN or infinities give elements that are not defined. The residual ‖A·X - B‖ is at most 30·n·ε·‖A‖·‖X‖; the error of X is at most this bound times the condition number of A.",
 			flops: func(_ *Attrs, in, _ []Shape) float64 {
 				n := float64(in[0][len(in[0])-1])
 				return elements(in[0])*n*2/3 + 2*elements(in[1])*n

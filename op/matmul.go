@@ -54,11 +54,11 @@ var (
 	// infinite, and so may a signalling NaN whose bits TF32 cuts off. Sums stay float32.
 	// Devices that gain nothing by TF32 ignore it.
 	defMatMul = Operation{define: func() *definition {
-		return add(&definition{name: "matmul", class: Shaped, selfTest: &irhook.SelfTest{Product: true}, doc: "the product of two matrices, of each pair of two batches of matrices, or of a batch with one matrix",
+		return add(&definition{name: "matmul", class: Shaped, selfTest: &irhook.SelfTest{Product: true}, doc: "the product of two matrices, of corresponding matrices of two batches, or of a batch of matrices and one matrix",
 			formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
 			shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
 			options: "MatMulOpts", tol: blocked(), types: productTypes(1), shape: matMulShape, ref: matMulReference,
-			special: "IEEE 754; 0 where k = 0, before bias and activation. b may be f16 or bf16 where a is f32; the result is then f32. float32 operands are never rounded to a narrower type unless TF32 is asked for. A partial sum that overflows is infinite even if the complete sum would not be.",
+			special: "IEEE 754; 0 where k = 0, before bias and activation. b may be f16 or bf16 where a is f32; the result is then f32. float32 operands are rounded to a narrower type only with option TF32. A partial sum that overflows is infinite even if the complete sum would not be.",
 			flops: func(a *Attrs, in, _ []Shape) float64 {
 				p, _ := MatMulOf(a, in)
 				return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)

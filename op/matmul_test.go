@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestUnderflow: products that are subnormal, each rounded before it is added, are within
-// the tolerance of the exact sum, and would not be if only their size counted.
+// TestUnderflow sums subnormal products, each rounded before it is added. The sums must be within the
+// tolerance of the exact sum, and some must exceed a tolerance that ignores underflow.
 func TestUnderflow(t *testing.T) {
 	const k = 64
 	rng := testutil.Rand(t)
@@ -29,7 +29,7 @@ func TestUnderflow(t *testing.T) {
 		for i := range k {
 			a, b := 0x1p-70*(1+rng.Float32()), 0x1p-72*(1+rng.Float32())
 			x[i], y[i] = float64(a), float64(b)
-			sum += float32(a * b) // rounded, on processors that would fuse the two as well
+			sum += float32(a * b) // the conversion rounds the product, so that no processor fuses it with the addition
 			lost += underflow(x[i] * y[i])
 		}
 		dots := cell(1)
@@ -50,7 +50,7 @@ func TestUnderflow(t *testing.T) {
 			check(c.o, sum, c.to, lost)
 		}
 
-		// Weights that are between 0 and 1, of values near the least number.
+		// Attention multiplies values near the least number by weights between 0 and 1.
 		keys, values := make([]float64, k), make([]float64, k)
 		all := 0.0
 		for i := range k {
@@ -69,13 +69,13 @@ func TestUnderflow(t *testing.T) {
 	}
 	for _, o := range []*Operation{Dot, MatMul, MatMulQ, Conv2D, Attention} {
 		if beyond[o] == 0 {
-			t.Errorf("%v: nothing was lost", o)
+			t.Errorf("%v: no sum needed the part of the tolerance for underflow", o)
 		}
 	}
 }
 
-// TestTF32Slack: both numbers of TF32 beside a float32, in either operand, are within
-// what the tolerance of a product grows by.
+// TestTF32Slack checks that rounding either factor of a product to either of the neighbouring TF32
+// numbers changes the product by at most tf32Slack.
 func TestTF32Slack(t *testing.T) {
 	beside := func(x float32) [2]float64 {
 		low := math.Float32bits(x) &^ (1<<13 - 1)
@@ -106,11 +106,11 @@ func TestTF32Slack(t *testing.T) {
 	}
 	for _, x := range []float64{math.Inf(1), math.Inf(-1)} {
 		if s := tf32Slack(x, 1) + tf32Slack(1, x); s != 0 {
-			t.Errorf("an infinity may change: %g", s)
+			t.Errorf("tf32Slack of infinities is %g, want 0: TF32 does not change them", s)
 		}
 	}
 	if s := tf32Slack(math.MaxFloat32, 1e-30); !math.IsInf(s, 1) {
-		t.Errorf("the largest number may not become infinite: %g", s)
+		t.Errorf("tf32Slack of the largest number is %g, want +Inf: TF32 may round it to an infinity", s)
 	}
 	one := &Array{Shape: Shape{1, 1}, Data: []float64{1 + epsilon}}
 	for _, tf32 := range []bool{false, true} {

@@ -21,7 +21,7 @@ type PoolOpts struct {
 	Pad      []int   // elements of padding before each axis; nil means 0
 	PadAfter []int   // elements of padding after each axis; nil means Pad
 	Dilation []int   // from one element of a window to the next; nil means 1
-	Same     Same    // padding that follows from the stride, instead of Pad
+	Same     Same    // padding computed from the stride, instead of Pad
 	Ceil     bool    // keep a last window that ends beyond the padding, if it begins before the padding after the axis
 	CountPad bool    // of averages: padding counts as elements of 0
 	P        float32 // of norms: the power; 0 means 2
@@ -33,15 +33,15 @@ type ConvOpts struct {
 	Pad      []int // zeros before each axis; nil means 0
 	PadAfter []int // zeros after each axis; nil means Pad
 	Dilation []int // from one element of a window to the next; nil means 1
-	Same     Same  // padding that follows from the stride, instead of Pad
-	Groups   int   // parts into which the channels are split; 0 means 1
+	Same     Same  // padding computed from the stride, instead of Pad
+	Groups   int   // number of groups of channels; 0 means 1
 	// OutPad adds elements at the end of each axis of a transposed convolution. With a stride,
 	// convolutions of inputs with different extents have the same output extent, and OutPad chooses
 	// among the input extents. nil means 0. Convolutions ignore it.
 	OutPad []int
 }
 
-// Interpolation says how values between the elements of an axis are found.
+// Interpolation chooses how values between the elements of an axis are computed.
 type Interpolation uint8
 
 // The interpolations.
@@ -90,7 +90,7 @@ type ResizeOpts struct {
 	Outside        float32      // of CropAndResize: the value of places outside the axis
 }
 
-// Outside is the value of samples outside of an image.
+// Outside chooses the value of samples outside of an image.
 type Outside uint8
 
 // The values of [Outside].

@@ -114,12 +114,12 @@ var (
 
 // Logic of truth values, and of the bits of integers.
 var (
-	And        = &defAnd        // whether both hold; for integers the bitwise and
-	Or         = &defOr         // whether at least one holds; for integers the bitwise or
-	Xor        = &defXor        // whether exactly one holds; for integers the bitwise exclusive or
+	And        = &defAnd        // whether x and y are both true; for integers the bitwise and
+	Or         = &defOr         // whether x or y is true; for integers the bitwise or
+	Xor        = &defXor        // whether exactly one of x and y is true; for integers the bitwise exclusive or
 	Not        = &defNot        // the negation; for integers the bitwise complement
-	ShiftLeft  = &defShiftLeft  // x with its bits moved up by y places
-	ShiftRight = &defShiftRight // x with its bits moved down by y places
+	ShiftLeft  = &defShiftLeft  // x with its bits shifted left by y places
+	ShiftRight = &defShiftRight // x with its bits shifted right by y places
 )
 
 // Reductions.
@@ -148,10 +148,10 @@ var (
 	LogSoftmax   = &defLogSoftmax   // the logarithm of softmax, without underflow
 	LayerNorm    = &defLayerNorm    // a row shifted to mean 0 and scaled to variance 1, then times gamma plus beta
 	RMSNorm      = &defRMSNorm      // a row divided by its root mean square, then times gamma
-	Cumsum       = &defCumsum       // the running sums: of each element and those before it
-	Cumprod      = &defCumprod      // the running products: of each element and those before it
-	Cummax       = &defCummax       // the running maximum: the greatest of each element and those before it
-	Cummin       = &defCummin       // the running minimum: the least of each element and those before it
+	Cumsum       = &defCumsum       // the running sums: each element plus all elements before it
+	Cumprod      = &defCumprod      // the running products: each element times all elements before it
+	Cummax       = &defCummax       // the running maximum: the greatest of each element and all elements before it
+	Cummin       = &defCummin       // the running minimum: the least of each element and all elements before it
 	LogCumsumExp = &defLogCumsumExp // the logarithms of the running sums of exponentials, without overflow
 	Sort         = &defSort         // the elements of each row in ascending or descending order, and their indices
 	TopK         = &defTopK         // the k greatest elements of each row in descending order, and their indices
@@ -159,13 +159,13 @@ var (
 
 // Products, convolution and attention.
 var (
-	MatMul        = &defMatMul        // the product of two matrices, of each pair of two batches of matrices, or of a batch with one matrix
+	MatMul        = &defMatMul        // the product of two matrices, of corresponding matrices of two batches, or of a batch of matrices and one matrix
 	MatVec        = &defMatVec        // the product of a matrix and a vector
-	MatMulQ       = &defMatMulQ       // the product of a matrix and the transpose of a quantised one
+	MatMulQ       = &defMatMulQ       // the product of a matrix and the transpose of a quantised matrix
 	MatMulExperts = &defMatMulExperts // the products of rows with the transposes of the matrices at the indices ids
 	Conv2D        = &defConv2D        // the cross-correlation of images with filters, which neural networks call convolution
 	Attention     = &defAttention     // the scaled dot-product attention, with one head of keys and values for each group of query heads
-	Rope          = &defRope          // the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)
+	Rope          = &defRope          // the rotary embedding of positions: pair j of each head rotated by the angle position·theta**(-2j/d)
 )
 
 // Linear algebra.
@@ -182,7 +182,7 @@ var (
 // Views show the elements of their operand in another shape or order, some of them, or some
 // several times: they change its [Layout] and compute nothing. Pad and Concat are listed with them.
 var (
-	Reshape       = &defReshape       // the same elements in another shape; nothing is moved
+	Reshape       = &defReshape       // the same elements in another shape; no element is moved
 	Transpose     = &defTranspose     // the last two axes exchanged
 	Permute       = &defPermute       // the axes in another order
 	Slice         = &defSlice         // the elements start, start+step and so on of one axis, up to but not including stop
@@ -194,11 +194,11 @@ var (
 	Concat        = &defConcat        // the operands one after the other along an axis
 )
 
-// Operations whose indices are operands, known only when the operation runs.
+// Operations whose indices are operands, so that their values are known only when the operation runs.
 var (
 	SliceAt = &defSliceAt // n elements of one axis, starting at an index that is an operand
 	Update  = &defUpdate  // x with elements of one axis replaced by v, starting at an index that is an operand
-	Gather  = &defGather  // the elements of one axis of a table at the indices ids, as an embedding lookup takes rows
+	Gather  = &defGather  // the elements of a table at the indices ids of one axis, as in an embedding lookup
 	Scatter = &defScatter // x with the elements of v assigned, added, multiplied or combined by minimum or maximum at the indices ids of one axis
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOptionsSurviveAttrs: reading the Attrs of an option struct returns the same options.
+// TestOptionsSurviveAttrs checks that reading the Attrs of an option struct returns the same options.
 func TestOptionsSurviveAttrs(t *testing.T) {
 	check := func(what string, got, want any) {
 		t.Helper()
@@ -64,7 +64,7 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 	check("matvec", MatVecOptsOf(&a), MatVecOpts{Trans: true})
 }
 
-// TestZero: the number 0 is not the default, also of an activation.
+// TestZero checks that op.Zero is the number 0 and not the default, also in options of an activation.
 func TestZero(t *testing.T) {
 	for name, c := range map[string]struct {
 		o *Operation
@@ -97,7 +97,7 @@ func TestZero(t *testing.T) {
 	}
 }
 
-// TestOneOptionStruct: several are a mistake, which the operation reports.
+// TestOneOptionStruct checks that operations report an error for several option structs.
 func TestOneOptionStruct(t *testing.T) {
 	if a := AttrsOf[EluOpts](nil); a != (EluOpts{}).Attrs() || a.Err() != nil {
 		t.Errorf("none: %v, %v", a, a.Err())
@@ -114,7 +114,7 @@ func TestOneOptionStruct(t *testing.T) {
 	}
 }
 
-// TestAttrsCompare: equal parameters are equal Attrs, NaN and -0 included.
+// TestAttrsCompare checks that Attrs of equal parameters are equal, also for NaN and -0.
 func TestAttrsCompare(t *testing.T) {
 	nan := float32(math.NaN())
 	if a, b := Floats(nan), Floats(nan); a != b {

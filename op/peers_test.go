@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPeers has every name that other libraries have lead to its entry, with the
-// library and without, in lower case too, and every operation be in the table or be
-// known to have no other name.
+// TestPeers checks that PeersNamed finds each entry by each of its names in other libraries, with and
+// without the prefix of the library and in lower case, and that each operation is in the table or in
+// the list of operations that other libraries do not have.
 func TestPeers(t *testing.T) {
 	own := []string{"hypot", "softplus", "gelu_tanh", "scale", "add_scalar", "axpy", "fma", "threefry", "matmul_q"}
 	listed := map[string]bool{}
@@ -36,7 +36,7 @@ func TestPeers(t *testing.T) {
 	}
 	for _, o := range Catalogue() {
 		if !listed[o.Name()] && !slices.Contains(own, o.Name()) {
-			t.Errorf("no names of %s in other libraries: give them, or list it as one of our own", o)
+			t.Errorf("%s has no names in other libraries: add them to peers, or add the operation to the list of this test", o)
 		}
 	}
 	for _, n := range []string{"np.nothing", "", "torch."} {

@@ -30,11 +30,11 @@ func MatMulQOptsOf(a *Attrs) MatMulQOpts {
 // defMatMulQ multiplies rows by the transpose of a quantised matrix: a linear
 // layer whose weights are blocks. [MatMulQOf] reads the sizes.
 var defMatMulQ = Operation{define: func() *definition {
-	return add(&definition{name: "matmul_q", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{3, 256}, {9, 256}}, Blocks: 1}, doc: "the product of a matrix and the transpose of a quantised one",
+	return add(&definition{name: "matmul_q", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{3, 256}, {9, 256}}, Blocks: 1}, doc: "the product of a matrix and the transpose of a quantised matrix",
 		formula: "act(Σ_k a[..., i, k] * w[j, k] + bias[j])", inputs: []string{"a", "w", "bias"}, arity: [2]int{2, 3},
 		shapes:  "a [... m k], w [n k] of a quantised type, with k a multiple of its block; bias [n], of the type of a; gives [... m n]",
 		options: "MatMulQOpts", tol: blocked(), types: matMulQTypes, shape: matMulQShape, ref: matMulQReference,
-		special: "As matmul. The magnitude of an element of w is that of its terms: |q·s| + |m| where blocks have minima. a is not rounded without the option Int8. With it each 32 neighbours x of a row of a become d·q, where d = max|x|/127 and q is x·(127/max|x|) rounded to the nearest integer, in float32; d is 0 if max|x| is below 2^-100. A device may leave a as it is: the bound is wider by Σ|a - d·q|·|w|. An infinity in a, or a block whose scale is not finite, gives an infinity or NaN; it is not defined which.",
+		special: "As matmul. The magnitude of an element of w is the sum of the magnitudes of its terms, |q·s| + |m| where blocks have minima. Without option Int8, a is not rounded. With it, a device may round each group of 32 neighbouring elements x of a row of a to d·q, where d = max|x|/127 and q is x·(127/max|x|) rounded to the nearest integer, in float32; d is 0 if max|x| is below 2^-100. The error bound is then wider by Σ|a - d·q|·|w|. An infinity in a, or a block whose scale is not finite, gives either an infinity or NaN.",
 		flops: func(_ *Attrs, in, _ []Shape) float64 {
 			p, _ := MatMulQOf(in)
 			return 2 * float64(p.M) * float64(p.K) * float64(p.N)

@@ -68,8 +68,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestQuantArray: an array holds what package block makes of the memory,
-// element by element too.
+// TestQuantArray checks that the elements of an array, read together and one by one, are those that
+// package block decodes from the memory.
 func TestQuantArray(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, d := range QuantTypes() {
@@ -94,7 +94,7 @@ func TestQuantArray(t *testing.T) {
 		}
 		scale := d.Block().Layout().Scale
 		if scale.Encoding != block.Binary16 || len(scale.Number) != 1 {
-			continue // not in two bytes, or always finite
+			continue // the scale does not have two bytes, or is always finite
 		}
 		binary.LittleEndian.PutUint16(b[scale.Number[0].At/8:], 0x7e00)
 		if a, err = d.Array(s, b); err != nil || !math.IsInf(a.Mag[0], 1) || math.IsInf(a.Mag[n-1], 1) {
@@ -160,8 +160,8 @@ func TestMatMulQShapes(t *testing.T) {
 	}
 }
 
-// TestMatMulQReference compares with the definition over the numbers that the
-// blocks stand for, and its tolerance with float32 arithmetic.
+// TestMatMulQReference compares the reference with the definition, applied to the numbers that the
+// blocks encode, and checks that float32 arithmetic is within the tolerance.
 func TestMatMulQReference(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, d := range QuantTypes() {

@@ -38,10 +38,10 @@ const (
 
 // defRope rotates pairs of elements by angles that grow with the position.
 var defRope = Operation{define: func() *definition {
-	return add(&definition{name: "rope", class: Shaped, selfTest: &irhook.SelfTest{Attrs: RopeOpts{}.Attrs(), Shapes: [][]int{{3, 2, 8}}}, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
+	return add(&definition{name: "rope", class: Shaped, selfTest: &irhook.SelfTest{Attrs: RopeOpts{}.Attrs(), Shapes: [][]int{{3, 2, 8}}}, doc: "the rotary embedding of positions: pair j of each head rotated by the angle position·theta**(-2j/d)",
 		formula: "(u cos α - v sin α, u sin α + v cos α) for each pair (u, v), α = position * theta**(-2j/d)",
 		inputs:  []string{"x", "positions", "frequencies"}, arity: [2]int{1, 3},
-		shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i stands at start + i",
+		shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i has the position start + i",
 		options: "RopeOpts", params: []Param{{Name: "theta", Doc: "base of the wavelengths", Default: ropeTheta}},
 		tol: Tolerance{ULP: 1, Mag: 1}, types: ropeTypes, shape: ropeShape, ref: ropeReference,
 		special: "NaN or an infinity in a pair gives NaN in both. Positions must be within ±2^24: the angles are not defined for elements of the operand of positions outside this range, nor for frequencies that are not finite.",

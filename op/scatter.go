@@ -13,8 +13,8 @@ var defScatter = Operation{define: func() *definition {
 		formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},
 		shapes: "x [a... n b...] with n along the axis, ids of i32 of shape s, v [a... s... b...]; gives the shape of x",
 		types:  scatterTypes, shape: scatterShape, ref: scatterReference, tol: Tolerance{Mag: 1}, flops: noFlops,
-		special: "IDs from -n to -1 count from the end; elements of v for other ids outside [0, n) are dropped. Where several ids are equal, assignment keeps the last of their elements in the order of v; sums and products keep that order but may group the terms, in a way that the ids determine, so that every run gives the same bits. " +
-			"Sums and products of f16 and bf16 are computed in f32 and rounded when they are stored; those of integers wrap; minimum and maximum give NaN if any element is NaN. A magnitude is the sum of those of the terms, or that of a product, times their number; where an intermediate sum or product leaves the range of normal numbers of f32, the result is not defined."})
+		special: "IDs from -n to -1 count from the end; elements of v for other ids outside [0, n) are dropped. Where several ids are equal, assignment keeps the last of their elements in the order of v. Sums and products combine the elements in the order of v, in groups that depend only on the ids, so that every run gives the same bits. " +
+			"Sums and products of f16 and bf16 are computed in f32 and rounded when they are stored; sums and products of integers wrap; minimum and maximum give NaN if any element is NaN. The magnitude is the sum of the magnitudes of the terms, or the magnitude of the product, times the number of terms; where an intermediate sum or product leaves the range of normal numbers of f32, the result is not defined."})
 }}
 
 // ScatterReduce says how [Scatter] combines an element of v with the element of x at its
@@ -25,8 +25,8 @@ const (
 	ScatterSet ScatterReduce = iota // the element replaces the old one
 	ScatterAdd                      // their sum
 	ScatterMul                      // their product
-	ScatterMin                      // the lesser
-	ScatterMax                      // the greater
+	ScatterMin                      // the lesser of the two
+	ScatterMax                      // the greater of the two
 )
 
 // String returns set, add, mul, min or max.

@@ -57,7 +57,7 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// TestIndexIsNumPys compares the spreads with broadcasting by coordinates.
+// TestIndexIsNumPys compares Index with broadcasting by coordinates, which is NumPy's rule.
 func TestIndexIsNumPys(t *testing.T) {
 	tested := map[BroadcastKind]int{}
 	extents := []int{0, 1, 2, 3}

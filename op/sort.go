@@ -12,7 +12,7 @@ var defSort = Operation{define: func() *definition {
 		formula: "x[i_1] <= x[i_2] <= ... <= x[i_n]", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "SortOpts",
 		shapes: "x [... n]; gives values and indices [... n]",
 		types:  sortTypes, shape: sortShape, ref: sortReference,
-		special: "Ordered as NumPy's stable sort: NaN counts as greater than +Inf, so it comes last in ascending and first in descending order; -0 equals 0; of equal elements the one with the lower index comes first in either order. Values are copied unchanged."})
+		special: "The order is that of NumPy's stable sort: NaN counts as greater than +Inf, so it comes last in ascending and first in descending order; -0 equals 0; equal elements are in the order of their indices in both directions. Values are copied unchanged."})
 }}
 
 // SortOpts are the parameters of [Sort].

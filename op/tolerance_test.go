@@ -60,8 +60,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestTolerancesTellRightFromWrong sums in float32 in blocks, which must pass,
-// and with one term lost or with a cancelling formula, which must not.
+// TestTolerancesTellRightFromWrong checks that sums in float32 in blocks are within the tolerances, and
+// that sums with a missing term or by a formula that cancels are not.
 func TestTolerancesTellRightFromWrong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{3, 64, 1000, 3000} {
@@ -112,8 +112,8 @@ func TestTolerancesTellRightFromWrong(t *testing.T) {
 	}
 }
 
-// TestActivationCarriesTheBound: a float32 product with an activation passes,
-// and one that forgot it does not.
+// TestActivationCarriesTheBound checks that a float32 product with an activation is within the tolerance,
+// and that a product without the activation is not.
 func TestActivationCarriesTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const m, k, n = 3, 40, 5
@@ -160,7 +160,7 @@ func TestActivationCarriesTheBound(t *testing.T) {
 			}
 		}
 		if act != nil && wrong < m*n/4 {
-			t.Errorf("%v: only %d elements show that the activation is missing", act, wrong)
+			t.Errorf("%v: only %d elements of the product without the activation are outside of the tolerance", act, wrong)
 		}
 	}
 	for _, act := range []*Operation{Add, Sum, Cast, Clip.named("nothing"), Unary("broken", nil)} {

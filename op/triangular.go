@@ -13,7 +13,7 @@ var defSolveTriangular = Operation{define: func() *definition {
 		formula: "op(A)·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2}, options: "SolveTriangularOpts",
 		shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
 		ref: triangularReference, check: triangularCheck,
-		special: "The other triangle of a is not read, nor is its diagonal with Unit. A zero on the diagonal gives infinities or NaN. The residual ‖op(A)·X - B‖ is at most 30·n·ε·‖A‖·‖X‖.",
+		special: "The other triangle of a is not read, and with option Unit the diagonal is not read either. A zero on the diagonal gives infinities or NaN. The residual ‖op(A)·X - B‖ is at most 30·n·ε·‖A‖·‖X‖.",
 		flops:   func(_ *Attrs, in, _ []Shape) float64 { return elements(in[1]) * float64(in[0][len(in[0])-1]) }})
 }}
 

@@ -12,9 +12,9 @@ import (
 var (
 	// defReshape gives the elements another shape. [ReshapeTo] makes its parameters.
 	defReshape = Operation{define: func() *definition {
-		return add(&definition{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
+		return add(&definition{name: "reshape", class: Shaped, doc: "the same elements in another shape; no element is moved",
 			formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
-			shapes: "any; gives the requested shape, in which one extent may be -1 and follows from the others",
+			shapes: "any; gives the requested shape, in which one extent may be -1: it is computed from the others",
 			types:  anything, shape: reshapeShape, special: unchanged, flops: noFlops,
 			view: func(l Layout, _ *Attrs, _, _ Shape, _ DType) (Layout, bool) { return l, true }})
 	}}
@@ -39,7 +39,7 @@ var (
 	defPermute = Operation{define: func() *definition {
 		return add(&definition{name: "permute", class: Shaped, selfTest: &irhook.SelfTest{Attrs: Attrs{I: [8]int{3, 2, 1}}, Shapes: [][]int{{5, 3, 7}}}, doc: "the axes in another order",
 			formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
-			shapes: "any; gives its extents in the given order, which names each axis once; -1 also names the last axis",
+			shapes: "any; gives the extents of x in the given order, which names each axis once; negative numbers count from the last axis",
 			types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,
 			view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
 				order, err := axesOf(a, len(in))
@@ -55,7 +55,7 @@ var (
 	defSlice = Operation{define: func() *definition {
 		return add(&definition{name: "slice", class: Shaped, doc: "the elements start, start+step and so on of one axis, up to but not including stop",
 			formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-			shapes: "any; gives the shape of x except along the axis. Negative bounds count from the end, bounds outside the axis are moved to its end; a negative step runs backwards",
+			shapes: "any; gives the shape of x except along the axis. Negative bounds count from the end, and bounds outside the axis are limited to it; with a negative step the elements are in the opposite order",
 			types:  anything, shape: sliceShape, special: unchanged, flops: noFlops,
 			view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
 				s, err := sliceOf(a, in)
@@ -70,7 +70,7 @@ var (
 	defFlip = Operation{define: func() *definition {
 		return add(&definition{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
 			formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-			shapes: "any; gives the shape of x. Without axes all are flipped",
+			shapes: "any; gives the shape of x. Without axes, all axes are flipped",
 			types:  anything, shape: flipShape, special: unchanged, flops: noFlops,
 			view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
 				axes, err := flipAxes(a, len(in))

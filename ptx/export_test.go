@@ -21,7 +21,7 @@ type Group struct {
 func TableGroups() []Group {
 	var groups []Group
 	for _, t := range Targets() {
-		// Many products one after the other upset ptxas; they are in a group of their own.
+		// ptxas fails with many consecutive products, so they are in a separate group.
 		groups = append(groups, tableGroup("all", t, func(o code) bool { return descs[o].layout != layoutWgmma }))
 	}
 	for _, p := range pairs() {
@@ -70,7 +70,7 @@ func LowerGroups() []Lower {
 			before := map[uint8]uint8{62: 61, 63: 62, 65: 64, 70: 65, 71: 70, 74: 73, 77: 76, 78: 77, 80: 78, 81: 80, 84: 83}[p.version]
 			v := l
 			v.Names = maps.Clone(l.Names)
-			// The manual has them later than ptxas does.
+			// The manual requires a later version for these instructions than ptxas.
 			delete(v.Names, "mbarrier.test_wait.parity.shared.b64")
 			delete(v.Names, "nanosleep.u32")
 			if len(v.Names) == 0 {
@@ -300,7 +300,7 @@ func (k *Kernel) tableForm(o code, ds *desc, d val) {
 	k.put(o, uint16(len(k.lists)-k.listed), d, k.endList(), 0, 0)
 }
 
-// mmaCounts holds how many registers D, A and B are.
+// mmaCounts has the numbers of registers of D, A and B.
 var mmaCounts = map[code][3]int{
 	opMmaF16K8: {4, 2, 1}, opMmaF16: {4, 4, 2}, opMmaF16Half: {2, 4, 2}, opMmaBF16: {4, 4, 2}, opMmaTF32: {4, 4, 2},
 	opMmaE4M3: {4, 4, 2}, opMmaE5M2: {4, 4, 2}, opMmaS8: {4, 4, 2}, opMmaU8: {4, 4, 2},

@@ -34,7 +34,7 @@ func (g *program) byte() int {
 	return int(b)
 }
 
-// slip returns n, and now and then 0, which makes a mistake.
+// slip returns n or, rarely, 0, which is a mistake.
 func (g *program) slip(n int) int {
 	if g.byte()%64 == 63 {
 		return 0
@@ -167,9 +167,8 @@ func (g *program) build(k *ptx.Kernel) {
 	g.x.Store(g.vars[0].Get().Add(g.vars[1].Get()))
 }
 
-// FuzzBuilder makes random programs. Nothing panics; the same bytes make the same
-// text; a module without mistakes is one that ptxas takes, before and after the
-// passes.
+// FuzzBuilder builds random programs. No call may panic, the same bytes must give the same text, and ptxas must accept
+// a module without mistakes before and after the passes.
 func FuzzBuilder(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("the quick brown fox jumps over the lazy dog, and then it runs around"))

@@ -26,7 +26,7 @@ func Selu(dst, x []float32) {
 	apply(kernelSelu, dst, x, nil, nil, 1, nil)
 }
 
-// Sigmoid stores the logistic function in dst: sigmoid(x). NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless an operation that it is fused with bounds x.
+// Sigmoid stores the logistic function in dst: sigmoid(x). NaN stays NaN; 1 at +Inf, 0 at -Inf. The error is at most 3 ulp unless a fused operation limits the range of x.
 func Sigmoid(dst, x []float32) {
 	apply(kernelSigmoid, dst, x, nil, nil, 1, nil)
 }
@@ -36,7 +36,7 @@ func Tanh(dst, x []float32) {
 	apply(kernelTanh, dst, x, nil, nil, 1, nil)
 }
 
-// Silu stores x times its logistic function, also called swish in dst: x * sigmoid(x). NaN stays NaN; NaN at -Inf, as 0 times -Inf is NaN. Within 4 ulp unless an operation that it is fused with bounds x.
+// Silu stores x times its logistic function, also called swish in dst: x * sigmoid(x). NaN stays NaN; NaN at -Inf, as 0 times -Inf is NaN. The error is at most 4 ulp unless a fused operation limits the range of x.
 func Silu(dst, x []float32) {
 	apply(kernelSilu, dst, x, nil, nil, 1, nil)
 }
@@ -142,7 +142,7 @@ func Trunc(dst, x []float32) {
 	apply(kernelTrunc, dst, x, nil, nil, 1, nil)
 }
 
-// Exp stores e to the power x in dst: exp(x). NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless an operation that it is fused with bounds x.
+// Exp stores e to the power x in dst: exp(x). NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. The error is at most 2 ulp unless a fused operation limits the range of x.
 func Exp(dst, x []float32) {
 	apply(kernelExp, dst, x, nil, nil, 1, nil)
 }
@@ -267,7 +267,7 @@ func Axpy(dst, x, y []float32, a float32) {
 }
 
 // Lerp stores x + t·(y-x), exactly x at t = 0 and y at t = 1 in dst: fma(t, y, fma(-t, x, x)). IEEE 754; NaN if x is infinite. For t outside [0, 1] an intermediate term may overflow where the result would not; the result is then not defined.
-// T is the place between x and y.
+// T is the position between x and y.
 func Lerp(dst, x, y []float32, t float32) {
 	p := [...]float32{t}
 	apply(kernelLerp, dst, x, y, nil, 2, &p[0])
@@ -323,7 +323,7 @@ func Logaddexp(dst, x, y []float32) {
 	apply(kernelLogaddexp, dst, x, y, nil, 2, nil)
 }
 
-// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0, and wrap.
+// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0; the quotient of the least i32 and -1 wraps.
 func FloorDivide(dst, x, y []float32) {
 	apply(kernelFloorDivide, dst, x, y, nil, 2, nil)
 }

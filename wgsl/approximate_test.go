@@ -64,7 +64,7 @@ func TestApproximateTexts(t *testing.T) {
 	}
 }
 
-// TestNarrow checks that operands that are known to be small have functions of their own.
+// TestNarrow checks that separate functions are used for operands that are known to be small.
 func TestNarrow(t *testing.T) {
 	c := func(v float64) *ir.Node { return ir.NewConst(v, ir.F32) }
 	of := func(c ir.Code, args ...*ir.Node) *ir.Node {

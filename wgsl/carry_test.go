@@ -24,7 +24,7 @@ func TestCarry(t *testing.T) {
 	for _, v := range []struct {
 		name        string
 		root        *ir.Node
-		kept, sizes int      // expected calls of keep_nan at ends of chains, and operands that they check
+		kept, sizes int      // expected calls of keep_nan at the ends of chains, and the operands that these calls check
 		strict      []string // functions that handle NaN themselves
 	}{
 		{"one", of(ir.Max, x, y), 0, 0, []string{"max_nan"}},

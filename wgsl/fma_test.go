@@ -264,10 +264,9 @@ func (d device) builtIn(name string, args []any) (v any, is bool) {
 	return nil, false
 }
 
-// TestFmaOfAllExponents: x·y + z of factors of all exponents, computed as texts compute it for
-// devices whose fma rounds twice, is within a unit in the last place. A device that flushes
-// may lose a dozen subnormal intermediate results: 2^-122 in all. Any other device may lose
-// four times the smallest subnormal number.
+// TestFmaOfAllExponents computes x·y + z for factors of all exponents with the text for devices whose fma rounds twice.
+// The error must be at most a unit in the last place, plus 2^-122 on a device that flushes, which may lose a dozen
+// subnormal intermediate results, or plus four times the smallest subnormal number on other devices.
 func TestFmaOfAllExponents(t *testing.T) {
 	all := routines(t, fnFma, fnFmaAny)
 	rng := testutil.Rand(t)

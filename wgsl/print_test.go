@@ -21,7 +21,7 @@ import (
 // large are the limits of a large adapter, because the corpus has large arrays.
 var large = Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, WorkgroupBytes: 1 << 20, Bindings: 30}
 
-// targets are the targets that the corpus is printed for.
+// targets are the targets for which the tests print the corpus.
 var targets = map[string]Target{
 	"naga":           {Consumer: Naga, Limits: large},
 	"naga_all":       {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4},
@@ -205,7 +205,7 @@ func TestOrder(t *testing.T) {
 	a.barrier() // and this before the barrier
 	a.store(x, i, shared)
 	again := a.load(x, i)
-	a.store(x, a.u32(0), again) // an operand of its own store
+	a.store(x, a.u32(0), again) // an operand of the store itself
 	if err := ir.Verify(&a.Program); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ var flags = []string{
 	"--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader",
 }
 
-// patience is how long a program may run.
+// patience is the longest time that a program may run.
 const patience = 15 * time.Minute
 
 func main() {
@@ -92,7 +92,7 @@ func run(program string, args []string) (int, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the group of the browser alone
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // only the process group of the browser
 		<-ended
 	}()
 	select {
@@ -102,7 +102,7 @@ func run(program string, args []string) (int, error) {
 		ended <- err
 		return 0, fmt.Errorf("%s ended by itself: %v", chromium, err)
 	case <-time.After(patience):
-		return 0, fmt.Errorf("no end after %v", patience)
+		return 0, fmt.Errorf("the program has not ended after %v", patience)
 	}
 }
 

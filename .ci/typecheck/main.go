@@ -1,6 +1,6 @@
-// Command typecheck checks the packages of the main module for systems that nothing is tested on. It
-// reads their sources as the compiler would, with all that they import, and makes no code, which
-// takes a small part of the time.
+// Command typecheck checks the packages of the main module for systems on which no tests run. It checks
+// the types in their sources and in the packages that they import, as the compiler does, but generates
+// no code, so that it takes a small part of the time.
 //
 //	typecheck windows/amd64 linux/riscv64,noasm,nocuda
 //
@@ -136,7 +136,7 @@ func (t *target) pkg(p *listed) error {
 	return errors.Join(errs...)
 }
 
-// An importer finds what a package imports among the packages that have been checked.
+// An importer finds imported packages among the packages that have been checked.
 type importer struct {
 	t *target
 	p *listed
@@ -173,10 +173,10 @@ func stubs(p *listed, files []*ast.File) error {
 	return errors.Join(errs...)
 }
 
-// text is where assembly defines a function.
+// text matches the line of an assembly file that defines a function.
 var text = regexp.MustCompile(`(?m)^TEXT\s+·(\w+)`)
 
-// linked reports whether a function is another package's.
+// linked reports whether a linkname directive takes the body of a function from another package.
 func linked(d *ast.FuncDecl) bool {
 	if d.Doc == nil {
 		return false

@@ -1,11 +1,12 @@
-// llm.mjs compares how fast rayo and wllama write with the same model, on one thread each: by turns, medians.
+// llm.mjs compares the speed of text generation of rayo and wllama with the same model, on one thread each. They run
+// in turn, and the page reports medians.
 import { Wllama } from "/peers/@wllama/wllama/esm/index.js";
 import { log, median, run } from "./report.mjs";
 
 const messages = [{ role: "user", content: "Tell me a long story about a dragon that could not fly." }];
 const tokens = 64, rounds = 5;
 
-// rate returns the tokens a second between the first and the last of the times, and how long the first took.
+// rate returns the tokens per second between the first and the last of the times, and the time until the first.
 const rate = (began, times) => ({ first: times[0] - began, rate: 1000 * (times.length - 1) / (times.at(-1) - times[0]) });
 
 function rayo(model) {
@@ -61,7 +62,7 @@ run(async () => {
 	for (const [name, system] of Object.entries(all)) {
 		results[name] = { detail: await system.load(), rate: [], first: [] };
 		await log(`${name}: loaded, ${results[name].detail}`);
-		await system.write(); // plans are made
+		await system.write(); // the first run compiles plans
 	}
 	for (let i = 0; i < rounds; i++) {
 		for (const [name, system] of Object.entries(all)) {

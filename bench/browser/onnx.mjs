@@ -1,4 +1,4 @@
-// onnx.mjs writes ONNX models of one node, as onnxruntime-web reads them.
+// onnx.mjs makes ONNX models of one node for onnxruntime-web.
 const text = new TextEncoder();
 
 function varint(n) {
@@ -7,14 +7,14 @@ function varint(n) {
 	return [...out, n];
 }
 
-// number, bytes and float write a field of a message.
+// number, bytes and float return the encoding of a field of a message.
 const number = (field, n) => [...varint(field * 8), ...varint(n)];
 const bytes = (field, b) => { const x = typeof b === "string" ? [...text.encode(b)] : b; return [...varint(field * 8 + 2), ...varint(x.length), ...x]; };
 
 const value = (name, shape) => [...bytes(1, name), ...bytes(2, bytes(1, [...number(1, 1), ...bytes(2, shape.flatMap((n) => bytes(1, number(1, n))))]))];
 const attribute = (name, v) => Array.isArray(v) ? [...bytes(1, name), ...v.flatMap((n) => number(8, n)), ...number(20, 7)] : [...bytes(1, name), ...number(3, v), ...number(20, 2)];
 
-// model returns a model with a node of a type. inputs and output are shapes.
+// model returns a model with a node of the given type. inputs and output are shapes.
 export function model(type, inputs, output, attributes = {}) {
 	const names = inputs.map((_, i) => `x${i}`);
 	const node = [...names.flatMap((n) => bytes(1, n)), ...bytes(2, "y"), ...bytes(4, type), ...Object.entries(attributes).flatMap(([name, v]) => bytes(5, attribute(name, v)))];

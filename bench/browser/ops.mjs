@@ -1,5 +1,6 @@
-// ops.mjs compares operations of rayo on SIMD128 with those of tfjs (wasm) and onnxruntime-web (wasm), on one
-// thread each: by turns, medians. Arrays stay where they are for rayo and tfjs; onnxruntime-web copies them in and out, as its interface does.
+// ops.mjs compares operations of rayo on SIMD128 with those of tfjs (wasm) and onnxruntime-web (wasm), on one thread
+// each. They run in turn, and the page reports medians. rayo and tfjs compute on arrays in their own memory; the
+// interface of onnxruntime-web copies arrays in and out.
 import * as ort from "/peers/onnxruntime-web/dist/ort.wasm.min.mjs";
 import { model } from "./onnx.mjs";
 import { compare, fill, load, million, rayo, square } from "./page.mjs";
@@ -25,7 +26,7 @@ async function tfjs() {
 		const a = tf.tensor2d(fill(n * n), square(n));
 		all[`matmul${n}`] = () => tf.matMul(a, a);
 	}
-	// Its convolutions have channels last. As all pictures and weights are alike in their numbers only, results are not compared.
+	// The convolutions of tfjs have the channels last. The inputs have the same numbers in another layout, so results are not compared.
 	const image = tf.tensor4d(fill(64 * 128 * 128), [1, 128, 128, 64]), weights = tf.tensor4d(fill(64 * 64 * 9), [3, 3, 64, 64]);
 	all.conv2d = () => tf.conv2d(image, weights, 1, "same");
 	return async (name, times) => {

@@ -1,34 +1,35 @@
-// page.mjs holds what the pages that compare operations share: inputs, the program of rayo, and the comparison.
+// page.mjs has the common code of the pages that compare operations: inputs, the program of rayo, and the comparison.
 import { log, median } from "./report.mjs";
 
 export const million = 1e6;
 export const fill = (n) => Float32Array.from({ length: n }, (_, i) => ((i * 7) % 13) / 13 - 0.5);
 export const square = (n) => [n, n];
 
-// load runs a script of a library that makes a global variable.
+// load runs a script of a library that defines a global variable.
 export const load = (src) => new Promise((resolve, reject) => {
 	const s = document.createElement("script");
 	s.src = src;
 	s.onload = resolve;
-	s.onerror = () => reject(new Error(src));
+	s.onerror = () => reject(new Error(`the script ${src} did not load`));
 	document.head.append(s);
 });
 
-// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns what runs its operations.
+// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns a function that runs its operations.
 export async function rayo(device) {
 	await load("/site/wasm_exec.js");
 	globalThis.rayoDevice = device;
 	const go = new Go();
 	const ready = new Promise((resolve) => { globalThis.rayoReady = resolve; });
 	const { instance } = await WebAssembly.instantiateStreaming(fetch("/site/ops.wasm"), go.importObject);
-	const ended = go.run(instance).then(() => { throw new Error("ops.wasm has ended: its message is in the console"); });
+	const ended = go.run(instance).then(() => { throw new Error("ops.wasm ended before it was ready: its message is in the console"); });
 	const program = await Promise.race([ready, ended]);
 	await log(`rayo: ${program.detail}`);
 	return (name, times) => program.run(name, times);
 }
 
-// compare runs operations, each some times, in rounds of all systems by turns, and returns medians and least times. The
-// results of the pairs [operation, system] in unlike are not compared.
+// compare measures operations in rounds, in which all systems take turns, and returns medians and shortest times. times
+// has the number of runs of each operation in a round. compare does not check the results of the pairs
+// [operation, system] in unlike.
 export async function compare(systems, times, rounds, unlike = []) {
 	const table = {};
 	for (const [name, n] of Object.entries(times)) {
@@ -36,12 +37,12 @@ export async function compare(systems, times, rounds, unlike = []) {
 		let want;
 		for (let i = -1; i < rounds; i++) {
 			for (const [system, f] of Object.entries(systems)) {
-				const r = await f(name, i < 0 ? 1 : n); // the first compiles
+				const r = await f(name, i < 0 ? 1 : n); // the first run compiles
 				if (i >= 0) ms[system].push(r.ms);
 				want ??= r.first;
 				const length = name === "dot" ? 1 : 8;
 				const off = Math.max(...want.slice(0, length).map((v, j) => Math.abs(v - r.first[j]) / (1 + Math.abs(v))));
-				if (!(off < 1e-3) && !unlike.some(([o, s]) => o === name && s === system)) throw new Error(`${name}: ${system} has ${r.first}, not ${want}`);
+				if (!(off < 1e-3) && !unlike.some(([o, s]) => o === name && s === system)) throw new Error(`${name}: the result of ${system} is ${r.first}, expected ${want}`);
 			}
 		}
 		table[name] = Object.fromEntries(Object.entries(ms).map(([s, x]) => [s, [median(x), Math.min(...x)]]));

@@ -1,4 +1,4 @@
-// report.mjs holds the code that the pages share: medians, and reports to run.mjs.
+// report.mjs has the common code of the pages: medians, and reports to run.mjs.
 export const log = (text) => fetch("/log", { method: "POST", body: text });
 export const median = (x) => [...x].sort((a, b) => a - b)[x.length >> 1];
 

@@ -2,8 +2,8 @@
 //
 //	node run.mjs PEERS SITE PAGE
 //
-// PEERS is a folder with node_modules, SITE what wasm/site/build.sh has built, and PAGE the module of this
-// folder that compares. ../browser.sh calls it.
+// PEERS is a folder with node_modules, SITE is the folder that wasm/site/build.sh has built, and PAGE is the module
+// of this folder that runs the comparison. ../browser.sh calls run.mjs.
 import { spawn } from "node:child_process";
 import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { createServer } from "node:http";
@@ -16,7 +16,7 @@ const folders = { peers: join(peers, "node_modules"), site, bench: import.meta.d
 
 const server = createServer((request, response) => {
 	const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
-	// The page has precise clocks: it is isolated. Nobody starts threads all the same.
+	// The page is isolated, so that its clocks are precise. The compared systems still start no threads.
 	const headers = { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
 	if (request.method === "POST") {
 		let text = "";

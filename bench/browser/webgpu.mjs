@@ -1,5 +1,5 @@
-// webgpu.mjs compares operations of rayo by WebGPU with those of tfjs (webgpu) and onnxruntime-web (webgpu), by turns, medians.
-// Operands are in the memory of the GPU, and each result comes back to the page.
+// webgpu.mjs compares operations of rayo by WebGPU with those of tfjs (webgpu) and onnxruntime-web (webgpu). They run in
+// turn, and the page reports medians. Operands are in the memory of the GPU, and the page reads each result.
 import * as ort from "/peers/onnxruntime-web/dist/ort.min.mjs";
 import { model } from "./onnx.mjs";
 import { compare, fill, load, million, rayo, square } from "./page.mjs";

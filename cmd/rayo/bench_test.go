@@ -12,7 +12,7 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// TestBenchInterrupted: what was measured before an interruption is shown.
+// TestBenchInterrupted checks that an interrupted benchmark shows the completed measurements.
 func TestBenchInterrupted(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// TestInterruptedExit: a command that SIGINT ends exits as a program that it ends.
+// TestInterruptedExit checks the exit status of a command that SIGINT ends: it is that of a program killed by SIGINT.
 func TestInterruptedExit(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

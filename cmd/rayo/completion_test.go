@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestCompletionInBash has bash complete command lines.
+// TestCompletionInBash completes command lines in bash.
 func TestCompletionInBash(t *testing.T) {
 	testutil.Need(t, "bash")
 	code, script, errs := rayo(t, "completion", "bash")
@@ -16,7 +16,7 @@ func TestCompletionInBash(t *testing.T) {
 		t.Fatal(errs)
 	}
 	for _, c := range []struct {
-		words string // the last is where the cursor is, _ for an empty one
+		words string // the cursor is in the last word; _ stands for an empty word
 		want  string
 	}{
 		{"rayo de", "devices demo"},
@@ -42,7 +42,7 @@ func TestCompletionInBash(t *testing.T) {
 	}
 }
 
-// TestCompletion: each script has every command and flag.
+// TestCompletion checks that each script has every command and flag.
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		code, script, errs := rayo(t, "completion", shell)

@@ -43,7 +43,7 @@ func TestBoundsHold(t *testing.T) {
 
 func TestBoundsPassThroughProducts(t *testing.T) {
 	var e exact
-	x := e.Scale(e.Upload([]float32{1, -1}, 1, 2), 3) // off by up to 1.5 units in the last place
+	x := e.Scale(e.Upload([]float32{1, -1}, 1, 2), 3) // the error is up to 1.5 units in the last place
 	w := e.Upload([]float32{100, -10, 1, 1000}, 2, 2)
 	y := e.MatMul(x, w, value{})
 	for j, sum := range []float64{101, 1010} {

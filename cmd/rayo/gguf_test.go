@@ -66,7 +66,7 @@ func model(t *testing.T) string {
 	return path
 }
 
-// must runs a command line that is to succeed.
+// must runs a command line, which must succeed.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errs := rayo(t, args...)
@@ -174,8 +174,7 @@ func TestGGUFWorkflow(t *testing.T) {
 	}
 }
 
-// TestGGUFRefuses: a mistake is one line that says what to do, and no file is
-// touched.
+// TestGGUFRefuses checks that a mistake gives one line that says what to do, and that no file is changed.
 func TestGGUFRefuses(t *testing.T) {
 	path := model(t)
 	dir := filepath.Dir(path)

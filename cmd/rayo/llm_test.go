@@ -112,7 +112,7 @@ func TestLLMBench(t *testing.T) {
 	}
 }
 
-// TestMessage has messages of one line and of several.
+// TestMessage tests messages of one line and of several lines.
 func TestMessage(t *testing.T) {
 	lines := strings.Split("one\n\"\"\"two\nthree\"\"\"\n\"\"\"\nfour\n\"\"\"\n\"\"\"five\"\"\"\n\"\"\"six", "\n")
 	next := func() (string, error) {
@@ -151,7 +151,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestServe starts a server, asks it, and interrupts it while an answer is under way, which ends by itself.
+// TestServe starts a server, sends requests, and interrupts the server during an answer, which must be completed.
 func TestServe(t *testing.T) {
 	t.Setenv("RAYO_DEVICE", "cpu")
 	ctx, cancel := context.WithCancel(context.Background())

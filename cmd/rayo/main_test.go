@@ -22,8 +22,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestMain lets the tests run the command itself in a process of its own, for
-// what is fixed when a process starts.
+// TestMain lets tests run the command in a separate process, for settings that a process reads only when it starts.
 func TestMain(m *testing.M) {
 	if os.Getenv("RAYO_TEST_COMMAND") != "" {
 		os.Unsetenv("RAYO_TEST_COMMAND")
@@ -65,7 +64,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// TestLostOutput: what cannot be written fails, whichever subcommand wrote it.
+// TestLostOutput checks that every subcommand fails if its output cannot be written.
 func TestLostOutput(t *testing.T) {
 	for _, args := range [][]string{{"devices"}, {"devices", "--json"}, {"ops"}, {"ptx", "show", "relu"}, {"ptx", "check", "relu"}, {"wgsl", "show", "relu", "--lines"}, {"wgsl", "check", "relu"}, {"gguf", "inspect", model(t)}, {"gguf", "ls", model(t)}, {"gguf", "verify", model(t)}} {
 		var errs bytes.Buffer
@@ -142,7 +141,7 @@ func TestDevicesSaysWhatItFound(t *testing.T) {
 	for len(own) > 1 && own[len(own)-1].Software {
 		own = own[:len(own)-1]
 	}
-	last := own[len(own)-1] // what is better stands before
+	last := own[len(own)-1] // better devices come first in the list
 	if m.Open != m.Devices[0].Device || last.Device != "cpu:0" || last.Threads < 1 || m.SIMD.Active == "" || m.Caches.L1 <= 0 {
 		t.Errorf("%+v", m)
 	}
@@ -160,7 +159,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: code %d, %q", command, code, errs)
 		}
 	}
-	// devices is what one runs to see what is wrong: it lists all the same.
+	// users run devices to find a problem, so the command must list devices in spite of errors
 	if code, out, errs := rayo(t, "devices"); code != 1 || !strings.Contains(out, "cpu:0") || !strings.Contains(errs, "nonsense") {
 		t.Errorf("devices: code %d, %q\n%s", code, errs, out)
 	}
@@ -241,7 +240,7 @@ func TestCellsRun(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsMeasured: none of the catalogue is forgotten, on a CPU or a GPU.
+// TestEveryOperationIsMeasured checks that each operation of the catalogue is measured, on a CPU and on a GPU.
 func TestEveryOperationIsMeasured(t *testing.T) {
 	for _, kind := range []device.Kind{device.CPU, device.CUDA, device.WebGPU} {
 		cells := cellsOf(kind, true)
@@ -257,8 +256,8 @@ func TestEveryOperationIsMeasured(t *testing.T) {
 	}
 }
 
-// TestBenchOnAGPU: what stays on the device is measured beside the transfers, against
-// the limits of the device's memory.
+// TestBenchOnAGPU checks that operations on resident arrays are measured in addition to transfers, and compared with the
+// limits of the device's memory.
 func TestBenchOnAGPU(t *testing.T) {
 	testutil.Vulkan(t, "lavapipe")
 	t.Setenv("RAYO_DEVICE", "webgpu:software")
@@ -319,7 +318,7 @@ func TestDemo(t *testing.T) {
 	if err != nil || img.Bounds().Dx() < 1280 || img.Bounds().Dy() != 427 {
 		t.Fatalf("picture %v: %v", img.Bounds(), err)
 	}
-	// The rocket shines on the right, where it is in the middle of the left.
+	// The right half of the picture shows the filtered rocket, at the place that it has in the left half.
 	if r, _, _, _ := img.At(963, 300).RGBA(); r < 0x8000 {
 		t.Errorf("no light where the rocket is: red %#x", r)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// uploads is a recorder that notes where what is uploaded lies.
+// uploads is a recorder that notes the addresses of uploaded arrays.
 type uploads struct {
 	exact
 	at []*float32
@@ -16,8 +16,7 @@ func (u *uploads) Upload(data []float32, shape ...int) value {
 	return u.exact.Upload(data, shape...)
 }
 
-// TestNeonUploadsTheSame: recording again uploads the same arrays, for which devices have what they
-// did before.
+// TestNeonUploadsTheSame checks that recording again uploads the same arrays, so that devices can reuse earlier work.
 func TestNeonUploadsTheSame(t *testing.T) {
 	p := picture{5, 7, make([]float32, 3*5*7)}
 	padded := p.extend(margin)

@@ -111,7 +111,7 @@ func TestPTXCommandLines(t *testing.T) {
 		{"run out of bounds", run(softmax, "softmax", "f32[63]=0", "f32[64]", "32", "--grid=2"), 1, `out of bounds: argument 1, f32\[63\]\+252.*line \d+ of the PTX: ld\.global`, `there are mistakes`},
 		{"run on what nobody wrote", run(softmax, "softmax", "f32[32]", "f32[32]", "32"), 1, `uninitialised`, `there are mistakes`},
 		{"run without end", run(naive, "gemm_naive", "f32[1]=0", "f32[1]=0", "f32[1]", "1", "1", "1000000000", "--block=1", "--steps=1000"), 1, `step budget|out of bounds`, `mistakes`},
-		{"run with too few arguments", run(softmax, "softmax", "3"), 1, `^$`, `1 parameters, kernel softmax has 3`},
+		{"run with too few arguments", run(softmax, "softmax", "3"), 1, `^$`, `1 parameters, but kernel softmax has 3`},
 		{"run another kernel", run(softmax, "relu"), 1, `^$`, `no kernel "relu"; the kernels are: softmax`},
 		{"run with a wrong grid", run(softmax, "softmax", "--grid=1,2,3,4"), 1, `^$`, `--grid "1,2,3,4": write up to three sizes`},
 		{"run with a wrong block", run(softmax, "softmax", "f32[32]=0", "f32[32]", "32", "--block=2048"), 1, `^$`, `block|threads`},
@@ -127,8 +127,7 @@ func TestPTXCommandLines(t *testing.T) {
 	}
 }
 
-// TestPTXTruncated checks every beginning of a file, and runs it: each is an
-// error, or a kernel, and never a panic.
+// TestPTXTruncated checks and runs every prefix of a file. Each must give an error or a kernel, and never a panic.
 func TestPTXTruncated(t *testing.T) {
 	t.Setenv("PATH", "")
 	file := ptxFile(t, "sample/softmax")
@@ -180,7 +179,7 @@ func TestPTXArguments(t *testing.T) {
 	}
 }
 
-// TestPTXBareNumbers: a number without a type has its parameter's, or is refused.
+// TestPTXBareNumbers checks that a number without a type gets the type of its parameter or gives an error.
 func TestPTXBareNumbers(t *testing.T) {
 	for _, c := range []struct {
 		text, typ string

@@ -8,7 +8,7 @@ import (
 )
 
 func TestTune(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // where Linux keeps what was measured
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the folder for measurements on Linux
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("LocalAppData", t.TempDir())
 	code, out, errs := rayo(t, "tune", "--portable", "--op=gather")

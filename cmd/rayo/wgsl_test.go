@@ -93,7 +93,7 @@ func TestWGSLCommandLines(t *testing.T) {
 	}
 }
 
-// TestWGSLOfDevice prints for an adapter.
+// TestWGSLOfDevice prints a text for an adapter.
 func TestWGSLOfDevice(t *testing.T) {
 	testutil.Vulkan(t, "lavapipe")
 	code, out, errs := rayo(t, "wgsl", "show", "matmul", "--device=software")
@@ -102,7 +102,7 @@ func TestWGSLOfDevice(t *testing.T) {
 	}
 }
 
-// TestWGSLCompilers has the command ask the compilers that are there.
+// TestWGSLCompilers checks a text by the installed compilers.
 func TestWGSLCompilers(t *testing.T) {
 	testutil.Need(t, "naga")
 	testutil.Need(t, "tint")

@@ -23,7 +23,7 @@ func TestSize(t *testing.T) {
 			bad = append(bad, 1, f.Elements()-1, f.Elements()+1, 16)
 		}
 		if f.Bytes() > f.Elements() {
-			bad = append(bad, math.MaxInt/f.Elements()*f.Elements()) // more bytes than an int counts
+			bad = append(bad, math.MaxInt/f.Elements()*f.Elements()) // more bytes than an int can count
 		}
 		for _, n := range bad {
 			var e *SizeError
@@ -83,7 +83,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// setScales replaces the scales of a block, as its description has them.
+// setScales replaces the scales of a block at the positions that its layout gives.
 func setScales(f Format, b []byte, bits func(Encoding) uint32) {
 	l := f.Layout()
 	if f == F64 {
@@ -132,7 +132,7 @@ func randomBlocks(r *rand.Rand, f Format, n int) []byte {
 	return b
 }
 
-// TestRows: a row alone is what it is in the whole matrix.
+// TestRows checks that decoding a single row gives the same numbers as decoding the whole matrix.
 func TestRows(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, f := range Formats() {
@@ -155,8 +155,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestDamagedScales: Check finds what is not finite, and Dequantize carries it
-// on instead of hiding it.
+// TestDamagedScales checks that Check finds scales that are not finite, and that Dequantize returns numbers that are
+// not finite for them.
 func TestDamagedScales(t *testing.T) {
 	r := testutil.Rand(t)
 	damaged := map[Encoding][]uint32{
@@ -197,8 +197,8 @@ func TestDamagedScales(t *testing.T) {
 	}
 }
 
-// TestMagnitudes compares with the terms taken apart: the numbers of a block
-// are linear in its scale and its bias.
+// TestMagnitudes compares magnitudes with separately computed terms, because the numbers of a block are linear in its
+// scale and its bias.
 func TestMagnitudes(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, f := range Formats() {

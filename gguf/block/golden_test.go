@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// goldenType is what llama.cpp makes of one format: see testdata/README.md.
+// goldenType has llama.cpp's results for one format: see testdata/README.md.
 type goldenType struct {
 	ID       uint32  `json:"type_id"`
 	Elements int     `json:"block_elems"`
@@ -97,7 +97,7 @@ func TestDequantizeGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, w := range want {
-				// +0 and -0 are one value; the reference has either.
+				// +0 and -0 count as equal, because the reference may have either.
 				if math.Float32bits(got[i]) != math.Float32bits(w) && !(got[i] == 0 && w == 0) {
 					t.Fatalf("%s: element %d is %v, want %v", name, i, got[i], w)
 				}
@@ -106,9 +106,8 @@ func TestDequantizeGolden(t *testing.T) {
 	}
 }
 
-// TestQuantizeGolden: the formats that leave no choice give llama.cpp's bytes,
-// and every format with equal importances comes as near to the numbers as
-// llama.cpp's search, give or take 2 %.
+// TestQuantizeGolden checks that formats without a search give llama.cpp's bytes, and that the error of every format
+// with equal importances is within 2% of the error of llama.cpp's search.
 func TestQuantizeGolden(t *testing.T) {
 	file := golden(t)
 	x := file.Input.floats()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHalf compares both directions with the definition of binary16, for
-// every value and for what lies halfway between two and next to that.
+// TestHalf compares both directions with the definition of binary16: for every value, for the midpoints of
+// neighbouring values, and for the numbers next to the midpoints.
 func TestHalf(t *testing.T) {
 	value := func(h int) float64 {
 		e, m := h>>10&31, float64(h&1023)

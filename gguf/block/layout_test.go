@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// unused are the bits of a block that no field has.
+// unused has the number of bits of a block that belong to no field.
 var unused = map[Format]int{}
 
-// TestFieldsCoverBlocks: no bit belongs to two fields, and few to none.
+// TestFieldsCoverBlocks checks that no bit belongs to two fields, and how many bits belong to none.
 func TestFieldsCoverBlocks(t *testing.T) {
 	for _, f := range quantised() {
 		l := f.Layout()
@@ -57,7 +57,7 @@ func TestFieldsCoverBlocks(t *testing.T) {
 	}
 }
 
-// TestPackUnpack: a block that was taken apart and put together is the same.
+// TestPackUnpack checks that unpacking and packing a block does not change it.
 func TestPackUnpack(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, f := range quantised() {
@@ -85,7 +85,7 @@ func TestLoopsAreLayouts(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, f := range Formats() {
 		if f == F64 || f == I64 {
-			continue // not derived: numbers of 64 bits
+			continue // numbers of 64 bits have no derived decoder
 		}
 		for range 20 {
 			b := randomBlocks(r, f, 3)

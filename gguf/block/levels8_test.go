@@ -8,7 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestLevels: integers and factors make the bits that Dequantize makes, of any bytes.
+// TestLevels checks that the products of integers and factors equal the results of Dequantize, bit for bit, for random
+// bytes.
 func TestLevels(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, f := range quantised() {

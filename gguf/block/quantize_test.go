@@ -11,9 +11,9 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// rootError returns the greatest root mean square of the error, relative to that
-// of the numbers: at least 8 standard deviations above the mean of 400 trials of
-// TestQuantizeComesNear's worst distribution.
+// rootError returns the greatest allowed root mean square of the error, relative to the root mean square of the
+// numbers. It is at least 8 standard deviations above the mean of 400 trials of the worst distribution in
+// TestQuantizeComesNear.
 var rootError = map[Format]float64{
 	Q4_0: 0.12, Q4_1: 0.105, Q5_0: 0.06, Q5_1: 0.055, Q8_0: 0.0075,
 	Q2_K: 0.33, Q3_K: 0.19, Q4_K: 0.095, Q5_K: 0.048, Q6_K: 0.025,
@@ -21,11 +21,10 @@ var rootError = map[Format]float64{
 	IQ4_NL: 0.1, IQ4_XS: 0.1, TQ1_0: 0.56, TQ2_0: 0.56, MXFP4: 0.15, NVFP4: 0.13, Q1_0: 0.73, Q2_0: 0.46,
 }
 
-// elementError is how far one number may be from what it was, relative to the
-// greatest magnitude of its 256 neighbours, where no search chooses the scale: half
-// a level, or a whole one where the other sign has fewer levels, and what rounding
-// to binary16 costs. The other formats make the sum of the squares small, and for
-// that may give one of eight numbers the other sign; see anyElement.
+// elementError is the greatest error of one number, relative to the greatest magnitude of its 256 neighbours, for
+// formats without a search for the scale. It is half a level, or a whole level if the other sign has fewer levels,
+// plus the error of rounding to binary16. Formats with a search minimise the sum of squared errors and may change the
+// sign of one of eight numbers: see anyElement.
 var elementError = map[Format]float64{
 	Q4_0: 1.0/8 + 1.0/1024,
 	Q5_0: 1.0/16 + 1.0/1024,
@@ -34,9 +33,9 @@ var elementError = map[Format]float64{
 	Q5_1: 1.0/31 + 2.0/1024,
 }
 
-// anyElement bounds what elementError does not: a decoded number has at most the
-// magnitude of the greatest, give or take the step of the coarsest scale, so twice
-// the greatest is out of reach (1.05 of it is the most in 400 trials).
+// anyElement is the greatest error for formats that are not in elementError. A decoded number has at most the greatest
+// magnitude plus the step of the coarsest scale, so the error is below twice the greatest magnitude (at most 1.05
+// times in 400 trials).
 const anyElement = 2
 
 func roundTrip(t testing.TB, f Format, x []float32) []float32 {
@@ -59,8 +58,8 @@ func roundTrip(t testing.TB, f Format, x []float32) []float32 {
 	return y
 }
 
-// TestQuantizeComesNear holds the errors of numbers of several distributions to
-// what each format's levels allow.
+// TestQuantizeComesNear checks that the errors of numbers of several distributions are within the bounds that follow
+// from the levels of each format.
 func TestQuantizeComesNear(t *testing.T) {
 	r := testutil.Rand(t)
 	draw := map[string]func(i int) float64{
@@ -116,7 +115,7 @@ func TestQuantizeZeros(t *testing.T) {
 	}
 }
 
-// TestQuantizeRefuses: what no block can hold is an error that says where.
+// TestQuantizeRefuses checks that numbers that no block can represent give an error with their position.
 func TestQuantizeRefuses(t *testing.T) {
 	for _, f := range quantised() {
 		for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -1e30, 0x1p40} {
@@ -135,8 +134,8 @@ func TestQuantizeRefuses(t *testing.T) {
 	}
 }
 
-// TestScalars: single numbers are rounded to the nearest, the even one of two,
-// and what a type cannot hold is an error.
+// TestScalars checks that formats of single numbers round to nearest even, and give errors for numbers beyond their
+// range.
 func TestScalars(t *testing.T) {
 	for _, c := range []struct {
 		f     Format
@@ -163,8 +162,8 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestImportance: what counts more comes nearer, and importances that are none
-// are refused.
+// TestImportance checks that numbers with a greater importance have smaller errors, and that invalid importances give
+// errors.
 func TestImportance(t *testing.T) {
 	r := testutil.Rand(t)
 	for _, f := range quantised() {
@@ -195,8 +194,8 @@ func TestImportance(t *testing.T) {
 			return e
 		}
 		with, without := weighted(w), weighted(slices.Repeat([]float32{1}, superElements))
-		// The mean of with/without is 9 standard deviations below 1 for Q2_0 and more for
-		// others, but for those where importances have little to choose.
+		// The mean of with/without is 9 standard deviations below 1 for Q2_0 and more for the other formats,
+		// except formats in which importances have little effect.
 		bound := 1.0
 		switch f {
 		case Q8_0, Q1_0, TQ1_0, TQ2_0, MXFP4:
@@ -217,7 +216,7 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// FuzzDequantize: any bytes are blocks of numbers, the same ones row by row.
+// FuzzDequantize decodes random bytes, together and row by row, and requires equal numbers.
 func FuzzDequantize(f *testing.F) {
 	f.Add(uint8(Q4_0), make([]byte, 36))
 	for name, g := range golden(f).Types {
@@ -266,8 +265,8 @@ func FuzzDequantize(f *testing.F) {
 	})
 }
 
-// FuzzQuantize: any numbers become blocks or an error, and the blocks are no
-// worse than zeros.
+// FuzzQuantize quantises random numbers. The result must be an error, or blocks whose error is not greater than that of
+// zeros.
 func FuzzQuantize(f *testing.F) {
 	f.Add(uint8(Q4_K), make([]byte, 4*superElements))
 	for name := range golden(f).Types {
@@ -297,7 +296,7 @@ func FuzzQuantize(f *testing.F) {
 		}
 		for ; len(x) > 0; x, y = x[b.Elements():], y[b.Elements():] {
 			zeros := make([]float32, b.Elements())
-			// Scales below the least binary16 round to it or to nothing.
+			// Scales below the least binary16 are rounded to it or to 0.
 			if got, bound := rmse(x[:len(zeros)], y[:len(zeros)]), 1.01*rmse(x[:len(zeros)], zeros)+0x1p-18; !(got <= bound) {
 				t.Fatalf("%v: rmse %g, of zeros %g: %v", b, got, bound, x[:len(zeros)])
 			}

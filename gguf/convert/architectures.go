@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// architecture says how the weights of a kind of model are named and stored.
+// architecture describes how the weights of a kind of model are named and stored.
 type architecture struct {
 	name string // in GGUF
-	// names map tensors of safetensors files to those of GGUF. N is a layer and X is an expert; a name
-	// without a suffix means the names with .weight and .bias.
+	// names maps names of tensors in safetensors files to names in GGUF. N stands for the number of a layer
+	// and X for the number of an expert. A name stands for the tensors NAME.weight and NAME.bias.
 	names [][2]string
-	// prefixes that a tensor's name may have.
+	// prefixes of names in safetensors files, which are removed before names are looked up.
 	prefixes []string
 	// ignored tensors are computed from other tensors, or belong to parts that are not converted.
 	ignored []string
-	// interleaved rotary embeddings: rows of queries and keys change places.
+	// interleaved rotary embeddings: the rows of queries and keys are permuted.
 	interleaved bool
-	// norms are stored less 1.
+	// the weights of norms are stored minus 1.
 	shiftedNorms bool
 	// features choose the hyperparameters.
 	features feature
-	// fixed are numbers that are the same in config.json, if it has them; each is named by its key in GGUF.
+	// fixed has numbers that the keys of config.json must have, if they are present.
 	fixed map[string]float64
 }
 
@@ -120,7 +120,7 @@ var (
 	}
 )
 
-// architectures are found by model_type of config.json.
+// architectures has the architectures by model_type of config.json.
 var architectures = map[string]*architecture{
 	"llama":   llama,
 	"mistral": llama,
@@ -144,13 +144,14 @@ func architectureNames() []string { return slices.Sorted(maps.Keys(architectures
 // hyperparameter is a key of the metadata.
 type hyperparameter struct {
 	key     string
-	feature feature // for architectures that have one of these
+	feature feature // only architectures with one of these features have the key
 	value   func(c *config, s sizes) (v any, ok bool, err error)
 }
 
 func (h *hyperparameter) of(a *architecture) bool { return a.features&h.feature != 0 }
 
-// whole is an integer in config.json under one of the names; it may be required or optional.
+// whole returns a function that reads an integer of config.json under one of the keys. If needed is false, the
+// integer may be missing.
 func whole(needed bool, keys ...string) func(*config, sizes) (any, bool, error) {
 	return func(c *config, _ sizes) (any, bool, error) {
 		if _, ok := c.get(keys...); !ok && !needed {
@@ -161,7 +162,7 @@ func whole(needed bool, keys ...string) func(*config, sizes) (any, bool, error) 
 	}
 }
 
-// fraction is a number in config.json with a default; a default of NaN omits the key.
+// fraction returns a function that reads a number of config.json. missing is the default; NaN means no value.
 func fraction(missing float64, keys ...string) func(*config, sizes) (any, bool, error) {
 	return func(c *config, _ sizes) (any, bool, error) {
 		x, err := c.number(missing, keys...)
@@ -209,7 +210,8 @@ var hyperparameters = []hyperparameter{
 	{"expert_feed_forward_length", experts, whole(false, "moe_intermediate_size")},
 }
 
-// pooling returns how the vectors of the tokens become one of the text: 1 is the mean, 2 the first.
+// pooling returns how the vector of a text is computed from those of its tokens: 1 means their mean, 2 the
+// first vector.
 func (c *config) pooling(sizes) (any, bool, error) {
 	var p struct {
 		First bool `json:"pooling_mode_cls_token"`
@@ -223,8 +225,8 @@ func (c *config) pooling(sizes) (any, bool, error) {
 	return uint32(1), true, nil
 }
 
-// target returns the name in GGUF of a tensor, its layer and expert or -1, and whether it is
-// converted at all. It is "" for a tensor that is not known.
+// target returns the name in GGUF of a tensor, its expert or -1, and whether the tensor is ignored. The name
+// is "" for an unknown tensor.
 func (a *architecture) target(name string) (to string, expert int, ignored bool) {
 	for _, p := range a.prefixes {
 		name = strings.TrimPrefix(name, p)
@@ -245,7 +247,7 @@ func (a *architecture) target(name string) (to string, expert int, ignored bool)
 	}
 	words := strings.Split(base, ".")
 	for _, pair := range a.names {
-		// Models that only embed are published without the word model.
+		// In published embedding models, the names lack the prefix model.
 		for _, pattern := range []string{pair[0], strings.TrimPrefix(pair[0], "model.")} {
 			if layer, expert, ok := matches(strings.Split(pattern, "."), words); ok {
 				return strings.Replace(pair[1], ".N.", "."+layer+".", 1) + suffix, expert, false

@@ -17,7 +17,7 @@ type config struct {
 	folder fs.FS
 }
 
-// readConfig reads config.json. A model of text and pictures has the part for text in text_config.
+// readConfig reads config.json. For a model of text and pictures it reads only text_config.
 func readConfig(folder fs.FS) (*config, error) {
 	c := &config{folder: folder}
 	if err := readJSON(folder, "config.json", &c.values); err != nil {
@@ -35,8 +35,8 @@ func readConfig(folder fs.FS) (*config, error) {
 	return c, nil
 }
 
-// get returns the value of the first of the keys that is there. A key is also looked for in
-// rope_parameters, where newer versions have what concerns rotary embeddings.
+// get returns the value of the first key that is present. It also searches rope_parameters, where newer
+// versions store the parameters of rotary embeddings.
 func (c *config) get(keys ...string) (any, bool) {
 	rope, _ := c.values["rope_parameters"].(map[string]any)
 	for _, k := range keys {
@@ -50,7 +50,7 @@ func (c *config) get(keys ...string) (any, bool) {
 	return nil, false
 }
 
-// number returns a number. missing is returned where no key is there.
+// number returns the number under the first key that is present, or missing if none is.
 func (c *config) number(missing float64, keys ...string) (float64, error) {
 	v, ok := c.get(keys...)
 	if !ok {
@@ -67,7 +67,7 @@ func (c *config) number(missing float64, keys ...string) (float64, error) {
 	return x, nil
 }
 
-// count returns a number of things: a positive integer below 2^31, or missing where no key is there.
+// count returns a positive integer below 2^31, or missing if no key is present.
 func (c *config) count(missing int, keys ...string) (int, error) {
 	x, err := c.number(float64(missing), keys...)
 	if err == nil && (x != math.Trunc(x) || x < 0 || x > math.MaxInt32 || x == 0 && missing > 0) {
@@ -76,7 +76,7 @@ func (c *config) count(missing int, keys ...string) (int, error) {
 	return int(x), err
 }
 
-// need is count of a key that must be there.
+// need is like count, but one of the keys must be present.
 func (c *config) need(keys ...string) (int, error) {
 	if _, ok := c.get(keys...); !ok {
 		return 0, fmt.Errorf("config.json has no %s: %w", keys[0], ErrConfig)
@@ -108,7 +108,7 @@ func (c *config) sizes() (s sizes, err error) {
 		return s, err
 	}
 	if s.heads%s.keyHeads != 0 || s.head%2 != 0 {
-		return s, fmt.Errorf("config.json: %d heads of %d for %d heads of keys, want a multiple and an even size: %w", s.heads, s.head, s.keyHeads, ErrConfig)
+		return s, fmt.Errorf("config.json: %d query heads of size %d and %d heads of keys, want a multiple of the heads of keys and an even size: %w", s.heads, s.head, s.keyHeads, ErrConfig)
 	}
 	s.experts, err = c.count(0, "num_local_experts", "num_experts")
 	return s, err
@@ -170,7 +170,7 @@ func fileType(list []tensor) uint32 {
 	return fileTypes[most]
 }
 
-// set stores a value under a key that the package has made.
+// set stores a value under a valid key.
 func set(m *gguf.Metadata, key string, v any) {
 	var x gguf.Value
 	switch v := v.(type) {
@@ -194,8 +194,8 @@ func set(m *gguf.Metadata, key string, v any) {
 	_ = m.Set(key, x) // keys are valid
 }
 
-// scaling stores how rotary embeddings reach beyond the context of the training. The frequencies of
-// llama3's are a tensor: see frequencies.
+// scaling stores how rotary embeddings are extended beyond the context of the training. For type llama3 the
+// method frequencies computes a tensor instead.
 func (c *config) scaling(m *gguf.Metadata) error {
 	r, kind := c.ropeScaling()
 	switch kind {
@@ -217,7 +217,7 @@ func (c *config) scaling(m *gguf.Metadata) error {
 	return nil
 }
 
-// ropeScaling returns the object that rope_scaling is, and its type.
+// ropeScaling returns the object under rope_scaling or rope_parameters, and its type.
 func (c *config) ropeScaling() (*config, string) {
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		r, ok := c.values[key].(map[string]any)
@@ -233,7 +233,7 @@ func (c *config) ropeScaling() (*config, string) {
 	return &config{}, ""
 }
 
-// frequencies returns what llama3's scaling divides the frequencies of a head by, or nil for another kind.
+// frequencies returns the divisors of the frequencies of a head for scaling of type llama3, or nil for other types.
 func (c *config) frequencies(head int) ([]float32, error) {
 	r, kind := c.ropeScaling()
 	if kind != "llama3" {
@@ -251,7 +251,7 @@ func (c *config) frequencies(head int) ([]float32, error) {
 	}
 	factor, low, high, context := p[0], p[1], p[2], p[3]
 	if !(base > 1 && factor > 0 && low > 0 && high > low && context > 0) {
-		return nil, fmt.Errorf("config.json: rope_scaling has factor %v, frequencies %v to %v, context %v, and rope_theta %v: %w", factor, low, high, context, base, ErrConfig)
+		return nil, fmt.Errorf("config.json: rope_scaling has factor %v, frequencies %v to %v, context %v, and rope_theta %v; want numbers above 0, ascending frequencies, and rope_theta above 1: %w", factor, low, high, context, base, ErrConfig)
 	}
 	f := make([]float32, head/2)
 	for i := range f {

@@ -3,7 +3,7 @@
 //
 //	err := convert.Folder(ctx, os.DirFS("Qwen3-0.6B"), "qwen3.gguf", convert.Options{})
 //
-// Weights keep their type, but for vectors, which become F32; quantise the result
+// Matrices keep their type, and vectors become F32; quantise the result
 // with [gguf.Quantize]. The architectures are llama (with mistral and mixtral), qwen2, qwen3,
 // qwen3_moe, smollm3, gemma2, gemma3, phi3, bert and nomic_bert.
 //
@@ -38,13 +38,13 @@ var (
 
 // Options changes what [Folder] writes. The zero value keeps the types of the weights.
 type Options struct {
-	// Type is F32, F16 or BF16, and the type of all matrices; Invalid keeps their own.
+	// Type is the type of all matrices: F32, F16 or BF16. Invalid keeps the type of each matrix.
 	Type block.Format
-	// Name is general.name; by default it is what config.json has in _name_or_path.
+	// Name is general.name. The default is _name_or_path of config.json.
 	Name string
-	// Progress is called with the bytes that were read since it was called last.
+	// Progress is called with the number of bytes that were read since the last call.
 	Progress func(bytes int64)
-	// Split has the file written in parts: see [gguf.SplitAt].
+	// Split, if not 0, divides the file into parts: see [gguf.SplitAt].
 	Split int64
 }
 
@@ -172,7 +172,7 @@ func openWeights(folder fs.FS) (*weights, error) {
 // add opens a file of the folder.
 func (w *weights) add(folder fs.FS, name string) error {
 	if !fs.ValidPath(name) {
-		return fmt.Errorf("the index names a file outside of the folder: %w", ErrConfig)
+		return fmt.Errorf("the index of the weights names a file outside of the folder: %w", ErrConfig)
 	}
 	f, err := folder.Open(name)
 	if err != nil {
@@ -181,7 +181,7 @@ func (w *weights) add(folder fs.FS, name string) error {
 	w.close = append(w.close, f)
 	r, ok := f.(io.ReaderAt)
 	if !ok {
-		return fmt.Errorf("the file system has no files to read at an offset (%T): %w", f, ErrConfig)
+		return fmt.Errorf("the file system returns a %T, which does not implement io.ReaderAt: %w", f, ErrConfig)
 	}
 	info, err := f.Stat()
 	if err != nil {

@@ -135,8 +135,8 @@ func wantFloats(t testing.TB, f *gguf.File, name string, want []float32, dims ..
 	}
 }
 
-// TestLlama shows that scores of queries and keys, each turned by the rotary embedding of its file format, are
-// the same before and after, and that the other tensors are.
+// TestLlama checks that the scores of queries and keys are the same before and after, each with the rotary
+// embedding of its file format, and that the other tensors do not change.
 func TestLlama(t *testing.T) {
 	w := decoder()
 	f := converted(t, folder(t, `"model_type": "llama", `+decoderConfig, w), convert.Options{Name: "tiny"})
@@ -172,7 +172,7 @@ func TestLlama(t *testing.T) {
 	}
 }
 
-// turned returns matrix·x in heads of 8, each turned by a rotary embedding at a position.
+// turned returns matrix·x in heads of 8, each rotated by a rotary embedding at a position.
 func turned(matrix, x []float32, position float64, pair func(i int) (int, int)) []float64 {
 	v := make([]float64, len(matrix)/len(x))
 	for i := range matrix {
@@ -198,8 +198,8 @@ func scores(q, k []float64) []float64 {
 	return s
 }
 
-// TestVariants has what differs between architectures: experts in one tensor, norms stored less 1, types, tied
-// embeddings, factors of rotary embeddings.
+// TestVariants checks the differences between architectures: experts in one tensor, norms stored minus 1, types,
+// tied embeddings, factors of rotary embeddings.
 func TestVariants(t *testing.T) {
 	t.Run("experts", func(t *testing.T) {
 		w := decoder()
@@ -308,7 +308,7 @@ func TestVariants(t *testing.T) {
 	})
 }
 
-// TestTokenizers has the three kinds.
+// TestTokenizers checks the three kinds of tokenizers.
 func TestTokenizers(t *testing.T) {
 	base := func(tokenizer, config string) fstest.MapFS {
 		f := folder(t, `"model_type": "qwen2", "bos_token_id": 7, "eos_token_id": [8, 9], `+decoderConfig, decoder())
@@ -350,7 +350,8 @@ func TestTokenizers(t *testing.T) {
 	})
 }
 
-// TestRefused has folders that cannot be converted: a typed error that says where, and no file.
+// TestRefused checks that a folder that cannot be converted gives a typed error with the position of the mistake,
+// and no file.
 func TestRefused(t *testing.T) {
 	good := func() fstest.MapFS { return folder(t, `"model_type": "llama", `+decoderConfig, decoder()) }
 	config := func(old, new string) func(f fstest.MapFS) {
@@ -422,7 +423,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzFolder converts folders with any configuration and tokenizer: no panic, and errors are typed.
+// FuzzFolder converts folders with any configuration and tokenizer. Nothing may panic, and errors must be typed.
 func FuzzFolder(f *testing.F) {
 	f.Add([]byte(`{"model_type": "llama", `+decoderConfig+`}`), []byte(`{"model": {"type": "BPE", "vocab": {"a": 1}, "merges": ["a a"]}}`))
 	f.Add([]byte(`{"model_type": "bert", "hidden_size": 4}`), []byte(`{"model": {"type": "WordPiece"}}`))

@@ -65,6 +65,6 @@ func TestRealFolder(t *testing.T) {
 		t.Error(err)
 	}
 	if x := q.Tensor("blk.0.attn_q.weight"); x == nil || x.Type != block.Q8_0 {
-		t.Errorf("a matrix became %+v", x)
+		t.Errorf("a matrix has become %+v, not a quantised tensor", x)
 	}
 }

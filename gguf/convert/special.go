@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/gguf"
 )
 
-// specialTokens are the tokens that have a role: the key in GGUF, and where the source names
-// the token's number (config.json) or its text (tokenizer_config.json).
+// specialTokens lists the tokens with a role: the key in GGUF, the key of the token's number in config.json,
+// and the key of its text in tokenizer_config.json.
 var specialTokens = []struct{ key, number, text string }{
 	{"bos_token_id", "bos_token_id", "bos_token"},
 	{"eos_token_id", "eos_token_id", "eos_token"},
@@ -36,7 +36,7 @@ func addSpecial(m *gguf.Metadata, folder fs.FS, c *config, v *vocabulary) error 
 			set(m, "tokenizer.ggml."+s.key, uint32(id))
 		}
 	}
-	if v.model == "bert" { // which has no other beginning and end
+	if v.model == "bert" { // [CLS] and [SEP] are its tokens for beginning and end
 		for key, text := range map[string]string{"bos_token_id": "cls_token", "eos_token_id": "sep_token"} {
 			if id, ok := v.ids[tokenText(t[text])]; ok {
 				set(m, "tokenizer.ggml."+key, uint32(id))
@@ -68,7 +68,7 @@ func tokenText(v any) string {
 	return s
 }
 
-// tokenNumber returns the number of a token in config.json, the first of a list.
+// tokenNumber returns the number of a token in config.json. If the key has a list, it returns the first number.
 func (c *config) tokenNumber(key string) (int, bool) {
 	v := c.values[key]
 	if list, ok := v.([]any); ok && len(list) > 0 {

@@ -15,18 +15,18 @@ import (
 	"github.com/rayo-go/rayo/safetensors"
 )
 
-// tensor is one of the file that is written: its parts follow one another.
+// tensor is a tensor of the file that is written: the concatenation of its parts.
 type tensor struct {
 	gguf.TensorInfo
 	parts []part
 }
 
-// part is where elements come from.
+// part is a source of elements: src, or values if src is nil.
 type part struct {
-	src    *safetensors.Tensor // or
+	src    *safetensors.Tensor
 	values []float32
-	heads  int     // if above 0, the rows of each head change places: see row
-	add    float32 // to each element
+	heads  int     // if above 0, the rows of each head are permuted: see row
+	add    float32 // added to each element
 }
 
 // tensors returns the tensors to write, in the order of the source's names.
@@ -44,12 +44,12 @@ func (c *config) tensors(w *weights, o Options) ([]tensor, error) {
 		case ignored, tied && to == "output.weight":
 			continue
 		case to == "":
-			return nil, fmt.Errorf("tensor %s has no place in architecture %s: %w", t.Name, c.arch.name, ErrTensor)
+			return nil, fmt.Errorf("tensor %s is not part of architecture %s: %w", t.Name, c.arch.name, ErrTensor)
 		case found[to] == nil:
 			found[to] = map[int]*safetensors.Tensor{}
 			order = append(order, to)
 		case found[to][expert] != nil:
-			return nil, fmt.Errorf("tensors %s and %s are both %s: %w", found[to][expert].Name, t.Name, to, ErrTensor)
+			return nil, fmt.Errorf("tensors %s and %s both become %s: %w", found[to][expert].Name, t.Name, to, ErrTensor)
 		}
 		found[to][expert] = t
 	}
@@ -67,12 +67,12 @@ func (c *config) tensors(w *weights, o Options) ([]tensor, error) {
 	return c.factors(list, s)
 }
 
-// tensor describes what becomes of tensors of one name: one, or one for each expert.
+// tensor returns the tensor of the given name in GGUF. from has its source, or the sources of all experts.
 func (c *config) tensor(name string, from map[int]*safetensors.Tensor, s sizes, o Options) (tensor, error) {
 	experts := slices.Sorted(maps.Keys(from))
 	first := from[experts[0]]
 	if experts[0] >= 0 && (len(experts) != s.experts || experts[len(experts)-1] != s.experts-1) {
-		return tensor{}, fmt.Errorf("%d tensors like %s, config.json has %d experts: %w", len(experts), first.Name, s.experts, ErrTensor)
+		return tensor{}, fmt.Errorf("%d tensors are named like %s, want one for each of the %d experts of config.json: %w", len(experts), first.Name, s.experts, ErrTensor)
 	}
 	typ := first.Type.Format()
 	if typ != block.F32 && typ != block.F16 && typ != block.BF16 {
@@ -92,14 +92,14 @@ func (c *config) tensor(name string, from map[int]*safetensors.Tensor, s sizes, 
 	for _, x := range experts {
 		src := from[x]
 		if !slices.Equal(src.Shape, first.Shape) || src.Type != first.Type {
-			return tensor{}, fmt.Errorf("tensor %s is %v of %s, %s is %v of %s: %w", src.Name, src.Shape, src.Type, first.Name, first.Shape, first.Type, ErrTensor)
+			return tensor{}, fmt.Errorf("tensor %s has shape %v and type %s, but %s has %v and %s: %w", src.Name, src.Shape, src.Type, first.Name, first.Shape, first.Type, ErrTensor)
 		}
 		p := part{src: src}
 		if c.arch.shiftedNorms && strings.HasSuffix(name, "norm.weight") {
 			p.add = 1
 		}
 		if p.heads = c.interleavedHeads(name, s); p.heads > 0 && (len(src.Shape) == 0 || src.Shape[0] != int64(p.heads*s.head)) {
-			return tensor{}, fmt.Errorf("tensor %s is %v, want %d rows for %d heads: %w", src.Name, src.Shape, p.heads*s.head, p.heads, ErrTensor)
+			return tensor{}, fmt.Errorf("tensor %s has shape %v, want %d rows for %d heads: %w", src.Name, src.Shape, p.heads*s.head, p.heads, ErrTensor)
 		}
 		t.parts = append(t.parts, p)
 	}
@@ -119,7 +119,7 @@ func (c *config) interleavedHeads(name string, s sizes) int {
 	return 0
 }
 
-// factors adds the tensors that config.json has as numbers: factors of the frequencies of rotary embeddings.
+// factors adds the tensors with factors of the frequencies of rotary embeddings, which come from config.json.
 func (c *config) factors(list []tensor, s sizes) ([]tensor, error) {
 	add := func(name string, v []float32) {
 		list = append(list, tensor{gguf.TensorInfo{Name: name, Type: block.F32, Dims: []int64{int64(len(v))}}, []part{{values: v}}})
@@ -154,7 +154,7 @@ func (c *config) factors(list []tensor, s sizes) ([]tensor, error) {
 	return list, nil
 }
 
-// chunk is how many elements are converted at a time.
+// chunk is the number of elements that are converted at a time.
 const chunk = 1 << 20
 
 // writeTo writes the elements in the type of the tensor.
@@ -199,7 +199,7 @@ func (p *part) writeTo(ctx context.Context, w io.Writer, typ block.Format, progr
 	return nil
 }
 
-// read reads elements from place at on, of one row where rows change places.
+// read reads len(x) elements from element at on. If rows are permuted, x is one row.
 func (p *part) read(x []float32, at int64) error {
 	if p.src == nil {
 		copy(x, p.values[at:])
@@ -219,8 +219,8 @@ func (p *part) read(x []float32, at int64) error {
 	return nil
 }
 
-// row returns the row of the source that becomes row i: the halves of a head, which the rotary
-// embedding of the source pairs, become neighbours.
+// row returns the row of the source that becomes row i. The rotary embedding of the source pairs rows of the two
+// halves of a head; the rotary embedding of the result pairs neighbouring rows.
 func (p *part) row(i int64) int64 {
 	head := p.src.Shape[0] / int64(p.heads)
 	h, j := i/head, i%head

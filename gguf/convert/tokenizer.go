@@ -40,7 +40,7 @@ type tokenizerJSON struct {
 	}
 }
 
-// vocabulary is what becomes the tokenizer's metadata.
+// vocabulary holds the tokenizer's metadata.
 type vocabulary struct {
 	model, pre string
 	tokens     []string
@@ -124,10 +124,11 @@ func (j *tokenizerJSON) vocabulary(c *config) (*vocabulary, error) {
 	case j.Model.Type == "BPE":
 		return v, v.bytePairs(j)
 	}
-	return nil, fmt.Errorf("a model of type %q, want BPE or WordPiece: %w", j.Model.Type, ErrTokenizer)
+	return nil, fmt.Errorf("the tokenizer has a model of type %q, want BPE or WordPiece: %w", j.Model.Type, ErrTokenizer)
 }
 
-// wordPiece marks the beginnings of words, where the source marks what continues one.
+// wordPiece stores a WordPiece vocabulary. The source marks tokens that continue a word with ##; GGUF marks
+// tokens that begin one.
 func (v *vocabulary) wordPiece(j *tokenizerJSON) {
 	v.model = "bert"
 	for i, t := range v.tokens {
@@ -144,7 +145,8 @@ func (v *vocabulary) wordPiece(j *tokenizerJSON) {
 	}
 }
 
-// sentencePiece gives tokens scores that fall with their number: merges come in that order.
+// sentencePiece stores a BPE vocabulary with byte fallback. Merges are in the order of the tokens' scores, so the
+// scores fall with the numbers of the tokens.
 func (v *vocabulary) sentencePiece(j *tokenizerJSON) {
 	v.model, v.scores = "llama", make([]float32, len(v.tokens))
 	for i, t := range v.tokens {
@@ -158,7 +160,7 @@ func (v *vocabulary) sentencePiece(j *tokenizerJSON) {
 	}
 }
 
-// bytePairs stores the merges, and how text is split before.
+// bytePairs stores the merges, and the name of the pre-tokenizer, which splits text before merging.
 func (v *vocabulary) bytePairs(j *tokenizerJSON) error {
 	v.model = "gpt2"
 	for i, raw := range j.Model.Merges {
@@ -180,7 +182,7 @@ func (v *vocabulary) bytePairs(j *tokenizerJSON) error {
 	return nil
 }
 
-// preTokenizers are the names of how text is split, by what splitting returns.
+// preTokenizers maps results of splitting to names of pre-tokenizers in GGUF.
 var preTokenizers = map[string]string{
 	"bytes":        "gpt-2",
 	"digits bytes": "smollm",
@@ -188,8 +190,8 @@ var preTokenizers = map[string]string{
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:      "qwen2",
 }
 
-// splitting describes a pre-tokenizer in a line: its regular expressions, "digits" if each digit is
-// a separate token, "bytes" if GPT-2's expression splits.
+// splitting describes a pre-tokenizer in one line: its regular expressions, "digits" if it separates single
+// digits, "bytes" if it splits by GPT-2's expression.
 func splitting(raw json.RawMessage) string {
 	var p struct {
 		Type       string

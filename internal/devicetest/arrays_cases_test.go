@@ -10,7 +10,7 @@ import (
 // single returns one element as an operand.
 func single(b *batch.Batch, v float32) batch.Value { return b.Upload([]float32{v}) }
 
-// Arrays that are made, from an operand or from nothing.
+// Methods that make arrays, from an operand or without operands.
 var creations = []composition{
 	{name: "eye", record: func(b *batch.Batch, _ []batch.Value) batch.Value { return b.Eye(5, 7, 2) },
 		want: func([]nd) nd { return made(op.Shape{5, 7}, func(p []int) float64 { return truth(p[1]-p[0] == 2) }) }},
@@ -87,7 +87,7 @@ var creations = []composition{
 	}},
 }
 
-// padded returns the index of the axis of n that a mode puts at place i.
+// padded returns the index, on an axis of n elements, of the element that a padding mode copies to place i.
 func padded(i, n int, mode batch.PadMode) int {
 	switch {
 	case i >= 0 && i < n:
@@ -110,8 +110,8 @@ func padding(name string, mode batch.PadMode, before, after int) composition {
 		}}
 }
 
-// pixels is a method that moves elements between channels and blocks of pixels; in
-// says which channel, row and column an element of the result comes from.
+// pixels is a method that moves elements between channels and blocks of pixels. in maps an element of the
+// result to the channel, row and column of its source.
 func pixels(name string, from, to op.Shape, record func(b *batch.Batch, x batch.Value) batch.Value, in func(c, i, j int) [3]int) composition {
 	return composition{name: name, shapes: []op.Shape{from},
 		record: func(b *batch.Batch, x []batch.Value) batch.Value { return record(b, x[0]) },
@@ -125,8 +125,8 @@ func pixels(name string, from, to op.Shape, record func(b *batch.Batch, x batch.
 
 var unfolded = op.UnfoldOpts{Stride: []int{2, 1}, Dilation: []int{1, 2}, Pad: []int{1, 2}}
 
-// windowPlace returns the row and column of the image of 5 by 6 pixels from which
-// window n of unfolded takes its element k, and whether there are such.
+// windowPlace returns the row and column of the pixel, in an image of 5 by 6 pixels, that is element k of
+// window n of unfold, and whether the image has this pixel.
 func windowPlace(k, n int) (i, j int, in bool) {
 	i, j = n/6*2+k/3-1, n%6+k%3*2-2
 	return i, j, i >= 0 && i < 5 && j >= 0 && j < 6

@@ -26,7 +26,7 @@ func (x nd) at(p ...int) float64 {
 	return x.data[i]
 }
 
-// made returns an array whose element at each place is f of the place.
+// made returns an array with the element f(place) at each place.
 func made(s op.Shape, f func(p []int) float64) nd {
 	n, _ := s.Size()
 	y, p := nd{s, make([]float64, n)}, make([]int, len(s))
@@ -64,11 +64,11 @@ type composition struct {
 	shapes []op.Shape
 	record func(b *batch.Batch, x []batch.Value) batch.Value
 	want   func(x []nd) nd
-	loose  float64                    // the error per term of sums, relative to their magnitude; 0: exact
+	loose  float64                    // the error per term of sums, relative to their magnitude; 0 means exact
 	draw   func(g *generator) float64 // an element of an operand; from a normal distribution if nil
 }
 
-// arrays compares the compositions with plain loops, some of them on slow devices.
+// arrays compares the compositions with plain loops. On slow devices it compares a sample.
 func arrays(t *testing.T, open Open) {
 	dev := start(t, open)
 	g := newGenerator(testutil.Seed(t))
@@ -82,7 +82,7 @@ func arrays(t *testing.T, open Open) {
 	}
 }
 
-// someOf returns all cases, in short runs one of so many at random, and at least one.
+// someOf returns all cases. In short runs it returns a random sample of at least one case.
 func someOf[T any](g *generator, cases []T, of int) []T {
 	if !short() {
 		return cases
@@ -92,7 +92,7 @@ func someOf[T any](g *generator, cases []T, of int) []T {
 	return cases[:(len(cases)+of-1)/of]
 }
 
-// sparing is n where one of n cases runs.
+// sparing returns n: tests run one of n cases.
 func sparing() int {
 	if short() {
 		return 3

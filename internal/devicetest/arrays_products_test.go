@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Products that are made of Mul and MatMul.
+// Products that package batch composes of Mul and MatMul.
 var products = []composition{
 	{name: "outer", shapes: []op.Shape{{5}, {7}}, loose: 1e-6, record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Outer(x[0], x[1]) },
 		want: func(x []nd) nd {
@@ -115,8 +115,8 @@ func sums(spec string, x []nd) (y, magnitudes nd) {
 	return y, magnitudes
 }
 
-// randomEinsum compares a random spec with its definition: one to four operands of up
-// to four axes of six letters, repeated ones too, with an ellipsis sometimes.
+// randomEinsum compares a random spec with its definition. It has one to four operands with up to four axes.
+// There are six letters, which may repeat, and sometimes an ellipsis.
 func randomEinsum(t *testing.T, dev *device.Device, g *generator) {
 	const names = "abCdef"
 	var extents [len(names)]int
@@ -128,7 +128,7 @@ func randomEinsum(t *testing.T, dev *device.Device, g *generator) {
 	if dots {
 		few -= 2
 	}
-	var plain, spec []string // with letters in the place of the ellipsis, and as it is given
+	var plain, spec []string // the spec with letters in place of the ellipsis, and the spec that is tested
 	var x []nd
 	b := batch.New(dev)
 	var in []batch.Value

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// rowOptions are the methods of rows with options that are other operations.
+// rowOptions has the methods on rows whose options select other operations.
 var rowOptions = slices.Concat(
 	[]composition{std(op.Shape{5, 7}, 0, 0), std(op.Shape{3, 4, 6}, 1, 1), std(op.Shape{9}, -1, 2), std(op.Shape{1, 3}, 0, 1)},
 	[]composition{
@@ -20,8 +20,8 @@ var rowOptions = slices.Concat(
 	scanOptions(),
 )
 
-// rowsAlong calls f for each row of x along an axis, and returns what f gives for it in
-// the place of the row, n elements.
+// rowsAlong calls f for each row of x along an axis, and returns the array in which the result of f, of n
+// elements, replaces the row.
 func rowsAlong(x nd, axis, n int, f func(row []float64) []float64) nd {
 	axis = (axis + len(x.s)) % len(x.s)
 	s := slices.Clone(x.s)
@@ -145,7 +145,7 @@ func scanOptions() (list []composition) {
 	return list
 }
 
-// along is the scan of elements of type d along an axis, which o says too.
+// along returns the case of a scan of elements of type d along an axis; o has the same axis.
 func (c scanned) along(d op.DType, s op.Shape, axis int, o op.ScanOpts) composition {
 	draw := func(g *generator) float64 { return []float64{-2, -1, -0.5, 0.5, 1, 2}[g.IntN(6)] }
 	if d != op.F32 {
@@ -157,7 +157,7 @@ func (c scanned) along(d op.DType, s op.Shape, axis int, o op.ScanOpts) composit
 			if d == op.F32 {
 				return y
 			}
-			// The least and the greatest integers are seen by halves.
+			// float32 does not hold all integers, so the halves of the integers are compared.
 			return joined(b, b.ShiftRight(y, b.Cast(b.Const(16), d)), b.And(y, b.Cast(b.Const(0xffff), d)))
 		},
 		want: func(x []nd) nd {

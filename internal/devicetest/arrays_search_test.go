@@ -8,11 +8,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// small draws small integers, some of them often.
+// small returns a random small integer, so that values repeat.
 func small(g *generator) float64 { return float64(g.IntN(12) - 4) }
 
-// special draws from few numbers, among them those that order and equality treat
-// in their own way.
+// special returns a random one of a few numbers, among them NaN, zeros of both signs and infinities, for
+// which order and equality have special rules.
 func special(g *generator) float64 {
 	list := []float64{-2, -1, -0.25, 0, math.Copysign(0, -1), 0.5, 1, 2, 3, math.Inf(1), math.Inf(-1), math.NaN()}
 	return list[g.IntN(len(list))]
@@ -32,10 +32,10 @@ func list(parts ...[]float64) nd {
 	return nd{op.Shape{len(all)}, all}
 }
 
-// before reports whether x comes before y in order, NaN behind the numbers.
+// before reports whether x comes before y in sorted order, in which NaN follows the numbers.
 func before(x, y float64) bool { return x < y || y != y && x == x }
 
-// order is that of sort functions.
+// order compares two numbers as sort functions need it.
 func order(x, y float64) int { return int(truth(before(y, x)) - truth(before(x, y))) }
 
 // slots returns n elements: the given ones, then v.
@@ -43,7 +43,7 @@ func slots(given []float64, n int, v float64) []float64 {
 	return append(slices.Clone(given), slices.Repeat([]float64{v}, n-len(given))...)
 }
 
-// searches are the methods that look for elements.
+// searches has the methods that search for elements.
 var searches = slices.Concat(
 	[]composition{
 		nonZero(op.Shape{}), nonZero(op.Shape{0}), nonZero(op.Shape{70}), nonZero(op.Shape{3, 4, 6}), nonZero(op.Shape{2, 0, 3}),
@@ -76,7 +76,7 @@ var searches = slices.Concat(
 	quantiles,
 )
 
-// nonZero is NonZero: the indices and the count.
+// nonZero tests NonZero: the indices and the count.
 func nonZero(s op.Shape) composition {
 	return composition{name: "nonzero of " + s.String(), shapes: []op.Shape{s}, draw: special,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
@@ -101,7 +101,7 @@ func nonZero(s op.Shape) composition {
 		}}
 }
 
-// compress is Compress with a mask of the elements above 0: the values and the count.
+// compress tests Compress with a mask of the elements above 0: the values and the count.
 func compress(s op.Shape) composition {
 	return composition{name: "compress of " + s.String(), shapes: []op.Shape{s, s}, draw: special,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
@@ -140,7 +140,7 @@ func different(rows [][]float64, width int) nd {
 	return list(slots(values, n*width, 0), slots(first, n, -1), inverse, slots(counts, n, 0), []float64{float64(len(counts))})
 }
 
-// uniqueElements is Unique of elements of a type.
+// uniqueElements tests Unique of elements of a type.
 func uniqueElements(s op.Shape, t op.DType, draw func(*generator) float64) composition {
 	return composition{name: "unique of " + t.String() + s.String(), shapes: []op.Shape{s}, draw: draw,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
@@ -156,7 +156,7 @@ func uniqueElements(s op.Shape, t op.DType, draw func(*generator) float64) compo
 		}}
 }
 
-// uniqueSlices is Unique along an axis, of values with the axis in front.
+// uniqueSlices tests Unique along an axis.
 func uniqueSlices(s op.Shape, axis int) composition {
 	return composition{name: "unique slices of " + s.String(), shapes: []op.Shape{s}, draw: func(g *generator) float64 {
 		return []float64{0, 1, 1, 1, math.NaN()}[g.IntN(2+3*g.IntN(2))]
@@ -182,7 +182,7 @@ func uniqueSlices(s op.Shape, axis int) composition {
 		}}
 }
 
-// searchSorted is SearchSorted on both sides.
+// searchSorted tests SearchSorted on both sides.
 func searchSorted(n int) []composition {
 	var both []composition
 	for _, right := range []bool{false, true} {
@@ -205,7 +205,7 @@ func searchSorted(n int) []composition {
 	return both
 }
 
-// isIn is IsIn of n values of a type.
+// isIn tests IsIn of n values of a type.
 func isIn(n int, t op.DType, draw func(*generator) float64) composition {
 	return composition{name: "is_in of " + t.String() + op.Shape{n}.String(), shapes: []op.Shape{{5, 8}, {n}}, draw: draw,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
@@ -216,7 +216,7 @@ func isIn(n int, t op.DType, draw func(*generator) float64) composition {
 		}}
 }
 
-// bincount is Bincount of numbers from -4 to 7.
+// bincount tests Bincount of numbers from -4 to 7.
 func bincount(s op.Shape, n int) composition {
 	return composition{name: "bincount of " + s.String(), shapes: []op.Shape{s}, draw: small,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
@@ -229,7 +229,7 @@ func bincount(s op.Shape, n int) composition {
 		}}
 }
 
-// histogram is Histogram: the counts and the edges.
+// histogram tests Histogram: the counts and the edges.
 func histogram(s op.Shape, bins int, lo, hi float32) composition {
 	return composition{name: "histogram of " + s.String(), shapes: []op.Shape{s}, draw: special,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
@@ -268,7 +268,7 @@ func share(row []float64, q float64) float64 {
 	return x*(1-part) + row[int(whole)+1]*part
 }
 
-// quantile is Quantile along the last axis of a matrix, or of its transpose, or of all.
+// quantile tests Quantile along the last axis of a matrix or of its transpose, or of all elements.
 func quantile(name string, s op.Shape, q float64, draw func(*generator) float64, along ...op.Along) composition {
 	return composition{name: "quantile " + name, shapes: []op.Shape{s}, draw: draw, loose: 1e-6,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Quantile(x[0], q, along...) },

@@ -7,14 +7,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestArrays compares what package batch composes of operations with plain loops.
+// TestArrays compares methods that package batch composes of operations with plain loops.
 func TestArrays(t *testing.T) { arrays(t, cpu(0)) }
 
 // TestArraysPortable is TestArrays of the portable kernels.
 func TestArraysPortable(t *testing.T) { arrays(t, openPortable) }
 
-// TestEinsumCopies counts the steps of the plans of products that need no copy: one
-// each.
+// TestEinsumCopies checks that the plans of products that need no copy have one step each.
 func TestEinsumCopies(t *testing.T) {
 	dev := start(t, cpu(0))
 	for spec, shapes := range map[string][]op.Shape{

@@ -12,9 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// axesOn compares reductions and row operations along random axes with the
-// references over rows that are put together element by element, and products
-// whose leading extents spread.
+// axesOn compares reductions and row operations along random axes with the references over rows that are
+// gathered element by element. It also tests products whose leading extents broadcast.
 func axesOn(t *testing.T, open Open) {
 	dev := open(t)
 	defer dev.Close()
@@ -62,9 +61,9 @@ func axesOn(t *testing.T, open Open) {
 	scansStored(t, dev, g)
 }
 
-// scansStored stores scans along an axis that is not the last in buffers: in another one, in the one
-// with the operand, and in one whose old contents another step reads between the scan and the store.
-// All numbers are integers, so that every order of additions has the same result.
+// scansStored stores scans along an axis other than the last in buffers: in another buffer, in the buffer of
+// the operand, and in a buffer that another step reads between the scan and the store. All numbers are
+// integers, so that every order of additions has the same result.
 func scansStored(t *testing.T, dev *device.Device, g *generator) {
 	ctx, s := t.Context(), op.Shape{3, 70, 18}
 	numbers := func(n int) []float32 {
@@ -125,7 +124,7 @@ func scansStored(t *testing.T, dev *device.Device, g *generator) {
 	}
 }
 
-// columnsStay holds plans of reductions of an axis that is not the last to no copies.
+// columnsStay checks that plans of reductions along an axis other than the last have no copies.
 func columnsStay(t *testing.T, dev *device.Device, g *generator) {
 	for _, s := range []op.Shape{{300, 70}, {5, 40, 33}} {
 		x := g.tensor(op.F32, s, g.tame)
@@ -158,7 +157,7 @@ func reducesAlong(t *testing.T, dev *device.Device, g *generator, o *op.Operatio
 	for _, i := range axes {
 		n *= s[i]
 	}
-	var places []int // of the elements of the rows
+	var places []int // places of the elements of the rows in the operand
 	for range o.Inputs() {
 		x := g.tensor(op.F32, s, g.tame)
 		in = append(in, arrayOf(x).upload(b, s))

@@ -17,7 +17,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// inBrowser opens the software that plays a GPU for navigator.gpu.
+// inBrowser opens the software implementation of navigator.gpu.
 func inBrowser(t testing.TB) *device.Device {
 	t.Helper()
 	testutil.Need(t, "browser")
@@ -28,8 +28,8 @@ func inBrowser(t testing.TB) *device.Device {
 	return d
 }
 
-// TestBrowser tests devices of navigator.gpu: a sample of what any device must do, and what
-// is particular to JavaScript.
+// TestBrowser tests devices of navigator.gpu: a sample of the tests for every device, and tests that only
+// concern JavaScript.
 func TestBrowser(t *testing.T) {
 	testutil.Need(t, "browser")
 	t.Run("sample", sampleInBrowser)
@@ -41,11 +41,11 @@ func TestBrowser(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) { deadline(t, dev) })
 }
 
-// inSample is how many operations of the catalogue sampleInBrowser takes, on average:
-// software takes seconds to compile the kernels of some.
+// inSample is the average number of operations of the catalogue in sampleInBrowser. Software takes seconds to
+// compile the kernels of some operations.
 const inSample = 5
 
-// sampleInBrowser runs a case of some operations, others in each run.
+// sampleInBrowser runs a case of some operations, which it chooses at random.
 func sampleInBrowser(t *testing.T) {
 	seed := testutil.Seed(t)
 	g := newGenerator(seed)
@@ -63,8 +63,7 @@ func sampleInBrowser(t *testing.T) {
 	operationsOn(t, inBrowser, 1, seed, []op.DType{op.F32, op.I32, op.F16}, func(c *Case) bool { return some[c.Op] && one(c) })
 }
 
-// oneOf takes one case of each operation and type of operand, of those that are neither
-// tiny nor long.
+// oneOfSome returns a filter that keeps one case of each operation and operand type, neither tiny nor long.
 func oneOfSome() func(c *Case) bool {
 	type kind struct {
 		o *op.Operation
@@ -84,14 +83,14 @@ func oneOfSome() func(c *Case) bool {
 	}
 }
 
-// callbacks checks calls from a function that JavaScript calls: those that wait return an
-// error there and work in a goroutine that the function starts; the others work.
+// callbacks checks calls from a function that JavaScript calls. Calls that wait return an error there, but
+// work in a goroutine that the function starts. Other calls work.
 func callbacks(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
 	x, y := []float32{-1, 2, -3}, make([]float32, 3)
 	b := batch.New(dev)
 	batch.ReadInto(b, b.Relu(b.Upload(x, 3)), y)
-	// Before anything is compiled, and when it is.
+	// Check this before and after kernels are compiled.
 	for range 2 {
 		errs := map[string]error{}
 		var pending *device.Pending
@@ -133,7 +132,7 @@ func callbacks(t *testing.T, dev *device.Device) {
 	}
 }
 
-// skipsSoftware: software is opened where it is named, and not otherwise.
+// skipsSoftware checks that a software device is opened only if the program names it.
 func skipsSoftware(t *testing.T) {
 	t.Setenv("RAYO_DEVICE", "")
 	d, err := device.Open(t.Context())
@@ -153,7 +152,7 @@ func skipsSoftware(t *testing.T) {
 	}
 }
 
-// flat runs a batch many times: buffers and their bytes do not grow with them.
+// flat runs a batch many times and checks that the number and the size of buffers do not grow.
 func flat(t *testing.T, dev *device.Device) {
 	x, y := make([]float32, 1000), make([]float32, 1000)
 	b := batch.New(dev)
@@ -184,7 +183,7 @@ func flat(t *testing.T, dev *device.Device) {
 	}
 }
 
-// deadline: a call ends by its context while the device computes.
+// deadline checks that a call ends when its context does, although the device still computes.
 func deadline(t *testing.T, dev *device.Device) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

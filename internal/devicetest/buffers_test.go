@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// buffers: arrays that live on the device.
+// buffers tests arrays on the device.
 func buffers(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
@@ -64,7 +64,7 @@ func buffers(t *testing.T, open Open) {
 	if err := device.Read(ctx, got, cache); err != nil || !slices.Equal(got, []float32{0, 0, 0, 0, 10, 20, 30, -1, -2, 0, 0, 0}) {
 		t.Errorf("the buffer holds %v, %v", got, err)
 	}
-	// An update in place: the stored value depends on the old one.
+	// An update in place: the stored value depends on the old value.
 	b.Reset()
 	b.Store(cache, 0, b.Add(b.Use(cache), b.Use(cache)))
 	if err := b.Execute(ctx); err != nil {

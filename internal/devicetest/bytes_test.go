@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// storesBytes has arrays of bytes of all remainders of four be converted, moved, and
-// stored between bytes that stay.
+// storesBytes converts, moves and stores arrays of bytes, with all remainders of the length divided by four.
+// Bytes around the stored bytes must not change.
 func storesBytes(t *testing.T, dev *device.Device) {
 	t.Helper()
 	ctx := t.Context()

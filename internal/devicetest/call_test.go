@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The methods of devices and batches are found by the names of the catalogue,
-// so that every one that is made from it is tested and none is forgotten.
+// The tests find the methods of devices and batches by the names in the catalogue, so that they call every
+// generated method.
 
 // method returns the method of v whose name, in lower case, is name.
 func method(v any, name string) (reflect.Value, bool) {
@@ -34,12 +34,12 @@ func method(v any, name string) (reflect.Value, bool) {
 	return r.Method(i), true
 }
 
-// methods has the numbers of the methods of each type by their names in lower
-// case: a reflect.Type makes a new function type whenever it is asked for one.
+// methods caches the indices of the methods of each type by their names in lower case, because looking a
+// method up by name makes a new function type.
 var methods sync.Map // reflect.Type -> map[string]int
 
-// arguments are what stands for parameters at the end of a call.
-// along adds the last axis of a reduction, as batches take it.
+// arguments returns the arguments for the parameters, which are the last of a call. With along it adds the
+// axis of a reduction for methods of batches.
 func (c *Case) arguments(along bool) []reflect.Value {
 	var args []reflect.Value
 	for _, p := range c.Params {
@@ -240,8 +240,7 @@ func reduceRows[T float32 | int32](ctx context.Context, dev *device.Device, asyn
 	return device.Reduce(ctx, dev, dst, c.Op, c.Attrs(), rows, cols, operands...)
 }
 
-// outcome takes what a method returned: an error, a value and an error, a
-// Pending, or a Future.
+// outcome waits for the results of a method: an error, a value and an error, a Pending, or a Future.
 func outcome(ctx context.Context, results []reflect.Value, out []*array) error {
 	if f := results[0].MethodByName("Value"); f.IsValid() {
 		results = f.Call([]reflect.Value{reflect.ValueOf(ctx)})
@@ -260,8 +259,7 @@ func outcome(ctx context.Context, results []reflect.Value, out []*array) error {
 	return err
 }
 
-// shapedCall calls the method of a shaped operation; each has its own way to
-// be told the sizes.
+// shapedCall calls the method of a shaped operation. Each of these methods has its own parameters for sizes.
 func (c *Case) shapedCall(ctx context.Context, dev *device.Device, suffix string, in, out []*array) error {
 	var shapes []op.Shape
 	for _, x := range c.In {

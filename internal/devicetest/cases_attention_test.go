@@ -28,7 +28,7 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 				In: []Tensor{g.tensor(d, q, g.tame), g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)}})
 		}
 	}
-	// Only some of the keys are valid; the others are NaN.
+	// Only some of the keys are valid; the other keys are NaN.
 	for i, c := range []struct {
 		lead    op.Shape
 		lengths []int
@@ -48,7 +48,7 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 			cases = append(cases, Case{Op: op.Attention, Options: op.AttentionOpts{Causal: (i+tq)%2 == 0}, In: []Tensor{g.tensor(d, q, g.tame), x, v, n}})
 		}
 	}
-	// A NaN among keys that the causal mask hides does not matter.
+	// NaN in keys that the causal mask hides must not change the results.
 	c := Case{Op: op.Attention, Options: op.AttentionOpts{Causal: true}}
 	for range 3 {
 		c.In = append(c.In, g.tensor(d, op.Shape{1, 6, 8}, g.tame))
@@ -81,8 +81,8 @@ func (g *generator) attentionVariants(d op.DType, short bool) []Case {
 	return cases
 }
 
-// attentionRows returns cases whose sequences of one query are positions of a few texts, each with one key more than the one before, as in a pass
-// over prompts of several sessions.
+// attentionRows returns cases as in a pass over prompts of several sessions: each sequence has one query, and
+// consecutive sequences are consecutive positions of a text, each with one key more.
 func (g *generator) attentionRows(d op.DType) []Case {
 	keys := d
 	if d == op.F32 {

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// matMulExperts multiplies by matrices of the type d, of its halves and of every quantised type:
-// by one for each row and by several, by some that many rows share and by some of none.
+// matMulExperts multiplies by matrices of type d, of 16-bit types and of every quantised type: by one matrix
+// for each row and by several. Some matrices belong to many rows and some to none.
 func (g *generator) matMulExperts(d op.DType) []Case {
 	if !d.Float() {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// factorings are the operations of linear algebra. [op.Operation.CheckResults] checks their
-// results as a whole.
+// factorings has the operations of linear algebra. [op.Operation.CheckResults] checks all results of a case
+// together.
 var factorings = map[*op.Operation]struct {
 	record func(b *batch.Batch, c *Case, in []batch.Value) []batch.Value
 	cases  func(g *generator, short bool) []Case
@@ -59,7 +59,7 @@ var factorings = map[*op.Operation]struct {
 	},
 }
 
-// asWhole checks results as a whole, if the operation has a rule for that.
+// asWhole checks all results of a case together, if the operation has such a check.
 func (c *Case) asWhole(out []*array, want []*op.Array) error {
 	if !c.Op.CheckedAsWhole() {
 		return nil
@@ -78,10 +78,10 @@ func (c *Case) asWhole(out []*array, want []*op.Array) error {
 // normal returns a number of the normal distribution that float32 holds.
 func (g *generator) normal(op.DType) float64 { return op.F32.Round(g.NormFloat64()) }
 
-// lead are leading extents of matrices, from one to the number of a batch.
+// lead returns leading extents: of a single matrix or of a batch.
 var lead = []op.Shape{nil, nil, {3}, {2, 5}, {1}, {0}}
 
-// ordersOf are the orders of matrices: around the sizes of blocks and of vectors.
+// ordersOf returns orders of matrices: numbers around the sizes of blocks and of vectors.
 func ordersOf(short bool) []int {
 	orders := []int{0, 1, 2, 3, 5, 8, 13, 16, 17, 31, 32, 33, 48, 63, 64, 65}
 	if !short {
@@ -90,8 +90,8 @@ func ordersOf(short bool) []int {
 	return orders
 }
 
-// operandsOf are matrices of m rows and n columns of many kinds: random, of low rank,
-// zeros, diagonal, with rows of very different sizes.
+// operandsOf returns matrices of m rows and n columns of many kinds: random, of low rank, zeros, diagonal,
+// with rows of very different magnitudes.
 func (g *generator) matrixOf(lead op.Shape, m, n, kind int) Tensor {
 	x := g.tensor(op.F32, append(append(op.Shape{}, lead...), m, n), g.normal)
 	for i := range x.Data {
@@ -116,10 +116,10 @@ func (g *generator) matrixOf(lead op.Shape, m, n, kind int) Tensor {
 	return x
 }
 
-// kinds is how many kinds of matrices there are.
+// kinds is the number of kinds of matrices.
 const kinds = 6
 
-// factored are the cases of operations on matrices of any extents.
+// factored returns the cases of operations on matrices of any extents.
 func (g *generator) factored(o *op.Operation, short bool) []Case {
 	var cases []Case
 	orders := ordersOf(short)
@@ -136,7 +136,7 @@ func (g *generator) factored(o *op.Operation, short bool) []Case {
 	return append(cases, g.wrong(o)...)
 }
 
-// wrong are cases with NaN and infinities: of eleven matrices one.
+// wrong returns cases in which one of eleven matrices has NaN or infinities.
 func (g *generator) wrong(o *op.Operation) []Case {
 	var cases []Case
 	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
@@ -176,7 +176,7 @@ func (g *generator) cholesky(short bool) []Case {
 		if n == 0 || len(c.In[0].Data) == 0 {
 			continue
 		}
-		// Elements above the diagonal are not read, and a matrix that is not definite gives NaN.
+		// Elements above the diagonal must not be read, and a matrix that is not definite must give NaN.
 		upper, bad := c, c
 		upper.In, bad.In = []Tensor{g.definite(nil, n)}, []Tensor{g.definite(op.Shape{2}, n)}
 		for k := range upper.In[0].Data {
@@ -210,7 +210,7 @@ func (g *generator) symmetric(short bool) []Case {
 	return cases
 }
 
-// triangle returns well conditioned triangular matrices; in the other triangle is NaN.
+// triangle returns well conditioned triangular matrices, with NaN in the other triangle.
 func (g *generator) triangle(lead op.Shape, n int, o op.SolveTriangularOpts) Tensor {
 	x := g.matrixOf(lead, n, n, 0)
 	for i := range x.Data {

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// axis returns the axis of a case of gather or scatter: the first if it names none.
+// axis returns the axis of a case of gather or scatter, by default the first.
 func (c *Case) axis() int {
 	if len(c.Extents) == 0 {
 		return 0

@@ -2,8 +2,8 @@ package devicetest
 
 import "github.com/rayo-go/rayo/op"
 
-// mixedProducts returns products of float32 and of weights of 16 bits: of matrices, or of
-// a matrix and a vector. Other types than float32 have none.
+// mixedProducts returns products of float32 operands with weights of 16 bits: of matrices, or of a matrix and
+// a vector. It returns none for types other than float32.
 func (g *generator) mixedProducts(o *op.Operation, d op.DType) []Case {
 	if d != op.F32 {
 		return nil

@@ -108,8 +108,8 @@ func (g *generator) matMul(d op.DType, short bool) []Case {
 			put(lead, t == i%4, [3]int{5, 18, 7 + 16*(i%2)}, opts, t == 1, g.tame)
 		}
 	}
-	// NaN and infinities go where they belong and nowhere else: tiles are
-	// padded, and 0 times a NaN that is not there is still NaN.
+	// NaN and infinities must reach the elements that depend on them and no others. Kernels pad tiles, and a
+	// product of a padding zero and a NaN would be NaN.
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
 		c := Case{Op: op.MatMul, In: []Tensor{g.tensor(d, op.Shape{13, 19}, g.tame), g.tensor(d, op.Shape{19, 37}, g.tame)}}
 		c.In[0].Data[5*19+18] = v
@@ -152,13 +152,13 @@ func (g *generator) conv2D(d op.DType, short bool) []Case {
 	put(op.Shape{2, 4, 11, 13}, op.Shape{6, 2, 3, 2}, op.Conv2DOpts{Stride: pair(2, 3), Pad: pair(1, 0), Groups: 2}, true)
 	put(op.Shape{1, 5, 8, 8}, op.Shape{5, 1, 3, 3}, op.Conv2DOpts{Groups: 5, Pad: pair(1, 1), Act: op.Gelu}, false)
 	put(op.Shape{1, 2, 13, 14}, op.Shape{3, 2, 3, 3}, op.Conv2DOpts{Dilation: pair(2, 3)}, false)
-	put(op.Shape{1, 1, 4, 4}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{Pad: pair(5, 4)}, true) // windows in the padding alone
+	put(op.Shape{1, 1, 4, 4}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{Pad: pair(5, 4)}, true) // windows that cover only padding
 	put(op.Shape{1, 2, 7, 5}, op.Shape{2, 2, 7, 5}, op.Conv2DOpts{}, false)
 	put(op.Shape{1, 1, 30, 31}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{Stride: pair(3, 2), Pad: pair(1, 1), Act: op.LeakyRelu}, false)
 	put(op.Shape{0, 1, 3, 3}, op.Shape{2, 1, 2, 2}, op.Conv2DOpts{}, true)
 	put(op.Shape{1, 0, 3, 3}, op.Shape{2, 0, 2, 2}, op.Conv2DOpts{}, true)
 	put(op.Shape{1, 1, 3, 3}, op.Shape{0, 1, 2, 2}, op.Conv2DOpts{}, false)
-	put(op.Shape{1, 1, 4, 4}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{Stride: pair(2, 3)}, false) // one place, and room for more but for the stride
+	put(op.Shape{1, 1, 4, 4}, op.Shape{1, 1, 3, 3}, op.Conv2DOpts{Stride: pair(2, 3)}, false) // the stride leaves only one place
 	put(op.Shape{1, 2, 3, 5}, op.Shape{2, 2, 2, 3}, op.Conv2DOpts{Stride: pair(1<<30, 1)}, true)
 	for range 4 {
 		cases = append(cases, g.anyConv2D(d))
@@ -170,7 +170,7 @@ func (g *generator) conv2D(d op.DType, short bool) []Case {
 	return cases
 }
 
-// convolution returns the case of images of shape x and windows of shape w.
+// convolution returns a case with images of shape x and windows of shape w.
 func (g *generator) convolution(d op.DType, x, w op.Shape, o op.Conv2DOpts, bias bool) Case {
 	c := Case{Op: op.Conv2D, Options: o, In: []Tensor{g.tensor(d, x, g.tame), g.tensor(d, w, g.tame)}}
 	if bias {
@@ -179,7 +179,7 @@ func (g *generator) convolution(d op.DType, x, w op.Shape, o op.Conv2DOpts, bias
 	return c
 }
 
-// anyConv2D returns a small convolution at random, whose window fits.
+// anyConv2D returns a small random convolution whose window fits into the image.
 func (g *generator) anyConv2D(d op.DType) Case {
 	o := op.Conv2DOpts{Groups: 1 + g.IntN(3)}
 	channels, windows := o.Groups*(1+g.IntN(3)), o.Groups*(1+g.IntN(3))

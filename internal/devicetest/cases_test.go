@@ -17,7 +17,7 @@ type Tensor struct {
 	Type  op.DType
 	Shape op.Shape
 	Data  []float64
-	// Blocks are the elements of a quantised type; Data then counts only.
+	// Blocks are the elements of a quantised type; only the length of Data counts then.
 	Blocks []byte
 }
 
@@ -25,8 +25,8 @@ type Tensor struct {
 // [Case.Reference] the expected results.
 type Case struct {
 	Op *op.Operation
-	// Options are the parameters of operations that have an option struct, nil
-	// for its defaults; Params are those of others.
+	// Options are the parameters of operations that have an option struct, nil for its defaults. Params are the
+	// parameters of other operations.
 	Options Options
 	Params  []float32
 	Rows    bool     // of a reduction: along rows
@@ -108,7 +108,7 @@ func (c *Case) quantized() bool {
 	return false
 }
 
-// elements returns the elements of the largest operand, or what iota counts.
+// elements returns the number of elements of the largest operand or, for iota, of the result.
 func (c *Case) elements() int {
 	n := 0
 	if c.Op == op.Iota {
@@ -169,7 +169,7 @@ func newGenerator(seed uint64) *generator {
 	return &generator{rand.New(rand.NewPCG(seed, 0x7261796f))}
 }
 
-// floats are the values at which functions are delicate, besides random ones.
+// floats has values near which functions are hard to compute accurately. Cases also have random values.
 var floats = []float64{
 	math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, -3,
 	0x1p-149, -0x1p-140, 0x1p-126, 1e-20, 88.7, 88.8, -87.4, -103.9, -104.1, 127.99, 128, -149.5, 1e4, -1e4,
@@ -178,7 +178,7 @@ var floats = []float64{
 
 var integers = []float64{0, 1, -1, 2, 31, 32, math.MaxInt32, math.MinInt32, math.MaxUint32, 65536, -65536, 46341, 12345679}
 
-// wild returns a value of any magnitude, special ones included.
+// wild returns a value of any magnitude, which may be NaN or an infinity.
 func (g *generator) wild(d op.DType) float64 {
 	switch {
 	case d == op.Bool:
@@ -219,15 +219,14 @@ func (g *generator) tensor(d op.DType, s op.Shape, value func(op.DType) float64)
 	return t
 }
 
-// lengths are around the widths of vectors and of the blocks that devices
-// work in, and primes.
+// lengths are numbers around the sizes of vectors and blocks of devices, and primes.
 var lengths = []int{0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 255, 257, 997, 1024, 4099}
 
-// large is beyond the blocks of every device and not a multiple of any.
+// large is a length greater than the blocks of every device, and no multiple of them.
 const large = 70001
 
-// spreads are operands that are laid over each other; the first two columns
-// serve operations of two operands.
+// spreads has shapes of operands that broadcast to each other. Operations of two operands use the first two
+// columns.
 var spreads = [][]op.Shape{
 	{{3, 65}, {65}, {3, 65}},
 	{{65}, {3, 65}, {3, 1}},
@@ -246,8 +245,7 @@ var spreads = [][]op.Shape{
 	{{1, 40}, {40}, {1, 1}},
 }
 
-// params returns parameters that the operation requires, and options other
-// than the defaults.
+// params returns the parameters that the operation requires, and options other than the defaults.
 func (g *generator) params(o *op.Operation) (params []float32, options []Options) {
 	switch o {
 	case op.Clip:
@@ -265,9 +263,8 @@ func (g *generator) params(o *op.Operation) (params []float32, options []Options
 	return params, []Options{nil}
 }
 
-// Elementwise returns the cases of an elementwise operation for operands of
-// element type d; there are none if it does not take them. short leaves the
-// large ones out.
+// Elementwise returns the cases of an elementwise operation for operands of element type d, or none if the
+// operation does not accept d. short leaves out large cases.
 func Elementwise(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	g := newGenerator(seed)
 	var cases []Case
@@ -291,7 +288,7 @@ func Elementwise(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 			for _, to := range targets {
 				value := g.wild
 				if d.Float() && (o == op.Fmod || o == op.Remainder) && g.IntN(4) > 0 {
-					value = g.tame // large quotients leave nothing that is defined
+					value = g.tame // for large quotients no result is defined
 				}
 				c := Case{Op: o, Options: opts, Params: params, To: to}
 				for i, t := range types {
@@ -351,8 +348,8 @@ func Reduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 			}
 		}
 	}
-	// Small integers have exact sums, so that one element lost or counted
-	// twice shows however many there are.
+	// Small integers have exact sums, so that the result shows if one element is missing or counted twice,
+	// whatever the number of elements.
 	whole := func(d op.DType) float64 { return d.Round(float64(g.IntN(9) - 4)) }
 	offset := func(d op.DType) float64 { return d.Round(100 + g.NormFloat64()) }
 	for _, n := range lengths {
@@ -374,7 +371,7 @@ func Reduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		put(op.Shape{3, large}, whole)
 		put(op.Shape{large, 3}, g.tame)
 	}
-	// Special values, one kind at a time, at places that vectors treat apart.
+	// Special values, one kind at a time, at places that vector kernels handle separately.
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		for _, n := range []int{1, 40, 257} {
 			for _, at := range []int{0, n / 2, n - 1} {
@@ -435,7 +432,7 @@ func scans(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		}
 		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, 1, -1, 2, 0.5}[min(g.IntN(60), 7)]
 	}
-	near := func(d op.DType) float64 { return d.Round(1 + float64(g.IntN(3)-1)/64) } // long products stay in the range
+	near := func(d op.DType) float64 { return d.Round(1 + float64(g.IntN(3)-1)/64) } // factors so near to 1 that long products stay in the range
 	shapes := []op.Shape{{1}, {2}, {7}, {64}, {300}, {1025}, {3, 65}, {65, 3}, {2, 3, 64}, {0, 5}, {5, 0}, {33, 129}, {2, 4099}, {997, 1}, {70, 70}}
 	if !short {
 		shapes = append(shapes, op.Shape{30_000}, op.Shape{3, 20_000})
@@ -443,7 +440,7 @@ func scans(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	for _, s := range shapes {
 		for i, value := range []func(op.DType) float64{g.tame, near, special} {
 			if o == op.Cumprod && i == 0 && s[len(s)-1] > 100 {
-				continue // a long product of these leaves the range, where nothing is defined
+				continue // a long product of such factors leaves the range, so its result is not defined
 			}
 			cases = append(cases, Case{Op: o, In: []Tensor{g.tensor(d, s, value)}})
 		}

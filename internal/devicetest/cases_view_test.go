@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// lists are the operations whose parameters are a list of integers, Case.Extents.
+// lists has the operations whose parameters are a list of integers, Case.Extents.
 var lists = map[*op.Operation]struct {
 	attrs  func(c *Case) (op.Attrs, error)
 	record func(b *batch.Batch, c *Case, in []batch.Value) batch.Value

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// copies: from buffer to buffer, on one device, to another of the same kind and
-// to and from the CPU.
+// copies tests copies from buffer to buffer: on one device, to another device of the same kind, and to and
+// from the CPU.
 func copies(t *testing.T, open Open) {
 	dev := start(t, open)
 	other := start(t, open)
@@ -41,7 +41,7 @@ func copies(t *testing.T, open Open) {
 	refused(t, dev, other)
 }
 
-// carry copies n elements from one device to another and looks at both.
+// carry copies n elements from one device to another and checks both buffers.
 func carry[T device.Element](t *testing.T, from, to *device.Device, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -81,7 +81,7 @@ func carry[T device.Element](t *testing.T, from, to *device.Device, n int) {
 	}
 }
 
-// carryBlocks does the same with an array of an odd number of quantised blocks.
+// carryBlocks is carry for an array of an odd number of quantised blocks.
 func carryBlocks(t *testing.T, from, to *device.Device) {
 	t.Helper()
 	ctx := t.Context()

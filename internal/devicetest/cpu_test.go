@@ -43,12 +43,11 @@ func openPortable(t testing.TB) *device.Device {
 	return d
 }
 
-// TestPortable runs the operations by the portable kernels, in the interpreter:
-// what GPUs run.
+// TestPortable runs the operations by the portable kernels, which GPUs run, in the interpreter.
 func TestPortable(t *testing.T) {
 	t.Parallel()
 	t.Run("operations", func(t *testing.T) {
-		// Quantised blocks are not for portable kernels yet.
+		// Portable kernels do not support quantised blocks yet.
 		some := sampled(testutil.Seed(t))
 		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() && some(c) }
 		operations(t, openPortable, []op.DType{op.F32, op.I32, op.U32, op.Bool, op.U8, op.I8}, small)

@@ -4,8 +4,7 @@ package devicetest
 
 import "testing"
 
-// TestDecodeCUDA decodes some tokens with one plan in the emulator, which records
-// one graph.
+// TestDecodeCUDA decodes some tokens with one plan in the emulator, and checks that it records one graph.
 func TestDecodeCUDA(t *testing.T) {
 	emulate(t, 9, false)
 	dev := openCUDA(t)

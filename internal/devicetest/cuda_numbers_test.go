@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestCUDAEmulatedNumbers is the part of TestCUDAEmulated that one goroutine does at
-// length: too slow under the race detector, and nothing to it.
+// TestCUDAEmulatedNumbers is the long part of TestCUDAEmulated, which runs in one goroutine. It is too slow for
+// the race detector, which could find nothing in it.
 func TestCUDAEmulatedNumbers(t *testing.T) {
 	t.Parallel()
 	emulate(t, 9, false)

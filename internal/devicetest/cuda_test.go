@@ -18,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// openCUDA opens a GPU, or what emulate has put in its place.
+// openCUDA opens a GPU, or the emulator after a call of emulate.
 func openCUDA(t testing.TB) *device.Device {
 	t.Helper()
 	if cuda.Substitute == nil {
@@ -58,7 +58,7 @@ func TestCUDAPair(t *testing.T) {
 		carryBlocks(t, way[0], way[1])
 	}
 	refused(t, one, two)
-	// Copies in both directions at once, beside other work, end.
+	// Copies in both directions at once, beside other work, must not deadlock.
 	var work sync.WaitGroup
 	for i := range 16 {
 		way := [][2]*device.Device{{one, two}, {two, one}}[i%2]
@@ -71,8 +71,7 @@ func TestCUDAPair(t *testing.T) {
 	work.Wait()
 }
 
-// emulate has devices of CUDA be emulated, of the capability major.0, until the
-// end of the test.
+// emulate replaces CUDA devices by the emulator, with compute capability major.0, until the end of the test.
 func emulate(t *testing.T, major int, checked bool) {
 	cuda.Substitute = func(ordinal int) (driver.Device, error) {
 		if ordinal != 0 {
@@ -179,7 +178,7 @@ func TestCUDAFaults(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The device is as good as before.
+	// The device still works.
 	x := []float32{-1, 2}
 	if err := dev.Relu(t.Context(), x, x); err != nil || x[0] != 0 || x[1] != 2 {
 		t.Errorf("%v %v", x, err)

@@ -12,8 +12,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// model is a small decoder of random weights: layers of attention over a cache and
-// of a gated product.
+// model is a small decoder of random weights: each layer has attention over a cache and a gated product.
 type model struct {
 	dev                           *device.Device
 	layers                        []layer
@@ -23,7 +22,7 @@ type model struct {
 
 type layer struct{ qkv, out, up, down *device.Buffer }
 
-// newModel returns a model whose caches have room for so many tokens.
+// newModel returns a model whose caches have room for the given number of tokens.
 func newModel(t *testing.T, dev *device.Device, g *generator, layers, tokens int) *model {
 	m := &model{dev: dev, heads: 4, kv: 2, dim: 8, tokens: tokens}
 	m.width = m.heads * m.dim
@@ -45,7 +44,7 @@ func newModel(t *testing.T, dev *device.Device, g *generator, layers, tokens int
 	return m
 }
 
-// clear gives the model caches of zeros.
+// clear sets the caches of the model to zeros.
 func (m *model) clear(t *testing.T) {
 	m.keys, m.values = nil, nil
 	for range m.layers {
@@ -60,14 +59,14 @@ func (m *model) clear(t *testing.T) {
 	}
 }
 
-// heads of packed projections: [1, n·dim] seen as [n, 1, dim].
+// heads returns the heads of packed projections: [1, n·dim] as [n, 1, dim].
 func (m *model) split(b *batch.Batch, x batch.Value) (q, k, v batch.Value) {
 	b2 := b.Reshape(x, 1, m.heads+2*m.kv, m.dim)
 	parts := b.Split(b.Permute(b2, 1, 0, 2), 0, m.heads, m.kv, m.kv)
 	return parts[0], parts[1], parts[2]
 }
 
-// step records one token at a place that is a value; length is one more.
+// step records the computation of one token. Its place is an operand, and so is length, which is one more.
 func (m *model) step(b *batch.Batch, x, at, length batch.Value) batch.Value {
 	for i, l := range m.layers {
 		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.None), b.Use(l.qkv), batch.None))
@@ -79,7 +78,7 @@ func (m *model) step(b *batch.Batch, x, at, length batch.Value) batch.Value {
 	return x
 }
 
-// fixed records one token at a known place, as plans do that are made anew for each.
+// fixed records the computation of one token at a constant place, which needs a new plan for each token.
 func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 	for i, l := range m.layers {
 		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.None), b.Use(l.qkv), batch.None))
@@ -96,7 +95,7 @@ func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 	return x
 }
 
-// rest is what follows attention in a layer.
+// rest records the part of a layer after attention.
 func (m *model) rest(b *batch.Batch, l layer, x, y batch.Value) batch.Value {
 	merged := b.Reshape(b.Permute(y, 1, 0, 2), 1, m.width)
 	x = b.Add(x, b.MatMul(merged, b.Use(l.out), batch.None))
@@ -104,8 +103,8 @@ func (m *model) rest(b *batch.Batch, l layer, x, y batch.Value) batch.Value {
 	return b.Add(x, b.MatMul(b.Mul(b.Silu(up[0]), up[1]), b.Use(l.down), batch.None))
 }
 
-// decode decodes tokens with one plan, and again with one for each, which must give
-// the same numbers. The plan is made once, and has no copies.
+// decode decodes tokens with one plan, and again with a plan for each token. Both must give the same numbers.
+// The one plan must be compiled only once and have no copies.
 func decode(t *testing.T, dev *device.Device, tokens, every int) {
 	g := newGenerator(testutil.Seed(t))
 	m := newModel(t, dev, g, 4, tokens)
@@ -155,7 +154,7 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) {
 	}
 }
 
-// copiesOf counts the steps of a plan that move elements alone.
+// copiesOf counts the steps of a plan that only move elements.
 func copiesOf(plan fmt.Stringer) int {
 	n := 0
 	for _, line := range strings.Split(plan.String(), "\n") {

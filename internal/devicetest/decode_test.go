@@ -22,7 +22,7 @@ func TestTransformerCopies(t *testing.T) { layersOn(t, cpu(0)) }
 // TestTransformerCopiesPortable is TestTransformerCopies of the portable kernels.
 func TestTransformerCopiesPortable(t *testing.T) { layersOn(t, openPortable) }
 
-// TestViewsInPlace compares operations over views with those over elements in order.
+// TestViewsInPlace compares operations over views with the same operations over contiguous copies.
 func TestViewsInPlace(t *testing.T) { placesOn(t, cpu(0)) }
 
 // TestViewsInPlacePortable is TestViewsInPlace of the portable kernels.

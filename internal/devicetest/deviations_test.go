@@ -19,10 +19,10 @@ import (
 // specification (W3C Candidate Recommendation Draft, 2026); each field names
 // the passage. A device that deviates less is tested against tighter deviations.
 type deviations struct {
-	// flushes: subnormal numbers become 0 in operands, in results and in intermediate
-	// results ("Differences from IEEE-754": "any inputs or outputs of operations
-	// listed in Floating Point Accuracy may be flushed to zero"). A result is then also right
-	// if it follows from operands whose subnormal numbers are replaced by 0.
+	// flushes means that subnormal numbers may become 0 in operands, in results and in intermediate results
+	// ("Differences from IEEE-754": "any inputs or outputs of operations listed in Floating Point Accuracy may
+	// be flushed to zero"). Then a result that belongs to operands with zeros in place of subnormal numbers is
+	// right too.
 	flushes bool
 	// slack is an additional absolute error that a result may have, whatever its size.
 	slack float64
@@ -38,35 +38,33 @@ type deviations struct {
 	// specified"), and compilers may take them in another order ("Reassociation and
 	// Fusion"). This would allow a factor of 2, but no tested device needs that much.
 	rounding float64
-	// finite: there are neither infinities nor NaN ("implementations may assume that
-	// overflow, infinities, and NaNs are not present"), so that x/x is 1 and √x·√x is
-	// x, wherever a compiler sees both.
+	// finite means that compilers may assume that there are no infinities and NaN ("implementations may assume
+	// that overflow, infinities, and NaNs are not present"). Then they may replace x/x by 1 and √x·√x by x.
 	finite bool
 }
 
-// whatWGSLAllows are the deviations of an unknown device that follows the WGSL
-// specification. Whether it flushes subnormal numbers is determined at run time.
+// whatWGSLAllows has the deviations of an unknown device that follows the WGSL specification. The tests
+// determine at run time whether the device flushes subnormal numbers.
 var whatWGSLAllows = deviations{slack: rounded, quotient: 2.5, rounding: 1.5, finite: true}
 
-// better are the deviations of devices that deviate less, by a part of their names.
+// better has the deviations of devices that deviate less, by a part of their names.
 var better = []struct {
 	name string
 	deviations
 }{
-	// Quotients and roots are those of the processor. Mesa's compiler makes 0 of √x-√x;
-	// SwiftShader takes subnormal numbers for 0.
+	// These devices compute quotients and roots with the processor's instructions. Mesa's compiler replaces √x-√x
+	// by 0; SwiftShader flushes subnormal numbers.
 	{"llvmpipe", deviations{slack: rounded, finite: true}},
 	{"SwiftShader", deviations{flushes: true, slack: vanishing, finite: true}},
 }
 
 const (
-	// vanishing is what can become of a subnormal number on the way: each operation
-	// of the catalogue multiplies one by less.
+	// vanishing bounds the error of a result if a subnormal number is replaced by 0: each operation of the
+	// catalogue multiplies it by a smaller factor.
 	vanishing = 0x1p-118
-	// rounded is two of the smallest steps. A device whose fma rounds the product, as
-	// WGSL allows ("Accuracy of Concrete Floating Point Builtin Functions": as x*y+z),
-	// is given texts that add what rounding lost; of a subnormal number nothing less
-	// than a step is left to be added.
+	// rounded is twice the smallest subnormal number. WGSL allows an fma that rounds the product ("Accuracy of
+	// Concrete Floating Point Builtin Functions": as x*y+z). For such devices the WGSL text adds the rounding
+	// error of the product, but the rounding error of a subnormal product is not representable.
 	rounded = 0x1p-148
 )
 
@@ -161,8 +159,7 @@ func (c *Case) uncorrected(units float64) ([]*op.Array, error) {
 	return want, nil
 }
 
-// units returns by how many units in the last place the results of the case may be
-// off besides.
+// units returns the additional error, in units in the last place, of the results of the case.
 func (c *Case) units(l deviations) float64 {
 	if l.quotient > 0 && c.divides() {
 		return l.quotient
@@ -170,7 +167,7 @@ func (c *Case) units(l deviations) float64 {
 	return 0
 }
 
-// divides reports whether the operation is elementwise and has a quotient or a root in it.
+// divides reports whether the operation is elementwise and its expression has a quotient or a root.
 func (c *Case) divides() bool {
 	types := make([]op.DType, len(c.In))
 	for i := range c.In {
@@ -187,7 +184,7 @@ func (c *Case) divides() bool {
 	})
 }
 
-// allows reports whether element i of result k may be got where it should be want.
+// allows reports whether got is an allowed value of element i of result k, whose reference is want.
 func (f *allowed) allows(o *op.Operation, k, i int, got, want, mag float64, t op.DType) bool {
 	return f.near(o, got, want, mag, t) || slices.ContainsFunc(f.results, func(also []*op.Array) bool {
 		return f.near(o, got, also[k].Data[i], mag, t)
@@ -205,8 +202,8 @@ func (f *allowed) near(o *op.Operation, got, want, mag float64, t op.DType) bool
 		return true // rounded toward zero
 	}
 	tol.ULP = max(tol.ULP, 0.5) + f.units
-	// Where a unit is a few of the smallest subnormal steps, the lost ones are an error besides
-	// the rounding of the result.
+	// If a unit in the last place is only a few times the smallest subnormal number, the rounding errors of
+	// subnormal numbers count in addition to the rounding of the result.
 	off := math.Abs(got - want)
 	rest := math.Copysign(max(off-min(f.slack, rounded), 0), got-want)
 	return off < f.slack || tol.Check(want+rest/times, want, mag, t) == nil

@@ -15,9 +15,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestWebGPUDrivers opens devices where Vulkan is missing or broken, each time in a process of
-// its own: the CPU takes over within a second, errors say why, and nothing is written
-// to the standard error.
+// TestWebGPUDrivers opens devices with a missing or broken Vulkan, each time in a new process. Open must return
+// the CPU within a second with errors that give the reason, and must write nothing to the standard error.
 func TestWebGPUDrivers(t *testing.T) {
 	dir := t.TempDir()
 	description := func(name, library string) string {
@@ -41,7 +40,7 @@ func TestWebGPUDrivers(t *testing.T) {
 	}
 	const (
 		either  = iota
-		present // Vulkan's loader, which reads the descriptions
+		present // Vulkan's loader, which reads the description files of drivers
 		hidden
 	)
 	// Names in the order of t.Run are part of the second process's command line.
@@ -103,7 +102,7 @@ func TestWebGPUDrivers(t *testing.T) {
 	}
 }
 
-// loaders returns the files that are Vulkan's loader.
+// loaders returns the paths of Vulkan's loader.
 func loaders() (list []string) {
 	for _, p := range []string{"/usr/lib/*/libvulkan.so.1", "/usr/lib64/libvulkan.so.1", "/usr/lib/libvulkan.so.1", "/lib/*/libvulkan.so.1"} {
 		found, _ := filepath.Glob(p)

@@ -7,10 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// factors calls each elementwise operation that has parameters with fifty values of
-// them, waiting and not: the results are right each time, and one plan serves all
-// calls. From the third time on a device may keep that in a form of its own, a
-// graph of CUDA or recorded commands.
+// factors calls each elementwise operation with parameters with fifty values of the parameters, by waiting and by
+// asynchronous calls. The results must be right each time, and one plan must serve all calls. From the third
+// call on a device may replay the plan from a CUDA graph or from recorded commands.
 func factors(t *testing.T, open Open) {
 	dev := start(t, open)
 	free := deviationsOf(t.Context(), dev)
@@ -30,7 +29,7 @@ func factors(t *testing.T, open Open) {
 				case op.LeakyRelu:
 					c.Options, c.Params = op.LeakyReluOpts{Slope: c.Params[0]}, nil
 				case op.Celu:
-					c.Options, c.Params = op.CeluOpts{Alpha: 1 + c.Params[0]*c.Params[0]}, nil // the error grows with x over alpha
+					c.Options, c.Params = op.CeluOpts{Alpha: 1 + c.Params[0]*c.Params[0]}, nil // the error grows with x / alpha
 				case op.Elu:
 					c.Options, c.Params = op.EluOpts{Alpha: c.Params[0]}, nil
 				}

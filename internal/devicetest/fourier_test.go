@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// transforms are Fourier transforms whose lengths are one product, several factors, and great primes,
-// along several axes and with each norm.
+// transforms are Fourier transforms of lengths that need one matrix product, of lengths with several factors and
+// of large primes, along several axes and with each norm.
 func transforms(rng *rand.Rand) (list []computation) {
 	norms := []op.FFTNorm{op.NormBackward, op.NormOrtho, op.NormForward}
 	for i, n := range []int{1, 2, 31, 128, 129, 131, 143, 1 + rng.IntN(600), 509, 1024} {

@@ -8,9 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestFuzzAPI runs random graphs on the CPU for the time that FUZZAPI_TIME says: see
-// make fuzz-api. Each has a seed of its own, which a failure prints and RAYO_SEED
-// repeats.
+// TestFuzzAPI runs random graphs on the CPU for the time that FUZZAPI_TIME gives: see make fuzz-api. Each graph
+// has its own seed. A failure prints the seed, and RAYO_SEED repeats the graph.
 func TestFuzzAPI(t *testing.T) {
 	text := os.Getenv("FUZZAPI_TIME")
 	if text == "" {
@@ -23,7 +22,7 @@ func TestFuzzAPI(t *testing.T) {
 	fuzzAPI(t, cpu(2), limit)
 }
 
-// fuzzAPI runs random graphs for so long, and one at least.
+// fuzzAPI runs random graphs for the given time, and at least one graph.
 func fuzzAPI(t *testing.T, open Open, limit time.Duration) {
 	dev := start(t, open)
 	p, err := newPlayer(t.Context(), dev)
@@ -33,7 +32,7 @@ func fuzzAPI(t *testing.T, open Open, limit time.Duration) {
 	seed, free, sc := testutil.Seed(t), deviationsOf(t.Context(), dev), scopeOf(t.Context(), dev, true)
 	n := uint64(0)
 	for end := time.Now().Add(limit); n == 0 || time.Now().Before(end); n++ {
-		// The length follows from the seed, so that the seed says all.
+		// The length is computed from the seed, so that the seed suffices to repeat the graph.
 		r, err := newGraph(seed+n, 4+int((seed+n)%44), free, sc)
 		if err != nil {
 			t.Fatalf("RAYO_SEED=%d: %v", seed+n, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// simple returns a number of few bits. Sums and products of such numbers are exact, so that
-// the test knows results computed from them to the last bit.
+// simple returns a number with few significant bits. Sums and products of such numbers are exact, so that the
+// test can require exact results.
 func (g *generator) simple(d op.DType) float64 {
 	if d == op.Bool {
 		return float64(g.IntN(2))
@@ -21,7 +21,7 @@ func (g *generator) simple(d op.DType) float64 {
 	return d.Round(v)
 }
 
-// growTyped adds an operation over values of any type, their shapes as they are.
+// growTyped adds an operation over values of any type, without changes of their shapes.
 func (r *graph) growTyped() error {
 	g := r.g
 	x := r.pick(func(v known) bool { return !v.typ.Quantized() })
@@ -102,13 +102,12 @@ func (r *graph) parameters(o *op.Operation) ([]float32, Options) {
 	return params, options[r.g.IntN(len(options))]
 }
 
-// like returns a value of that type and shape, or -1.
+// like returns the number of a value of the given type and shape, or -1.
 func (r *graph) like(d op.DType, s op.Shape) int {
 	return r.pick(func(v known) bool { return v.typ == d && v.shape.Equal(s) })
 }
 
-// smallCases are the cases of an operation that graphs take their shapes, options and
-// indices from.
+// smallCases returns cases of an operation. Graphs use their shapes, options and indices.
 var smallCases sync.Map // of caseKey to []Case
 
 type caseKey struct {
@@ -131,9 +130,8 @@ func casesOf(o *op.Operation, d op.DType) []Case {
 	return list
 }
 
-// growCase adds an operation with the shapes and options of one of the cases of the
-// conformance suite. Its operands are values of the graph where there are such, or what
-// a reshape or a cast makes of one, and else new.
+// growCase adds an operation with the shapes and options of a case of the conformance suite. Each operand is a
+// value of the graph if one fits, possibly after a reshape or a cast, otherwise a new input.
 func (r *graph) growCase() error {
 	g := r.g
 	list := op.Catalogue()
@@ -170,8 +168,7 @@ func (r *graph) growCase() error {
 
 func (r *graph) has(d op.DType) bool { return slices.Contains(r.scope.types, d) }
 
-// operand returns a value of the type and shape of t, with its elements if they are
-// asked for.
+// operand returns a value of the type and shape of t. If requested, it has the elements of t.
 func (r *graph) operand(t Tensor, exact bool) (int, error) {
 	g := r.g
 	n := len(t.Data)
@@ -202,11 +199,11 @@ func (r *graph) operand(t Tensor, exact bool) (int, error) {
 	return r.take(node{kind: input, source: t}), nil
 }
 
-// memories is how many of the arrays on the device any stores go to.
+// memories is the largest number of arrays on the device that a graph stores to.
 const memories = 3
 
-// growMemory adds the use of an array on the device, or a store. The second array is
-// stored to and never used: a kernel may write its result there at once.
+// growMemory adds the use of an array on the device, or a store. Graphs store to the second array but never use
+// it, so that a kernel may write its result directly to it.
 func (r *graph) growMemory() {
 	g := r.g
 	buf := g.IntN(memories)
@@ -221,7 +218,7 @@ func (r *graph) growMemory() {
 	}))
 }
 
-// store adds the store of a value, if there is one, somewhere into an array.
+// store adds the store of a value, if the graph has one, at a random place in an array.
 func (r *graph) store(buf, v int) {
 	if v < 0 {
 		return
@@ -234,9 +231,9 @@ func (r *graph) store(buf, v int) {
 	r.take(node{kind: stored, args: []int{v}, buf: buf, off: off})
 }
 
-// growUpdate adds the launch of a kernel that updates an array: a value, or an array
-// on the device that nothing else uses and that the result is stored to again. Then a
-// device may update it in place, unless an operation between reads the old value.
+// growUpdate adds the launch of a kernel that updates an array. The array is a value, or an array on the device to
+// which the graph stores the result and that no other node uses. A device may update the latter in place,
+// unless an operation in between reads the old value.
 func (r *graph) growUpdate() error {
 	g := r.g
 	y := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.data) > 0 && r.moderate(&v) })
@@ -262,7 +259,7 @@ func (r *graph) growUpdate() error {
 	return nil
 }
 
-// moderate reports whether the elements of v may be doubled.
+// moderate reports whether the elements of v are small enough to be doubled.
 func (r *graph) moderate(v *known) bool {
 	return !slices.ContainsFunc(v.data, func(e float64) bool { return math.Abs(e) > 1e5 || r.free.finite && e-e != 0 })
 }

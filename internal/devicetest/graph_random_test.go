@@ -9,14 +9,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// graph is a random recording: operations over arrays and over each other, arrays on
-// the device that it uses and stores to, and kernels.
+// graph is a random recording of operations and kernels. It has inputs, and it uses arrays on the device and stores
+// to them.
 type graph struct {
 	g       *generator
 	free    deviations // of the device
 	scope   scope
 	nodes   []node
-	buffers []Tensor // arrays on the device, as they are at first
+	buffers []Tensor // arrays on the device, with their initial contents
 	state            // after the last node
 	keeps   bool     // results come back by Keep and Read, not by Get
 }
@@ -28,10 +28,10 @@ type scope struct {
 	quantised bool
 }
 
-// node is one step of the recording. Its values are those from first on.
+// node is one step of the recording. The values from number first on are its results.
 type node struct {
 	kind     nodeKind
-	c        Case   // computed; without the data of the operands
+	c        Case   // the computation, without the data of the operands
 	args     []int  // values that it consumes, -1 for an absent operand
 	buf, off int    // used and stored
 	source   Tensor // input
@@ -49,10 +49,10 @@ const (
 	launched
 )
 
-// soft is a user's operation among those that graphs are made of.
+// soft is a user's operation in graphs.
 var soft = op.Unary("softsign", func(x op.Expr) op.Expr { return x.Div(x.Abs().Add(op.Const(1))) })
 
-// blend is one of three operands.
+// blend is a user's operation of three operands.
 var blend = op.Ternary("blend", func(x, y, z op.Expr) op.Expr {
 	return op.Select(z.Lt(op.Const(0)), x, x.Add(y).Mul(op.Const(0.5)))
 })
@@ -79,7 +79,7 @@ func newGraph(seed uint64, n int, free deviations, sc scope) (*graph, error) {
 	if sc.any {
 		third := sc.types[r.g.IntN(len(sc.types))]
 		if third == op.Bool {
-			third = op.I32 // there are no slices of truth values
+			third = op.I32 // Go programs cannot upload truth values
 		}
 		for _, d := range []op.DType{op.F32, op.F32, third} {
 			r.buffer(r.g.tensor(d, op.Shape{max(rows, 1), max(cols, 1)}, r.g.simple))
@@ -97,7 +97,7 @@ func newGraph(seed uint64, n int, free deviations, sc scope) (*graph, error) {
 func (r *graph) take(n node) int {
 	n.first = len(r.values)
 	if err := r.state.run(&n, nil); err != nil {
-		panic(err) // only operations have errors
+		panic(err) // only nodes with operations can fail
 	}
 	r.nodes = append(r.nodes, n)
 	return n.first
@@ -111,7 +111,7 @@ func (r *graph) buffer(t Tensor) int {
 	return len(r.buffers) - 1
 }
 
-// pick returns a value of the type, a late one more often, and -1 if there is none.
+// pick returns the number of a random value of the type, more often a late one, or -1 if the graph has none.
 func (r *graph) pick(ok func(known) bool) int {
 	var found []int
 	for i, v := range r.values {
@@ -128,7 +128,7 @@ func (r *graph) pick(ok func(known) bool) int {
 
 func number(v known) bool { return v.typ == op.F32 }
 
-// beside returns a value that lies over value i or under it, of type d.
+// beside returns a value of type d whose shape broadcasts with that of value i.
 func (r *graph) beside(i int, d op.DType) int {
 	return r.pick(func(v known) bool {
 		if v.typ != d {
@@ -157,8 +157,7 @@ func (r *graph) grow() error {
 	return r.growFloat()
 }
 
-// growFloat adds an operation on float32 whose operands may be known by their ranges
-// alone.
+// growFloat adds an operation on float32 whose operands need not be certain: see known.
 func (r *graph) growFloat() error {
 	g := r.g
 	c := Case{}
@@ -192,7 +191,7 @@ func (r *graph) growFloat() error {
 		case g.IntN(3) == 0:
 			c.Op, args = op.Transpose, []int{m}
 		default:
-			// A matrix times another, or itself, transposed.
+			// The product of a matrix and the transpose of another matrix or of itself.
 			w := r.pick(func(v known) bool {
 				return v.typ == op.F32 && len(v.shape) == 2 && v.shape[1] == r.values[m].shape[1]
 			})
@@ -246,7 +245,7 @@ func (r *graph) try(c Case, args []int) (bool, error) {
 	}
 	out, err := c.Op.Shapes(&a, shapes)
 	if err != nil {
-		return false, nil // does not fit: three that fit pairwise, the extreme of nothing
+		return false, nil // it does not fit: for example three operands that fit only pairwise, or the maximum of an empty array
 	}
 	if n, _ := out[0].Size(); n > 1<<14 {
 		return false, nil
@@ -265,10 +264,10 @@ func (r *graph) try(c Case, args []int) (bool, error) {
 	return true, nil
 }
 
-// acceptable reports whether a result is worth having in a graph.
+// acceptable reports whether the graph may contain a result.
 func (r *graph) acceptable(v *known) bool {
 	if v.undecided()*20 > len(v.data) {
-		return false // there is nothing in it to be right or wrong
+		return false // so many elements are undecided that a comparison would show little
 	}
 	for _, e := range v.data {
 		if math.Abs(e) > 1e6 && v.typ.Float() && e-e == 0 {
@@ -281,7 +280,7 @@ func (r *graph) acceptable(v *known) bool {
 	return true
 }
 
-// operands returns those that args number; absent ones have no type.
+// operands returns the values with the numbers args. An absent operand has no type.
 func operands(args []int, values []known) []known {
 	in := make([]known, len(args))
 	for i, a := range args {
@@ -315,7 +314,7 @@ func (r *graph) String() string {
 	return b.String()
 }
 
-// sinks returns the results that nothing consumes, and some others.
+// sinks returns the results that no node consumes, and some of the other results.
 func (r *graph) sinks() []int {
 	consumed := make([]bool, len(r.values))
 	for _, n := range r.nodes {

@@ -26,8 +26,8 @@ func (v *known) compare(a *array) error {
 	for i, r := range v.ranges {
 		got := a.typ.Float64(a.data, i)
 		switch {
-		// A type of one byte has no value that no result has: there the poison is a correct element where
-		// the range holds it.
+		// Any byte may be a correct element, so for types of one byte the poison is an error only if the range
+		// does not contain it.
 		case bytes.Equal(a.data[i*size:][:size], poison) && (size > 1 || !r.Contains(got)):
 			return fmt.Errorf("element %d of %v was not written", i, v.shape)
 		case !r.Contains(got):
@@ -40,7 +40,7 @@ func (v *known) compare(a *array) error {
 // player runs graphs on a device.
 type player struct {
 	dev   *device.Device
-	relay *device.Kernel // nil where no graph launches
+	relay *device.Kernel // nil if graphs launch no kernels
 }
 
 func newPlayer(ctx context.Context, dev *device.Device) (*player, error) {
@@ -56,10 +56,10 @@ type recording struct {
 	bufs   []*device.Buffer
 	values []batch.Value
 	outs   map[int]*array // results by value
-	keeps  bool           // they come back by Keep and Read
+	keeps  bool           // results are kept on the device and read after the run
 }
 
-// record records the graph over arrays that hold its inputs.
+// record records the graph over arrays with its inputs.
 func (p *player) record(ctx context.Context, r *graph) (*recording, error) {
 	k := &recording{graph: r, b: batch.New(p.dev), outs: map[int]*array{}}
 	for _, t := range r.buffers {
@@ -132,7 +132,7 @@ func (p *player) upload(ctx context.Context, t Tensor) (*device.Buffer, error) {
 	return buf, err
 }
 
-// ask has the results come back, by Get or by Keep.
+// ask records that the results are read, by Get or by Keep.
 func (k *recording) ask(keep bool) {
 	k.keeps = keep
 	for _, i := range k.sinks() {
@@ -146,7 +146,7 @@ func (k *recording) ask(keep bool) {
 	}
 }
 
-// check compares results and arrays on the device with what an interpreter has.
+// check compares results and arrays on the device with the state of the interpreter.
 func (k *recording) check(ctx context.Context, s *state) error {
 	for i, a := range k.outs {
 		if k.keeps {
@@ -174,8 +174,8 @@ func (k *recording) check(ctx context.Context, s *state) error {
 	return nil
 }
 
-// run executes the graph in one batch, where a device may fuse, and operation
-// by operation, and as a plan.
+// run executes the graph in one batch, in which a device may fuse operations, then operation by operation, then as
+// a plan.
 func (p *player) run(ctx context.Context, r *graph) error {
 	k, err := p.record(ctx, r)
 	if err != nil {
@@ -252,7 +252,7 @@ func (p *player) alone(ctx context.Context, r *graph) error {
 	return nil
 }
 
-// replay runs the graph as a plan, twice with other operands.
+// replay runs the graph as a plan, and twice more with other operands.
 func (p *player) replay(ctx context.Context, r *graph) error {
 	k, err := p.record(ctx, r)
 	if err != nil {
@@ -279,7 +279,7 @@ func (p *player) replay(ctx context.Context, r *graph) error {
 			}
 			v := s.values[r.nodes[i].first]
 			now := arrayOf(v.tensor())
-			// A scalar is a reshaped upload, whose own value is not kept here.
+			// A scalar is a reshaped upload, so its value is not the value of the upload itself.
 			if v.typ == op.F32 && len(v.shape) > 0 {
 				bind = append(bind, batch.BindInput(k.values[r.nodes[i].first], now.float32s()))
 				a.poison()
@@ -308,10 +308,9 @@ func (p *player) replay(ctx context.Context, r *graph) error {
 	return nil
 }
 
-// others returns the state after other inputs. If the device may assume that there are no
-// infinities and NaN, the graph must not produce any: if new random inputs lead to one,
-// as the root of a negative difference does, others keeps the signs of the inputs, then
-// their proportions, and finally the inputs themselves.
+// others returns the state after a run with other inputs. If the device may assume that there are no infinities
+// and NaN, the graph must not produce any. If new random inputs lead to one, for example by the root of a negative
+// difference, others keeps the signs of the inputs, then their proportions, and finally the inputs themselves.
 func (r *graph) others() (*state, error) {
 	for try := range 16 {
 		scale := 0.5 + r.g.Float64()/2
@@ -364,11 +363,11 @@ func graphs(t *testing.T, open Open) {
 	dev := start(t, open)
 	n := 150
 	switch {
-	case testutil.Raced && dev.Info().Kind != device.CPU: // one goroutine, and a library of C
+	case testutil.Raced && dev.Info().Kind != device.CPU: // the test has one goroutine and calls a library written in C
 		n = 5
 	case short():
 		n = 20
-	case strings.HasPrefix(dev.Info().Detail, "software"): // which compiles each for half a second
+	case strings.HasPrefix(dev.Info().Detail, "software"): // software compiles each kernel for half a second
 		n = 60
 	}
 	t.Logf("%d graphs", n)

@@ -46,8 +46,7 @@ func (v *known) clone() known {
 	return c
 }
 
-// play interprets the nodes of a graph from other inputs and arrays, which source and
-// buffers return.
+// play interprets the nodes of a graph with the inputs and arrays that source and buffers return.
 func (r *graph) play(source func(*node) Tensor, compute func(*Case, []known) ([]known, error)) (*state, error) {
 	s := new(state)
 	for _, t := range r.buffers {
@@ -66,11 +65,11 @@ func (r *graph) play(source func(*node) Tensor, compute func(*Case, []known) ([]
 	return s, nil
 }
 
-// own returns the input of a node as it is.
+// own returns the input of a node unchanged.
 func own(n *node) Tensor { return n.source }
 
-// relay is the kernel of graphs: it doubles y, and moves the elements of x at even
-// places to z, whose others stay 0. It rounds nothing.
+// relay is the kernel in graphs. It doubles y, and copies the elements of x at even places to z; the other elements
+// of z stay 0. All of its results are exact.
 var relay = kernel.New("relay", func(b *kernel.Builder, _ *struct{}) {
 	b.LocalSize(64, 1, 1)
 	x, y, z := kernel.Input[kernel.F32](b, "x"), kernel.InOut[kernel.F32](b, "y"), kernel.Output[kernel.F32](b, "z")
@@ -81,7 +80,7 @@ var relay = kernel.New("relay", func(b *kernel.Builder, _ *struct{}) {
 	})
 })
 
-// relayed is what relay gives.
+// relayed returns the results of relay.
 func relayed(x, y *known) (doubled, even known) {
 	doubled, even = y.clone(), x.clone()
 	for i := range doubled.data {

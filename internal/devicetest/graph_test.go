@@ -1,7 +1,6 @@
 //go:build !race
 
-// One goroutine computes references and looks at them: the race detector has
-// nothing to find.
+// These tests run in one goroutine, in which the race detector could find nothing.
 
 package devicetest
 
@@ -86,7 +85,7 @@ func (d *simulated) compute(c *Case) ([]Tensor, error) {
 }
 
 func (d *simulated) result(c *Case, ref *op.Array, t op.DType) (Tensor, error) {
-	if o, ok := c.Options.(op.MatMulOpts); ok && o.Act != nil && t == op.F32 { // a half float is rounded once, behind the activation
+	if o, ok := c.Options.(op.MatMulOpts); ok && o.Act != nil && t == op.F32 { // a half float is rounded once, after the activation
 		plain, act := *c, Case{Op: o.Act}
 		o.Act = nil
 		plain.Options = o
@@ -130,8 +129,7 @@ func (d *simulated) result(c *Case, ref *op.Array, t op.DType) (Tensor, error) {
 	return y, nil
 }
 
-// users computes a user's operation, whose tolerance is the range that its
-// steps have in float32.
+// users computes a user's operation. Its tolerance is the range that its steps in float32 can reach.
 func (d *simulated) users(c *Case, y *Tensor) error {
 	var in []known
 	for _, x := range c.In {
@@ -163,8 +161,8 @@ func compareSome(r *graph, values []Tensor, some []int) error {
 	return nil
 }
 
-// TestGraphsAreJust: a device that keeps within the tolerances is never
-// blamed, whatever it does at jumps, and nearly all elements are decided.
+// TestGraphsAreJust checks that the tests never report a device whose results are within the tolerances, even near
+// discontinuities, and that nearly all elements are decided.
 func TestGraphsAreJust(t *testing.T) {
 	n := 400
 	if short() {
@@ -256,13 +254,13 @@ var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 		}
 		return y
 	},
-	// Elements at the place of their neighbours.
+	// Each element is at the place of its neighbour.
 	"offset": func(_ *rand.Rand, _ *Case, y Tensor) Tensor {
 		z := y
 		z.Data = append(append([]float64(nil), y.Data[min(1, len(y.Data)):]...), y.Data[:min(1, len(y.Data))]...)
 		return z
 	},
-	// One element wrong, at the end, where loops end.
+	// The last element is wrong, as after a loop with a wrong end.
 	"tail": func(_ *rand.Rand, _ *Case, y Tensor) Tensor {
 		z := y
 		z.Data = append([]float64(nil), y.Data...)
@@ -273,7 +271,7 @@ var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 		}
 		return z
 	},
-	// The operands in the wrong order.
+	// The operands are exchanged.
 	"swapped": func(_ *rand.Rand, c *Case, y Tensor) Tensor {
 		if len(c.In) < 2 || c.In[0].Type != c.In[1].Type || c.Op.Class() != op.Elementwise {
 			return y
@@ -351,8 +349,8 @@ func TestGraphsNotice(t *testing.T) {
 	}
 }
 
-// TestCasesAreDefined: the references give every case results, and few of
-// them are undefined or infinite bounds that anything would meet.
+// TestCasesAreDefined checks that the references have results for every case, and that few results are undefined or
+// have infinite bounds, which any value would satisfy.
 func TestCasesAreDefined(t *testing.T) {
 	t.Parallel()
 	for _, o := range op.Catalogue() {

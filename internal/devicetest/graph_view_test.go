@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// look returns a view of value x, or x beside another value.
+// look returns a view of value x, or the concatenation of x and another value.
 func (r *graph) look(x int) (Case, []int) {
 	g, s := r.g, r.values[x].shape
 	if len(s) == 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// mlp is the second half of a transformer layer of 8B for one row, with weights in Q4_K.
+// mlp is the second half of a transformer layer of a model with 8 billion parameters for one row, with weights in
+// Q4_K.
 func mlp(b *testing.B, dev *device.Device, width, hidden int) *batch.Plan {
 	b.Helper()
 	ctx := context.Background()

@@ -16,17 +16,16 @@ type launch struct {
 	Subgroup int       // lanes of a subgroup, 0 if that is not known
 }
 
-// iterations returns a number that the turns of the loops of no lane exceed, all of them together
-// and with the one more that each loop begins to find that it is over. It is as tight as
-// intervals make it: bounds that are loaded from memory may be anything.
-// It stops at [math.MaxUint32].
+// iterations returns an upper bound of the number of loop iterations of a lane, in all loops together. Each loop
+// counts one more iteration for the test that ends it. The bound comes from interval arithmetic, in which numbers
+// loaded from memory may have any value. It is at most [math.MaxUint32].
 func (l *launch) iterations(p *ir.Program) uint64 {
 	return (&iterations{p: p, l: l, spans: make([]span, len(p.Code))}).count()
 }
 
-// sampledIterations returns the turns of lanes of some workgroups, the most of them: the first ones
-// and last ones of each axis, and some between. Where parts of the work begin at a place
-// that depends on the workgroup, intervals of all workgroups together tell little.
+// sampledIterations returns the largest number of iterations of lanes of some workgroups: the first and last
+// workgroups along each axis, and some in between. If the work of a workgroup begins at a place that depends on the
+// workgroup, intervals for all workgroups together would be too wide.
 func (l *launch) sampledIterations(p *ir.Program) uint64 {
 	most := uint64(0)
 	for _, x := range samples(l.Grid[0]) {
@@ -53,7 +52,7 @@ func samples(n uint32) []uint32 {
 	return []uint32{0, 1, 2, n / 3, n / 2, n - 3, n - 2, n - 1}
 }
 
-// span is the integers, as U32, that a value may be: both ends belong to it.
+// span is the range of values, as U32, that an integer may have, including both ends.
 type span struct{ lo, hi uint64 }
 
 var anything = span{0, math.MaxUint32}
@@ -62,14 +61,14 @@ var anything = span{0, math.MaxUint32}
 type iterations struct {
 	p     *ir.Program
 	l     *launch
-	group *[3]span // that is looked at, nil for all of them
+	group *[3]span // the workgroup, nil for all workgroups
 	spans []span
 }
 
-// count returns bounds of the turns of all the code.
+// count returns an upper bound of the iterations of all code.
 func (t *iterations) count() uint64 { return t.block(1, ir.Value(len(t.p.Code))) }
 
-// block returns the turns of the code from i up to end.
+// block returns an upper bound of the iterations of the code from i up to end.
 func (t *iterations) block(i, end ir.Value) uint64 {
 	sum := uint64(0)
 	for i < end && sum < math.MaxUint32 {
@@ -115,11 +114,11 @@ func (t *iterations) counter(i ir.Value, in *ir.Instr) uint64 {
 	return 0
 }
 
-// maxDistance is how far distance looks.
+// maxDistance is the largest depth to which distance follows operands.
 const maxDistance = 8
 
-// distance returns how much the value to is more than from at most. Where one is made of the
-// other, as in min(from+64, n), it is less than their spans say.
+// distance returns an upper bound of the difference to - from. If one value is computed from the other, as in
+// min(from+64, n), the bound is tighter than the difference of their spans.
 func (t *iterations) distance(to, from ir.Value, depth int) uint64 {
 	x, y := t.spans[to], t.spans[from]
 	least := uint64(0)
@@ -153,8 +152,8 @@ func (t *iterations) distance(to, from ir.Value, depth int) uint64 {
 	return least
 }
 
-// branches returns the turns of an If, of both of its blocks where it is not known which
-// one is taken, and its End.
+// branches returns an upper bound of the iterations of an If, and its End. If the condition is not known, both
+// blocks count.
 func (t *iterations) branches(i ir.Value, in *ir.Instr) (sum uint64, end ir.Value) {
 	cond := t.spans[in.Args[0]]
 	end = ir.Value(in.Imm)
@@ -238,7 +237,7 @@ func (t *iterations) builtIn(flag uint8) span {
 	return span{0, uint64(local[0])*uint64(local[1])*uint64(local[2]) - 1}
 }
 
-// maxSubgroup is how many lanes a subgroup has at most.
+// maxSubgroup is the largest number of lanes of a subgroup.
 const maxSubgroup = 128
 
 // spanOf returns bounds of a U32 or of a comparison.
@@ -292,7 +291,7 @@ func spanOf(c ir.Code, of [3]span, top span) span {
 			s = span{0, 0}
 		}
 	}
-	if s.hi > top.hi { // it may be beyond 32 bits, and then anything
+	if s.hi > top.hi { // the result may exceed 32 bits and wrap to any value
 		return top
 	}
 	return s

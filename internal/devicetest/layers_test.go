@@ -41,7 +41,7 @@ func (l *attentionLayer) String() string {
 	return fmt.Sprintf("%v/%dx%d/%dx%d/%d/%+v", l.typ, l.batch, l.tokens, l.heads, l.kv, l.head, l.o)
 }
 
-// inputs returns tokens, the weights before and after, and what hides keys.
+// inputs returns tokens, the weights before and after attention, and the operands that hide keys.
 func (l *attentionLayer) inputs(g *generator) []Tensor {
 	width := l.heads * l.head
 	small := func(d op.DType) float64 { return g.tame(d) / float64(width) }
@@ -57,7 +57,7 @@ func (l *attentionLayer) inputs(g *generator) []Tensor {
 	return in
 }
 
-// run runs the layer; copied says to give operations each operand in order.
+// run runs the layer. With copied, operations get contiguous copies of their operands.
 func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copied bool) (out []float32, plan *batch.Plan) {
 	t.Helper()
 	b := batch.New(dev)
@@ -108,9 +108,9 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	return out, plan
 }
 
-// layersOn counts the steps that move elements alone in layers of transformers: there
-// are none, and the results are those of operands in order. Software that plays a GPU takes long to
-// compile the kernels, so in short runs GPUs get some of the layers.
+// layersOn checks that layers of transformers have no steps that only move elements, and that the results equal
+// those for contiguous copies of the operands. Software GPUs take long to compile the kernels, so in short runs
+// GPUs compute only some of the layers.
 func layersOn(t *testing.T, open Open) {
 	dev := start(t, open)
 	g := newGenerator(testutil.Seed(t))
@@ -136,8 +136,7 @@ func layersOn(t *testing.T, open Open) {
 	}
 }
 
-// laidViews are views that concat, update and rope read where they are, and some that
-// they do not.
+// laidViews has views that concat, update and rope read without a copy, and some that they copy first.
 var laidViews = map[string]func(b *batch.Batch, x batch.Value) batch.Value{
 	"heads":       func(b *batch.Batch, x batch.Value) batch.Value { return b.Permute(x, 1, 0, 2) },
 	"part":        func(b *batch.Batch, x batch.Value) batch.Value { return b.Slice(x, 1, 1, 3, 1) },

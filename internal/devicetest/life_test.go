@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// plans: kept and replayed, with other operands, from many goroutines.
+// plans tests plans that are replayed with other operands, also by many goroutines.
 func plans(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
@@ -114,7 +114,7 @@ func cancellation(t *testing.T, open Open) {
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		// The slice is the caller's again.
+		// The call has returned, so it must not access the slice any more.
 		for j := range dst {
 			dst[j] = -1
 		}
@@ -125,7 +125,7 @@ func cancellation(t *testing.T, open Open) {
 			}
 		}
 	}
-	// Waiting ends with its own context; the work does not.
+	// Waiting ends with its own context, but the work continues.
 	p := dev.MatMulAsync(t.Context(), dst, x, w, nil, n, n, n)
 	if err := p.Wait(over); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait with a context that is over: %v", err)
@@ -155,7 +155,7 @@ func closedPlans(t *testing.T, dev *device.Device) {
 	const n = 5000
 	b := batch.New(dev)
 	x := b.Upload(make([]float32, n))
-	y := b.Softmax(b.Scale(b.Exp(x), 0.5)) // has temporaries where it does not fuse
+	y := b.Softmax(b.Scale(b.Exp(x), 0.5)) // the graph has temporaries if the device does not fuse it
 	for round := range 10 {
 		plan, err := b.Compile(ctx, y)
 		if err != nil {
@@ -220,7 +220,7 @@ func closedPlans(t *testing.T, dev *device.Device) {
 		if err := other.Run(ctx); err != nil {
 			t.Errorf("another plan of the graph: %v", err)
 		}
-		if round%2 == 0 { // the others are the device's to close
+		if round%2 == 0 { // the device closes the other plans
 			other.Close()
 		}
 	}
@@ -229,7 +229,7 @@ func closedPlans(t *testing.T, dev *device.Device) {
 	}
 }
 
-// closing: everything returns ErrClosed after Close, and Close waits.
+// closing checks that all calls return ErrClosed after Close, and that Close waits for running work.
 func closing(t *testing.T, open Open) {
 	ctx := t.Context()
 	dev := open(t)
@@ -294,7 +294,7 @@ func closing(t *testing.T, open Open) {
 	}
 	_, _, _ = dev.Info(), dev.Stats(), dev.Limits()
 
-	// Closed while others work: each call succeeds or says ErrClosed.
+	// Close while other goroutines work: each call succeeds or returns ErrClosed.
 	dev = open(t)
 	var wg sync.WaitGroup
 	for k := range 8 {
@@ -303,7 +303,7 @@ func closing(t *testing.T, open Open) {
 			defer wg.Done()
 			x, dst := make([]float32, 5000), make([]float32, 5000)
 			for {
-				runtime.Gosched() // in browsers goroutines are not interrupted
+				runtime.Gosched() // in browsers goroutines are not preempted
 				var err error
 				switch k % 4 {
 				case 0:
@@ -340,7 +340,7 @@ func later(ctx context.Context, dev *device.Device) error {
 	return b.Execute(ctx)
 }
 
-// concurrency: one device, many goroutines, right answers.
+// concurrency checks the results of many goroutines that use one device.
 func concurrency(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
@@ -428,7 +428,7 @@ func leaks(t *testing.T, open Open) {
 		if err := b.Execute(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Every other batch has a shape or a constant not seen before.
+		// Every other batch has a new shape or a new constant.
 		b.Reset()
 		b.Scale(b.Upload(x), float32(i))
 		if err := b.ExecuteAsync(ctx).Wait(ctx); err != nil {
@@ -454,7 +454,7 @@ func leaks(t *testing.T, open Open) {
 	for range rounds {
 		work() // until the caches of plans are full
 	}
-	// A plan takes some KiB. The number of plans in the cache varies.
+	// A plan takes some KiB, and the number of plans in the cache varies.
 	if n := testutil.Growth(rounds/4, most, work); n > most {
 		t.Errorf("each round of batches leaves %d bytes on the heap", n)
 	}

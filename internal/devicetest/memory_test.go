@@ -25,9 +25,9 @@ const (
 	guard      = 0xa5
 )
 
-// poisonOf returns the bytes that fill results before they are computed: as a
-// float a signalling NaN, which no arithmetic makes (a quiet one of any other
-// bits may come of a NaN and a number), and else no index or truth value.
+// poisonOf returns the bytes that fill results before they are computed. As a float they are a signalling NaN, which
+// no arithmetic returns (a quiet NaN of any bits may be the result of a NaN and a number). As an integer they are
+// neither an index nor a truth value.
 func poisonOf(t op.DType) []byte {
 	switch t {
 	case op.F16:
@@ -160,7 +160,7 @@ func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
 	case op.I8:
 		return uploadAs[int8](b, a, s)
 	case op.Bool:
-		// There is no slice of truth values: a comparison makes them.
+		// Go programs have no slices of truth values, so a comparison computes them.
 		return b.NotEqual(uploadAs[uint32](b, a, s), batch.Upload(b, []uint32{0}))
 	}
 	return uploadAs[float32](b, a, s)
@@ -168,13 +168,13 @@ func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
 
 func uploadAs[T device.Element](b *batch.Batch, a *array, s op.Shape) batch.Value {
 	if len(s) == 0 {
-		// Without extents Upload gives one: a scalar is made of it.
+		// Upload without extents gives one axis, which a reshape to a scalar removes.
 		return b.Reshape(batch.Upload(b, view[T](a)))
 	}
 	return batch.Upload(b, view[T](a), s...)
 }
 
-// get records that a value goes into the array.
+// get records that the result for a value is written to the array.
 func (a *array) get(b *batch.Batch, v batch.Value) {
 	switch a.typ {
 	case op.F16:
@@ -203,7 +203,7 @@ func (a *array) tensor(s op.Shape) Tensor {
 	return t
 }
 
-// transfers are the ways between arrays of an element type and a device.
+// transfers has the functions that move arrays of an element type to a device and back.
 var transfers = map[op.DType]struct {
 	write func(context.Context, *device.Buffer, *array) error
 	fetch func(context.Context, *device.Buffer, *array) error

@@ -21,8 +21,7 @@ type computation struct {
 	want func(in []ndarray) []ndarray
 }
 
-// networks compares the methods of neural networks with loops in float64. On slow devices
-// a sample will do.
+// networks compares the methods of neural networks with loops in float64. On slow devices it compares a sample.
 func networks(t *testing.T, open Open, slow bool) {
 	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -87,7 +86,7 @@ func near(t *testing.T, b *batch.Batch, v batch.Value, want ndarray) error {
 		if got[i] == w || got[i] != got[i] && w != w {
 			continue
 		}
-		// Some roundings of sums of the size of the largest element.
+		// The tolerance allows some roundings of sums of the magnitude of the largest element.
 		if bound := 0x1p-23 * (24*math.Abs(w) + 16*largest); v.Type() == op.I32 || !(math.Abs(got[i]-w) <= bound) {
 			return fmt.Errorf("element %d of %v: got %v, want %v", i, want.s, got[i], w)
 		}
@@ -168,7 +167,7 @@ func poolings(rng *rand.Rand) (list []computation) {
 	return list
 }
 
-// most returns the greatest element, NaN if there is one.
+// most returns the greatest element, or NaN if any element is NaN.
 func most(v []float64) float64 {
 	m := math.Inf(-1)
 	for _, e := range v {
@@ -267,7 +266,7 @@ func resizings(rng *rand.Rand) (list []computation) {
 			{"antialias", op.ResizeOpts{Antialias: true}, half, func(x float64) float64 { return triangle(x * min(1, scale)) }, 2 + int(1/scale)},
 		} {
 			x := normals(rng, 2, n)
-			// Both axes of an array of three: the rows, then the columns.
+			// Resize n elements as the only spatial axis, and as the first of two.
 			list = append(list, computation{fmt.Sprintf("resize %s %d to %d", c.name, n, m), []ndarray{x}, func(b *batch.Batch, in []batch.Value) []batch.Value {
 				column := b.Resize(b.Unsqueeze(in[0], 2), []int{m, 1}, c.o)
 				return []batch.Value{b.Resize(in[0], []int{m}, c.o), b.Squeeze(column, 2)}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// This file computes what networks.go checks by plain loops in float64.
+// This file has the references of networks_loops_test.go: plain loops in float64.
 
 // ndarray is a row-major array.
 type ndarray struct {
@@ -42,7 +42,7 @@ func (a ndarray) place(i []int) int {
 func (a ndarray) at(i ...int) float64     { return a.v[a.place(i)] }
 func (a ndarray) set(v float64, i ...int) { a.v[a.place(i)] = v }
 
-// inside reports whether there is an element i.
+// inside reports whether the array has an element i.
 func (a ndarray) inside(i ...int) bool {
 	for k, d := range a.s {
 		if i[k] < 0 || i[k] >= d {
@@ -66,7 +66,7 @@ func each(s []int, f func(i []int)) {
 	}
 }
 
-// sliding is how windows move, along all axes alike.
+// sliding describes how windows move. All axes have the same numbers.
 type sliding struct{ size, stride, before, after, dilation int }
 
 func (w sliding) count(n int, ceil bool) int {
@@ -205,7 +205,7 @@ func bilinear(x, grid ndarray, corners, border bool) ndarray {
 	return y
 }
 
-// network is the operands of a recurrent network.
+// network has the operands of a recurrent network.
 type network struct {
 	x, w, r, bias, h, c, peep ndarray
 	after                     bool

@@ -15,18 +15,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// numpyTables is what testdata/numpy/pack.py makes of NumPy's tables.
+// numpyTables has NumPy's tables as testdata/numpy/pack.py packs them.
 //
 //go:embed testdata/numpy/tables.txt.bz2
 var numpyTables []byte
 
-// numpyNames are the names of operations that NumPy calls otherwise.
+// numpyNames maps NumPy's names of functions to names of operations where they differ.
 var numpyNames = map[string]string{
 	"arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh",
 }
 
-// table is what NumPy has of a function: operands, and results that were computed
-// with more bits and rounded to float32.
+// table is NumPy's table of a function: operands, and results that were computed with more bits and rounded to
+// float32.
 type table struct {
 	function string
 	x, want  []float32
@@ -98,5 +98,5 @@ func numpy(t *testing.T, open Open) {
 
 func TestNumPy(t *testing.T) { numpy(t, cpu(0)) }
 
-// TestNumPyPortable runs them by the portable kernels, in the interpreter.
+// TestNumPyPortable compares the portable kernels, in the interpreter, with the tables.
 func TestNumPyPortable(t *testing.T) { numpy(t, openPortable) }

@@ -10,9 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// onnx runs ONNX's node tests, all that the CPU passes but those that but names, with
-// the reason. In short runs WebGPU, whose software takes long to compile the kernels, gets one case
-// of each operator.
+// onnx runs all of ONNX's node tests that the CPU passes, except those in but, which has the reasons. In short runs
+// WebGPU gets one case of each operator, because software takes long to compile the kernels.
 func onnx(t *testing.T, open Open, but map[string]string) {
 	cases, err := onnxtest.Cases()
 	if err != nil {
@@ -53,5 +52,5 @@ func onnx(t *testing.T, open Open, but map[string]string) {
 	t.Logf("%d of %d cases pass", passed, len(cases))
 }
 
-// TestONNXPortable runs them by the portable kernels, in the interpreter.
+// TestONNXPortable runs ONNX's node tests by the portable kernels, in the interpreter.
 func TestONNXPortable(t *testing.T) { onnx(t, openPortable, nil) }

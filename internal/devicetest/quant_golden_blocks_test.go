@@ -17,7 +17,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// goldenBlock is what llama.cpp says that random blocks of a format stand for.
+// goldenBlock has random blocks of a format, and the numbers to which llama.cpp decodes them.
 type goldenBlock struct {
 	Blocks hexBytes `json:"random_blocks_hex"`
 	Values hexBytes `json:"random_dequant_f32_le_hex"`
@@ -35,7 +35,7 @@ func (g *goldenBlock) value(i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(g.Values[4*i:]))
 }
 
-// goldenOf reads them, by element type.
+// goldenOf reads the golden blocks by element type.
 func goldenOf(t *testing.T) map[op.DType]*goldenBlock {
 	t.Helper()
 	text, err := os.ReadFile("../../gguf/block/testdata/golden.json")
@@ -64,11 +64,10 @@ const (
 	goldenColumns  = 256
 )
 
-// goldenBlocks holds a device to llama.cpp's blocks of every format: rows that are
-// taken of a table are those numbers bit for bit, and products with it are right. The first
-// use of each format runs the device's self-test of it too. The formats that give an
-// ErrUnsupported must be those that the caller lists. In short runs WebGPU, whose software takes long
-// to compile the kernels, gets some of the formats.
+// goldenBlocks compares a device with llama.cpp for blocks of every format. Gathered rows must equal llama.cpp's
+// numbers bit for bit, and products must be within the tolerance. The first use of each format also runs the
+// device's self-test. The formats that give an ErrUnsupported must be those that the caller lists. In short runs
+// WebGPU gets some of the formats, because software takes long to compile the kernels.
 func goldenBlocks(t *testing.T, open Open, unsupported ...op.DType) {
 	dev := start(t, open)
 	g := newGenerator(testutil.Seed(t))
@@ -112,7 +111,7 @@ func executed(ctx context.Context, b *batch.Batch, y batch.Value) ([]float32, er
 	return batch.Read[float32](ctx, b, y)
 }
 
-// goldenRows takes the rows of the table with gather.
+// goldenRows reads the rows of the table with gather.
 func goldenRows(t *testing.T, dev *device.Device, d op.DType, g *goldenBlock) error {
 	b := batch.New(dev)
 	y := b.Gather(b.UploadBlocks(g.Blocks, d, goldenElements/goldenColumns, goldenColumns), batch.Upload(b, []int32{1, 0}))

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// TestGoldenBlocks is of the CPU, by its own kernels and by the portable ones. Every
-// device offers every format.
+// TestGoldenBlocks tests the CPU with its native kernels and with the portable kernels. Both must support every
+// format.
 func TestGoldenBlocks(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		goldenBlocks(t, func(t testing.TB) *device.Device {

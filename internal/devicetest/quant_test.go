@@ -15,9 +15,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantised returns a tensor of a quantised type. Half of them hold numbers
-// as weights have them, the others any bytes whose scales are finite: all
-// levels, signs and small scales occur.
+// quantised returns a random tensor of a quantised type. Half of the tensors hold quantised random weights. The
+// others have random bytes with finite scales, so that all levels, signs and small scales occur.
 func (g *generator) quantised(d op.DType, s op.Shape) Tensor {
 	f := d.Block()
 	n, err := s.Size()
@@ -41,7 +40,7 @@ func (g *generator) quantised(d op.DType, s op.Shape) Tensor {
 					b[j] = byte(g.Uint32())
 				}
 				if scale := f.Layout().Scale; scale.Encoding == block.E8M0 {
-					b[scale.Number[0].At/8] = byte(118 + g.IntN(20)) // sums of more are not finite
+					b[scale.Number[0].At/8] = byte(118 + g.IntN(20)) // sums of more terms are not finite
 				}
 			}
 		}
@@ -49,8 +48,8 @@ func (g *generator) quantised(d op.DType, s op.Shape) Tensor {
 	return t
 }
 
-// damage gives the first block of row i a scale that is not finite, if the format has
-// such scales in two bytes.
+// damage gives the first block of row i a scale that is not finite, if the scales of the format are numbers of two
+// bytes.
 func (t *Tensor) damage(i int) {
 	f := t.Type.Block()
 	scale := f.Layout().Scale
@@ -61,8 +60,8 @@ func (t *Tensor) damage(i int) {
 	b[0], b[1] = 1, 0x7e
 }
 
-// native reports whether devices have kernels of their own for blocks of a type. The
-// others have one decoder, derived from their descriptions, and fewer cases do.
+// native reports whether devices have specific kernels for blocks of a type. The kernels of other types share a
+// decoder that is generated from the layouts of the blocks, so they need fewer cases.
 func native(w op.DType) bool { return w <= op.Q6_K }
 
 // matMulQ multiplies by every quantised type.
@@ -94,7 +93,7 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 			put(op.Shape{s[0], s[1] * e}, g.quantised(w, op.Shape{s[2], s[1] * e}), (i+k)%2 == 0, i+k)
 		}
 		if e == 32 && d == op.F32 && native(w) {
-			// Rows that are not whole vectors of everything.
+			// Rows that are not multiples of the vectors of kernels.
 			put(op.Shape{3, 32 * 33}, g.quantised(w, op.Shape{19, 32 * 33}), true, 0)
 		}
 		put(op.Shape{2, 3, e}, g.quantised(w, op.Shape{7, e}), k%2 == 0, 0)
@@ -120,7 +119,7 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 	return cases
 }
 
-// gatherQ takes rows of quantised tables.
+// gatherQ gathers rows of quantised tables.
 func (g *generator) gatherQ() []Case {
 	var cases []Case
 	for _, d := range op.QuantTypes() {
@@ -137,8 +136,8 @@ func (g *generator) gatherQ() []Case {
 	return cases
 }
 
-// blocks: quantised arrays travel to the device and back as they are, serve
-// batches and plans, and are refused where they have no place.
+// blocks checks that quantised arrays are unchanged after a copy to the device and back, that batches and plans
+// accept them, and that operations without support for them return errors.
 func blocks(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
@@ -188,8 +187,7 @@ func blocks(t *testing.T, open Open) {
 	}
 }
 
-// resident multiplies by weights that live on the device, in a plan that is
-// run again.
+// resident multiplies by weights that stay on the device, in a plan that runs several times.
 func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 	t.Helper()
 	ctx := t.Context()
@@ -231,7 +229,7 @@ func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 	}
 }
 
-// refusals are mistakes with quantised arrays; buf holds three blocks.
+// refusals checks that mistakes with quantised arrays return errors. buf holds three blocks.
 func refusals(t *testing.T, dev *device.Device, buf *device.Buffer) {
 	t.Helper()
 	ctx := t.Context()

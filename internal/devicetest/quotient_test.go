@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quotients compares quotients and remainders of n pairs of integers with Go's: near
-// multiples, near the ends of the range, and of any size.
+// quotients compares quotients and remainders of n pairs of integers with Go's. Dividends are near multiples of the
+// divisor, near the ends of the range, or of any magnitude.
 func quotients(t *testing.T, open Open, n int) {
 	g := newGenerator(testutil.Seed(t))
 	x, y := make([]int32, n), make([]int32, n)
@@ -44,7 +44,7 @@ func quotients(t *testing.T, open Open, n int) {
 	whole(t, dev, u, v, func(x, y uint32) (q, r, down, rest uint32) { return x / y, x % y, x / y, x % y })
 }
 
-// whole compares the four operations with what want gives for a divisor that is not 0.
+// whole compares the four operations with the results of want, which computes them for divisors other than 0.
 func whole[T int32 | uint32](t *testing.T, dev *device.Device, x, y []T, want func(x, y T) (q, r, down, rest T)) {
 	b := batch.New(dev)
 	p, q := batch.Upload(b, x), batch.Upload(b, y)
@@ -75,7 +75,7 @@ func whole[T int32 | uint32](t *testing.T, dev *device.Device, x, y []T, want fu
 
 func TestQuotients(t *testing.T) { quotients(t, cpu(0), 100_000) }
 
-// TestQuotientsPortable runs them by the portable kernels, in the interpreter.
+// TestQuotientsPortable tests quotients by the portable kernels, in the interpreter.
 func TestQuotientsPortable(t *testing.T) { quotients(t, openPortable, 20_000) }
 
 // TestUncorrectedQuotient checks that a device that flushes subnormal numbers, and only such a

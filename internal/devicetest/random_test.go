@@ -17,9 +17,9 @@ func TestRandom(t *testing.T) { random(t, cpu(0)) }
 // TestRandomPortable is TestRandom of the portable kernels.
 func TestRandomPortable(t *testing.T) { random(t, openPortable) }
 
-// random compares random numbers with op/testdata/random.json, which JAX made: bits,
-// uniforms and truth values exactly, normals within a few units. A plan of one seed
-// then makes the numbers of another.
+// random compares random numbers with those of JAX in op/testdata/random.json. Bits, uniform numbers and truth values
+// must be equal, and normal numbers within a few units in the last place. It also checks that one plan serves
+// several seeds.
 func random(t *testing.T, open Open) {
 	raw, err := os.ReadFile("../../op/testdata/random.json")
 	if err != nil {

@@ -22,7 +22,7 @@ type known struct {
 	shape  op.Shape
 	data   []float64
 	ranges []ir.Interval
-	blocks []byte // of a quantised type, whose ranges are those of zeros
+	blocks []byte // operands of a quantised type have these blocks, and the ranges of zeros
 }
 
 // exactly returns a value without error.
@@ -34,12 +34,11 @@ func exactly(t Tensor) known {
 	return v
 }
 
-// narrow is the width of a range, relative to 1 and the value, up to which it
-// counts as decided: a device that is wrong is rarely off by less.
+// narrow is the largest width of the range of a decided element, relative to the greater of 1 and the value. Wrong
+// results rarely have smaller errors.
 const narrow = 2e-3
 
-// decided reports whether element i is known well enough to tell a right
-// answer from a wrong one.
+// decided reports whether the range of element i is narrow enough to tell right results from wrong ones.
 func (v *known) decided(i int) bool {
 	r := v.ranges[i]
 	return r.Certain() || !r.NaN && v.typ != op.Bool && r.Hi-r.Lo <= narrow*(1+min(math.Abs(v.data[i]), math.MaxFloat32))
@@ -56,16 +55,15 @@ func (v *known) undecided() int {
 	return n
 }
 
-// tensor returns the numbers that float64 gives.
+// tensor returns the float64 references.
 func (v *known) tensor() Tensor { return Tensor{v.typ, v.shape, v.data, v.blocks} }
 
-// certain reports whether there is no doubt about any element.
+// certain reports whether the ranges of all elements are single values.
 func (v *known) certain() bool {
 	return !slices.ContainsFunc(v.ranges, func(r ir.Interval) bool { return !r.Certain() })
 }
 
-// infer computes the ranges of the results of a case over known operands, on a
-// device with such deviations.
+// infer computes the ranges of the results of a case over known operands, on a device with deviations free.
 func infer(c *Case, in []known, free deviations) ([]known, error) {
 	a := c.Attrs()
 	types, err := c.Op.Types(&a, c.Types())
@@ -102,9 +100,8 @@ func infer(c *Case, in []known, free deviations) ([]known, error) {
 	return out, nil
 }
 
-// rounded reports whether each result, of type d, is the reference, rounded to the
-// nearest number, on a device with such deviations. A product in float32 that a sum
-// consumes need not be rounded.
+// rounded reports whether a device with the given deviations must return the reference, rounded to the nearest
+// number of type d. This does not hold for products in float32, which a device may fuse with a sum.
 func (c *Case) rounded(d op.DType, free deviations) bool {
 	tol := c.Op.Tolerance()
 	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == deviations{finite: free.finite}
@@ -146,7 +143,7 @@ func (c *Case) slack(free deviations) op.Tolerance {
 	return more
 }
 
-// inferOne is infer for the first result, where some operands are not certain.
+// inferOne is infer for the first result, if some operands are not certain.
 func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free deviations) (known, error) {
 	a := c.Attrs()
 	out := known{typ: d, shape: center.Shape, data: center.Data}
@@ -185,7 +182,7 @@ func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free deviation
 			x[i] = in[i].ranges[at[i](j)]
 			certain = certain && x[i].Certain()
 		}
-		// Where the sign of a zero decides, the range says so.
+		// If the result depends on the sign of a zero, the range contains the results for both signs.
 		if out.ranges[j] = wider(f(x)); certain && out.ranges[j].Hi-out.ranges[j].Lo < math.Inf(1) {
 			out.ranges[j] = ir.Point(d.Round(v))
 		}
@@ -237,8 +234,8 @@ func radius(v *known, i int) float64 {
 	return 0
 }
 
-// spread returns the ranges of an operation that is not elementwise. Elements that
-// depend on an operand that is not exact are unbounded where no tighter rule applies.
+// spread returns the ranges of an operation that is not elementwise. An element that depends on an inexact operand
+// is unbounded unless a tighter rule applies.
 func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, error) {
 	switch {
 	case movers[c.Op] && !in[0].typ.Quantized() && (len(in) < 2 || in[1].certain()):
@@ -277,13 +274,12 @@ func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, e
 	for j, v := range center.Data {
 		mag := 0.0
 		if center.Mag != nil {
-			// Magnitudes follow operands smoothly, and these are known to a
-			// thousandth.
+			// Magnitudes change smoothly with the operands, whose relative error is at most a thousandth here.
 			mag = 2 * max(center.Mag[j], large.Mag[j])
 		}
 		switch {
 		case vague[j] || v-v == 0 && mag-mag != 0 || v-v != 0 && !nonFinite[c.Op]:
-			out[j] = ir.Anything() // an infinity times what may be 0 or not, for one
+			out[j] = ir.Anything() // for example an infinity times a number that may be 0
 			continue
 		case v-v != 0:
 			out[j] = ir.Point(v)
@@ -299,10 +295,10 @@ func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, e
 	return out, nil
 }
 
-// movers are the operations that give elements of their first operand as they are, and
-// ranged those for which there are ends: see there.
+// movers are the operations that return elements of their first operand unchanged. ranged are the operations that
+// the function ends supports.
 var (
-	// An infinity that is known stays one in these, and NaN in all: sums of no
+	// In these operations an infinity in an operand gives an infinity, and NaN gives NaN, because they sum no
 	// products.
 	nonFinite = map[*op.Operation]bool{op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.Min: true, op.Max: true}
 
@@ -333,8 +329,7 @@ func moved(c *Case, in []known) ([]ir.Interval, error) {
 	return out, nil
 }
 
-// depends reports for each element of the result whether it depends on one
-// that is not decided.
+// depends reports for each element of the result whether it depends on an element that is not decided.
 func depends(c *Case, in []known, n int) ([]bool, error) {
 	vague := make([]bool, n)
 	mark := func(v *known, i int) float64 {
@@ -344,7 +339,7 @@ func depends(c *Case, in []known, n int) ([]bool, error) {
 		return 1
 	}
 	switch {
-	case c.Op.Class() == op.Shaped: // products and moves: from marks come marks
+	case c.Op.Class() == op.Shaped: // products and moves: marks of undecided elements propagate
 		for k := range in {
 			y, err := first(c, in, func(v *known, i int) float64 {
 				if v == &in[k] {
@@ -393,7 +388,7 @@ func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 	from, to := least, greatest
 	switch c.Op {
 	case op.Sum, op.Mean, op.Min, op.Max, op.Cumsum:
-		// They rise with each operand.
+		// These operations are monotonic in each element.
 	case op.NormL1, op.NormL2, op.NormLinf:
 		from, to = proximity, magnitude
 	case op.MatMul, op.MatVec:
@@ -430,8 +425,8 @@ func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 	return l.Data, h.Data, nil
 }
 
-// productEnds: with a off by e and b by f, Σ(a±e)(b±f) is off by
-// Σ(|a|+e)(|b|+f) - Σ|a||b|.
+// productEnds returns the ends of a sum of products. If the errors of a and b are at most e and f, the error of
+// Σ(a±e)(b±f) is at most Σ(|a|+e)(|b|+f) - Σ|a||b|.
 func productEnds(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 	most, err := first(c, in, func(v *known, i int) float64 { return math.Abs(v.data[i]) + radius(v, i) })
 	if err != nil {
@@ -458,8 +453,8 @@ type row struct {
 
 func (r row) at(i int) ir.Interval { return r.x.ranges[r.from+i] }
 
-// deviations returns the range of the root of Σ(x-mean)², a length, which
-// moves by no more than the length of the errors, and of the mean.
+// deviations returns the range of the square root of Σ(x-mean)², and the range of the mean. The root is the length of
+// a vector, so it changes by at most the length of the vector of errors.
 func (r row) deviations() (length, mean ir.Interval) {
 	m, err, s := 0.0, 0.0, 0.0
 	for i := range r.n {
@@ -490,7 +485,7 @@ func (r row) others(f func(i int) float64) []float64 {
 	return s
 }
 
-// rowEnds are the ends of results that are not monotonic in each element.
+// rowEnds returns the ends of results that are not monotonic in each element.
 var rowEnds = map[*op.Operation]func(r row, lo, hi []float64){
 	op.Var: func(r row, lo, hi []float64) {
 		d, _ := r.deviations()
@@ -514,7 +509,7 @@ var rowEnds = map[*op.Operation]func(r row, lo, hi []float64){
 			lo[i], hi[i] = r.scaled(r.at(i).Lo, r.at(i).Hi, d)
 		}
 	},
-	// They rise with their own element and fall with each other.
+	// A result increases with its own element and decreases with the others.
 	op.Softmax: func(r row, lo, hi []float64) {
 		few, many, m := r.exponentials()
 		for i := range lo {
@@ -531,8 +526,8 @@ var rowEnds = map[*op.Operation]func(r row, lo, hi []float64){
 	},
 }
 
-// scaled divides what lies in [lo, hi] by the root of a mean square, whose
-// root sum of squares is in d, plus epsilon.
+// scaled returns the range of a number in [lo, hi] divided by the root of a mean square plus epsilon. d is the range
+// of the root of the sum of squares.
 func (r row) scaled(lo, hi float64, d ir.Interval) (float64, float64) {
 	a := r.c.Attrs()
 	by := func(d float64) float64 { return math.Sqrt(d*d/float64(r.n) + float64(op.NormOptsOf(&a).Eps)) }

@@ -11,14 +11,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// rounding: each value of a type of 16 bits is rounded to it, whether it is stored, read
-// by an operation of the same kernel, or both.
+// rounding checks that each value of a 16-bit type is rounded to its type, whether it is stored, read by another
+// operation of the same kernel, or both.
 func rounding(t *testing.T, open Open) {
 	t.Run("casts", func(t *testing.T) { roundedCasts(t, start(t, open)) })
 	t.Run("kept", func(t *testing.T) { roundedValues(t, start(t, open)) })
 }
 
-// roundings are numbers and what types of 16 bits make of them.
+// roundings has numbers and their roundings to 16-bit types.
 var roundings = map[op.DType][][2]float64{
 	op.F16: {
 		{1, 1}, {2049, 2048}, {2051, 2052}, {4098, 4096}, {65504, 65504}, {65519, 65504}, {65520, math.Inf(1)}, {100001, math.Inf(1)},
@@ -33,7 +33,7 @@ var roundings = map[op.DType][][2]float64{
 	},
 }
 
-// middle is what stands between two casts.
+// middle has the operations between two casts.
 type middle struct {
 	name   string
 	record func(b *batch.Batch, v batch.Value, half []batch.Value) batch.Value
@@ -57,7 +57,7 @@ var middles = []middle{
 		func(v float64, d op.DType) float64 { return op.F16.Round(op.BF16.Round(v)) }},
 }
 
-// roundedCasts casts numbers of 32 bits to 16 and back, with operations between them.
+// roundedCasts casts numbers of 32 bits to 16 bits and back, with operations between the casts.
 func roundedCasts(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
 	for half, list := range roundings {
@@ -114,14 +114,13 @@ func (m *middle) check(ctx context.Context, dev *device.Device, from, half op.DT
 // doubled is a single operation, whose intermediate values are not rounded.
 var doubled = op.Unary("doubled", func(x op.Expr) op.Expr { return x.Square().Div(x).Mul(op.Const(2)) })
 
-// answer and third are the same number whatever they are given.
+// answer and third are constant functions.
 var (
 	answer = op.Unary("answer", func(op.Expr) op.Expr { return op.Const(0.42) })
 	third  = op.Unary("third", func(op.Expr) op.Expr { return op.Const(1).Div(op.Const(3)) })
 )
 
-// roundedValues reads values of 16 bits by the operations that follow, and those that
-// are kept by the host: both are the same numbers.
+// roundedValues checks that operations and the host read the same values of 16-bit types.
 func roundedValues(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
 	data := []float32{300, 255, 1.0009765625, 3.5, 0.0001, 7, 65504, 11}

@@ -15,8 +15,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// aliasing: elementwise and row operations may write over an operand, and
-// nothing may write over a part of one.
+// aliasing checks that elementwise and row operations may overwrite an operand, and that no operation may overwrite
+// a part of an operand.
 func aliasing(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
@@ -24,7 +24,7 @@ func aliasing(t *testing.T, open Open) {
 	lengths := []int{1, 7, 64, 65, 1000, 20011}
 	switch kind := dev.Info().Kind; {
 	case short() && kind == device.CUDA, // emulated
-		testutil.Raced && kind == device.WebGPU: // one goroutine, and a library of C
+		testutil.Raced && kind == device.WebGPU: // the test has one goroutine and calls a library written in C
 		lengths = lengths[:5]
 	}
 	for _, o := range op.Catalogue() {
@@ -177,7 +177,7 @@ func twoOptions(t *testing.T, dev *device.Device) {
 	}
 }
 
-// nilContext: a nil context is an error wherever one is taken.
+// nilContext checks that every method that takes a context returns an error for a nil context.
 func nilContext(t *testing.T, dev *device.Device) {
 	var none context.Context
 	buf, err := device.Upload(t.Context(), dev, []float32{1})
@@ -216,7 +216,7 @@ func nilContext(t *testing.T, dev *device.Device) {
 	}
 }
 
-// alike: a method and its twin that does not wait fail with the same words.
+// alike checks that a method and its asynchronous form return errors with the same text.
 func alike(t *testing.T, errs map[string]error) {
 	compared := 0
 	for name, err := range errs {
@@ -237,14 +237,14 @@ func alike(t *testing.T, errs map[string]error) {
 	}
 }
 
-// mistakes: whatever a caller gets wrong is a typed error, at once.
+// mistakes checks that wrong arguments give typed errors at once.
 func mistakes(t *testing.T, open Open) {
 	dev := start(t, open)
 	twoOptions(t, dev)
 	nilContext(t, dev)
 	ctx := t.Context()
-	// Every one-shot method made from the catalogue, with each slice in turn
-	// one element short, or nil.
+	// Call every one-shot method of the catalogue with one slice, each in turn, that is nil or one element too
+	// short.
 	for _, o := range op.Catalogue() {
 		for _, c := range Cases(o, op.F32, 1, true) {
 			want, types, err := c.Reference()
@@ -331,8 +331,7 @@ func fewest(o *op.Operation) int {
 
 func second[T any](_ T, err error) error { return err }
 
-// recorded: mistakes in a recording stick, and Execute and Compile return the
-// first of them.
+// recorded checks that Execute and Compile return the first mistake of a recording.
 func recorded(t *testing.T, dev *device.Device, open Open) {
 	ctx := t.Context()
 	other := start(t, open)
@@ -434,8 +433,8 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 	}
 }
 
-// everyMethod calls every method of the device that takes a context, with
-// the zero values of its other arguments, and returns the errors by name.
+// everyMethod calls every method of the device that takes a context, with zero values for the other arguments. It
+// returns the errors by the names of the methods.
 func everyMethod(ctx context.Context, dev *device.Device) map[string]error {
 	errs := map[string]error{}
 	r := reflect.ValueOf(dev)
@@ -471,8 +470,8 @@ func everyMethod(ctx context.Context, dev *device.Device) map[string]error {
 	return errs
 }
 
-// fitting returns an argument of the type that fits others like it: slices of
-// one element, sizes of one.
+// fitting returns an argument of the given type: a slice of one element, or a size of one. Such arguments fit each
+// other.
 func fitting(t reflect.Type) reflect.Value {
 	switch t.Kind() {
 	case reflect.Slice:

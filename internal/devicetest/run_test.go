@@ -13,21 +13,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Open opens a new device for a test, which closes it. It must be pinned: a
-// device that sends work elsewhere would test the other one.
+// Open opens a new device, which the test closes. The device must be pinned: a device that sends work to another
+// device would test the latter.
 type Open func(t testing.TB) *device.Device
 
-// Run tests devices that open returns. With -short it leaves large arrays out.
+// Run tests devices that open returns. With -short it leaves out large arrays.
 func Run(t *testing.T, open Open) {
 	seed := testutil.Seed(t)
 	runAll(t, open, 1, seed, sampled(seed))
 }
 
 // sampled returns a function that chooses the cases to run. Under the race detector these
-// are the first few cases of an operation, and the first few that are large enough for
-// several goroutines: a sample suffices for the code that a single goroutine runs. Short runs of
-// processors that CI emulates, or whose programs Node.js runs, choose at random: the references take most
-// of the time, and amd64 runs all cases.
+// are the first few cases of an operation, and the first few that are large enough for several goroutines, because
+// the race detector has little to find in the other cases. In short runs on emulated processors and in Node.js the
+// function chooses cases at random, because the references take most of the time, and amd64 runs all cases.
 func sampled(seed uint64) func(*Case) bool {
 	if !testutil.Raced && testing.Short() && runtime.GOARCH != "amd64" {
 		return firstAndSome(seed, 3, 3)
@@ -47,8 +46,8 @@ func sampled(seed uint64) func(*Case) bool {
 	}
 }
 
-// firstAndSome chooses of the cases of each operation and type the first few and, at random, one
-// of so many of the others: for software that plays a GPU, which is slow.
+// firstAndSome returns a function that chooses the first few cases of each operation and type, and a random sample of
+// the others. It is for software GPUs, which are slow.
 func firstAndSome(seed uint64, first, of int) func(*Case) bool {
 	type kind struct {
 		o *op.Operation
@@ -62,11 +61,10 @@ func firstAndSome(seed uint64, first, of int) func(*Case) bool {
 	}
 }
 
-// parted is how many elements an operation has that several threads share.
+// parted is the number of elements from which on several threads share an operation.
 const parted = 10_000
 
-// runAll is Run with the cases of operations, of a seed, that keep chooses, on so many
-// devices at a time.
+// runAll is Run with the cases that keep chooses from those of a seed, on the given number of devices at a time.
 func runAll(t *testing.T, open Open, devices int, seed uint64, keep func(*Case) bool) {
 	t.Run("operations", func(t *testing.T) { operationsOn(t, open, devices, seed, op.DTypes(), keep) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, open) })
@@ -104,19 +102,19 @@ func start(t testing.TB, open Open) *device.Device {
 	return dev
 }
 
-// lacks reports whether err says that a device of a kind that may lack a type
-// lacks it. The CPU has them all, and every device has float32 and int32.
+// lacks reports whether err means that the device does not support an element type, and its kind need not support
+// it. The CPU supports all types, and every device supports float32 and int32.
 func lacks(dev *device.Device, d op.DType, err error) bool {
 	return errors.Is(err, device.ErrUnsupported) && dev.Info().Threads == 0 && (d == op.F16 || d == op.BF16)
 }
 
-// operations runs every case of the catalogue over the element types that only
-// takes, in a batch and, where there is a method, one-shot, sync and async.
+// operations runs every case of the catalogue over the element types in only: in a batch and, if the device has a
+// method, by synchronous and asynchronous one-shot calls.
 func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool) {
 	operationsOn(t, open, 1, testutil.Seed(t), types, only)
 }
 
-// operationsOn is operations on several devices, each with another operation at a time.
+// operationsOn is operations on several devices, which run different operations at the same time.
 func operationsOn(t *testing.T, open Open, devices int, seed uint64, types []op.DType, only func(*Case) bool) {
 	devs := make(chan *device.Device, devices)
 	var free deviations
@@ -138,7 +136,7 @@ func operationsOn(t *testing.T, open Open, devices int, seed uint64, types []op.
 			}
 			dev := <-devs
 			defer func() { devs <- dev }()
-			cases, callable, calls := 0, 0, 0 // quantised blocks are no slices of numbers
+			cases, callable, calls := 0, 0, 0 // one-shot methods take slices of numbers, not quantised blocks
 			for _, d := range types {
 				for _, c := range Cases(o, d, seed+uint64(o.ID()*16)+uint64(d), short()) {
 					if !chosen(&c) {
@@ -172,12 +170,11 @@ func operationsOn(t *testing.T, open Open, devices int, seed uint64, types []op.
 	}
 }
 
-// short reports whether large cases are left out. Under the race detector they
-// take long and show nothing that smaller ones do not.
+// short reports whether to leave out large cases. Under the race detector they take long and find no more defects than
+// small cases.
 func short() bool { return testing.Short() || testutil.Raced }
 
-// hasMethod reports whether devices have a one-shot method of o: it takes and
-// gives numbers.
+// hasMethod reports whether devices have a one-shot method for o: its operands and results must be numbers.
 func hasMethod(o *op.Operation) bool {
 	types := make([]op.DType, len(o.Inputs()))
 	for i := range types {
@@ -190,21 +187,19 @@ func hasMethod(o *op.Operation) bool {
 	return err == nil && (out[0] == op.F32 || o.Class() != op.Elementwise && out[0] != op.Bool)
 }
 
-// run computes the case in every way and compares each result. It returns the
-// number of one-shot calls.
-//
-// free are the deviations of the device.
+// run computes the case by all kinds of calls and compares each result. It returns the number of one-shot calls.
+// free has the deviations of the device.
 func (c *Case) run(ctx context.Context, dev *device.Device, free deviations) (calls int, err error) {
 	return c.runIn(ctx, dev, free, true, true)
 }
 
-// runCalls is run without a batch.
+// runCalls is run with one-shot calls only.
 func (c *Case) runCalls(ctx context.Context, dev *device.Device, free deviations) error {
 	_, err := c.runIn(ctx, dev, free, false, true)
 	return err
 }
 
-// runBatch is run in a batch alone.
+// runBatch is run in a batch only.
 func (c *Case) runBatch(ctx context.Context, dev *device.Device, free deviations) error {
 	_, err := c.runIn(ctx, dev, free, true, false)
 	return err

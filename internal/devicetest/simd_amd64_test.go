@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestSIMDRefused starts itself again, which a program of another architecture
-// cannot do in an emulator: a RAYO_SIMD that names nothing is an error that says what there is.
+// TestSIMDRefused checks that an unknown RAYO_SIMD gives an error that lists the valid names. It starts itself again,
+// which programs of other architectures cannot do in an emulator.
 func TestSIMDRefused(t *testing.T) {
 	_, child := testutil.Again(t, "RAYO_SIMD=foo")
 	if !child {

@@ -7,8 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// streams: rows that a pipeline cuts into chunks come back in order, whether the chunks
-// are of a size that is set or measured.
+// streams checks that a pipeline returns rows in order, for chunks of a given size and of a measured size.
 func streams(t *testing.T, open Open) {
 	dev := start(t, open)
 	x := make([]float32, 3*5003)

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// TestTurns compares the bounds of the turns of loops before a launch with the turns:
-// one more than a loop's body runs, each time that it is entered.
+// TestTurns compares upper bounds of loop iterations, computed before a launch, with the iterations of the launch. Each
+// execution of a loop counts one more iteration than its body runs.
 func TestTurns(t *testing.T) {
 	type params struct{ N, M uint32 }
 	u := kernel.U

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// wasm opens the device whose kernels wazero runs.
+// wasm opens the device that runs its kernels by wazero.
 func wasm(t testing.TB) *device.Device {
 	t.Setenv("RAYO_DEVICE", "wasm")
 	d, err := device.Open(t.Context())
@@ -22,7 +22,7 @@ func wasm(t testing.TB) *device.Device {
 	return d
 }
 
-// TestWasm runs the suite on the kernels of pages, in wazero: a sample of the cases with -short.
+// TestWasm runs the suite on the WebAssembly kernels in wazero. With -short it runs a sample of the cases.
 func TestWasm(t *testing.T) {
 	if !testing.Short() {
 		Run(t, wasm)

@@ -15,15 +15,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// bound is how many elements of float32 a binding has in the tests below.
+// bound is the number of float32 elements in a binding in the tests below.
 const bound = 128
 
 func smallBindings(t *testing.T) {
 	wear(t, &mask{change: func(a *gpu.Adapter) { a.Binding, a.StorageAlign = 4*bound, 64 }})
 }
 
-// TestWebGPUCut runs every operation that is not elementwise over arrays around the
-// size of a binding and over several: nothing is refused.
+// TestWebGPUCut runs every operation that is not elementwise over arrays around the size of a binding and of several
+// bindings. No operation may return an error.
 func TestWebGPUCut(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
@@ -105,7 +105,7 @@ func TestWebGPUCut(t *testing.T) {
 	} {
 		try(c)
 	}
-	// Operands that are spread over inner axes.
+	// Operands that broadcast along inner axes.
 	try(Case{Op: op.Add, In: []Tensor{tensor(g.tame, 9, 1, bound/10), tensor(g.tame, 5, 1)}})
 	try(Case{Op: op.Mul, In: []Tensor{tensor(g.tame, bound/4, 1), tensor(g.tame, 1, 13)}})
 }
@@ -144,7 +144,7 @@ func (g *generator) cutReductions(o *op.Operation, lengths []int, try func(c Cas
 	if o == op.Var {
 		put(false, op.VarOpts{DDOF: 1}, op.F32, op.Shape{long}, g.tame, nil)
 		put(false, op.VarOpts{DDOF: long}, op.F32, op.Shape{long}, g.tame, nil)
-		// Parts that differ by much or by little, far from 0, and a sum beyond the range.
+		// Parts with very different and with nearly equal numbers far from 0, and a sum beyond the range.
 		put(false, nil, op.F32, op.Shape{long}, func(d op.DType) float64 { return d.Round(1e4 + g.NormFloat64()) }, nil)
 		put(false, nil, op.F32, op.Shape{long}, func(op.DType) float64 { return 3e38 }, nil)
 		i := 0
@@ -177,7 +177,7 @@ func (g *generator) cutRows(o *op.Operation, lengths []int, try func(c Case)) {
 		}
 	}
 	put(op.F32, op.Shape{3, bound + 1}, wide, 3, nil)
-	// Half floats by the word, and parts that are none.
+	// Half floats in parts that are whole words, and in parts that are not.
 	put(op.F16, op.Shape{2, bound + 1}, g.tame, 3, nil)
 	put(op.F16, op.Shape{5, 101}, g.tame, 3, nil)
 	put(op.F16, op.Shape{2*bound + 1}, g.tame, 3, nil)
@@ -305,8 +305,8 @@ func TestWebGPUUncut(t *testing.T) {
 	}
 }
 
-// TestWebGPUCutLayouts has attention with operands and results in layouts beside
-// arrays that are larger than a binding.
+// TestWebGPUCutLayouts tests attention with layouts of operands and results, and with arrays that are larger than a
+// binding.
 func TestWebGPUCutLayouts(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
@@ -314,7 +314,7 @@ func TestWebGPUCutLayouts(t *testing.T) {
 	const heads, head = 2, 4
 	for _, s := range []struct {
 		tq, tk int
-		keys   bool // in a layout; else the result is
+		keys   bool // the operands have layouts; otherwise the result has one
 	}{{24, 5, true}, {7, bound / 4, false}} {
 		q := g.tensor(op.F32, op.Shape{heads, s.tq, head}, g.tame)
 		kv := g.tensor(op.F32, op.Shape{s.tk, heads, head}, g.tame)

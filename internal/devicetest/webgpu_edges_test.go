@@ -67,8 +67,8 @@ func TestWebGPUEmptyArrays(t *testing.T) {
 	}
 }
 
-// TestWebGPUHalfRows: rows of half floats that are larger than a binding and begin within a
-// word are widened, once.
+// TestWebGPUHalfRows checks that rows of half floats that are larger than a binding and begin within a word are
+// converted to float32 only once.
 func TestWebGPUHalfRows(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
@@ -85,8 +85,8 @@ func TestWebGPUHalfRows(t *testing.T) {
 	}
 }
 
-// TestWebGPUHalfBounds: a kernel without bounds over an odd number of half floats writes none
-// behind them. (Texts are given whole words alone.)
+// TestWebGPUHalfBounds checks that a kernel without bounds checks over an odd number of half floats does not write
+// after the last one. (Kernels from WGSL texts get only whole words.)
 func TestWebGPUHalfBounds(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	ctx := t.Context()
@@ -130,8 +130,8 @@ func TestWebGPUHalfBounds(t *testing.T) {
 	}
 }
 
-// TestWebGPUKeepsNaN checks that a NaN which an intermediate infinity makes of moderate operands is
-// kept, for any number of elements.
+// TestWebGPUKeepsNaN checks that a NaN that results from an intermediate infinity, for moderate operands, is in the
+// result, for any number of elements.
 func TestWebGPUKeepsNaN(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	for _, n := range []int{64, 1 << 22} {

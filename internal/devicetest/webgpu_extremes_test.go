@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestWebGPUExtremes computes chains of greatest and least, by which texts tell NaN at the
-// end alone where what follows keeps it, over numbers of all kinds, beside the CPU.
+// TestWebGPUExtremes compares chains of maxima and minima over numbers of all kinds with the CPU. Kernels check for NaN
+// only at the end of a chain if the later operations propagate it.
 func TestWebGPUExtremes(t *testing.T) {
 	ctx := t.Context()
 	dev := webGPU(t, "lavapipe")(t)
@@ -26,7 +26,7 @@ func TestWebGPUExtremes(t *testing.T) {
 	defer cpu.Close()
 	type value = batch.Value
 	type rec = batch.Batch
-	// step is one more operation on a chain, of what there was before.
+	// step appends an operation to a chain. Its operands are earlier values.
 	steps := []func(r *rec, v value, x []value) value{
 		func(r *rec, v value, x []value) value { return r.Maximum(r.Sub(v, x[1]), r.Neg(x[0])) },
 		func(r *rec, v value, x []value) value { return r.Minimum(v, x[1]) },
@@ -47,8 +47,8 @@ func TestWebGPUExtremes(t *testing.T) {
 	for i := range n {
 		in[0][i], in[1][i] = numbers[i%14], numbers[i/14%14]
 	}
-	// compute runs a chain by both, with a result in the middle of it too or not. off is what
-	// a result w of x and y may be off by.
+	// compute runs a chain on both devices. With middle, a value within the chain is a second result. off returns
+	// the error bound of a result w for x and y.
 	compute := func(t *testing.T, chain []int, in [2][]float32, middle bool, off func(x, y float32, w float64) float64) {
 		n := len(in[0])
 		var got [2][2][]float32
@@ -96,7 +96,7 @@ func TestWebGPUExtremes(t *testing.T) {
 	// In arrays of this size the kernels skip the check for NaN in vectors without a large
 	// element: most vectors have none, and the others have one.
 	const many = 1<<22 + 4*128*3
-	sizes := []int{many, many - 1, 1<<24 + 3} // vectors, single elements, vectors and a rest
+	sizes := []int{many, many - 1, 1<<24 + 3} // whole vectors, single elements, and vectors with a remainder
 	var large [2][]float32
 	for k := range large {
 		large[k] = make([]float32, slices.Max(sizes))
@@ -109,7 +109,7 @@ func TestWebGPUExtremes(t *testing.T) {
 	for turn, n := range sizes {
 		chain := []int{0, 1, 3, 5, 0, 2, 3, 5, 0, 1, 3, 5, 0, 2, 3, 5, 0, 1} // each lane computes several elements
 		for range 3 * turn {
-			if s := rng.IntN(len(steps)); s != 8 { // which jumps where operands are nearly equal
+			if s := rng.IntN(len(steps)); s != 8 { // the operation is discontinuous where operands are nearly equal
 				chain = append(chain, s)
 			}
 		}
@@ -118,7 +118,7 @@ func TestWebGPUExtremes(t *testing.T) {
 			in := [2][]float32{large[0][:n], large[1][:n]}
 			compute(t, chain, in, turn == 1, func(x, y float32, w float64) float64 {
 				if w == w && max(math.Abs(float64(x)), math.Abs(float64(y))) > 5 {
-					return math.Inf(1) // of differences of large numbers nothing may be left
+					return math.Inf(1) // the differences of large numbers may cancel completely
 				}
 				return 1e-3 * (1 + math.Abs(w))
 			})

@@ -15,13 +15,12 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// firstIn says to a process that it is to open a device and to tell how long that took.
+// firstIn is the environment variable that tells a process to open a device and to print the time that it took.
 const firstIn = "RAYO_BENCH_FIRST"
 
-// BenchmarkWebGPUFirst measures, each time in a new process, from Open to the first
-// result. Where RAYO_VULKAN_START names what bench/peers/vulkan.c became, that runs
-// in turn: beyond is by how much it took less, which is all that is rayo's and not the
-// driver's.
+// BenchmarkWebGPUFirst measures the time from Open to the first result, each time in a new process. If
+// RAYO_VULKAN_START names the program compiled from bench/peers/vulkan.c, that program runs in turn. The metric
+// beyond is the difference of the two times: the part of rayo, without the part of the driver.
 func BenchmarkWebGPUFirst(b *testing.B) {
 	open := webGPU(b, "lavapipe")
 	if os.Getenv(firstIn) != "" {

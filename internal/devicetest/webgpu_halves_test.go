@@ -19,12 +19,12 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// oddLengths are lengths at which the last element of two bytes shares its word with
-// what follows, and the even ones beside them.
+// oddLengths has odd lengths, for which the last element of two bytes shares its word with the following data, and
+// even lengths next to them.
 var oddLengths = []int{1, 2, 3, 5, 6, 127, 128, 2889}
 
-// halvesCases are operations of each kind over rows of n elements of two bytes, an odd
-// number of rows or one.
+// halvesCases returns cases of each kind of operation over rows of n elements of two bytes, with one row or an odd
+// number of rows.
 func (g *generator) halvesCases(d op.DType, n int) []Case {
 	x := func(s ...int) Tensor { return g.tensor(d, s, g.tame) }
 	return []Case{
@@ -77,7 +77,7 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviation
 	}
 	got := newArray(types[0], len(want[0].Data))
 	size := types[0].Size()
-	// An odd number of elements around it: the array ends within a word as well.
+	// There is an odd number of other elements, so that the array ends within a word as well.
 	all := newArray(types[0], at+got.n+1+(at+got.n)%2)
 	for i := range all.data {
 		all.data[i] = byte(17 * i)
@@ -113,9 +113,9 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviation
 	return nil
 }
 
-// halves runs the cases of a type: with operands and results of the host, and stored
-// into a larger array, at its beginning, where arrays can be bound, and where they
-// cannot. From an odd element on nothing can be stored.
+// halves runs the cases of a type with operands and results on the host, and with results that are stored into a
+// larger array: at its beginning, at places where WebGPU can bind arrays, and at other places. A store at an odd
+// element must give an error.
 func halves[T device.Element](t *testing.T, dev *device.Device) {
 	d, free := device.TypeOf[T](), deviationsOf(t.Context(), dev)
 	g := newGenerator(testutil.Seed(t))
@@ -133,7 +133,7 @@ func halves[T device.Element](t *testing.T, dev *device.Device) {
 				}
 			}
 		}
-		// Nothing can be bound or copied from within a word on.
+		// WebGPU cannot bind or copy data that begin within a word.
 		c := g.halvesCases(d, n)[0]
 		if err := storedAt[T](t, dev, free, &c, 3); !errors.Is(err, device.ErrUnsupported) {
 			t.Errorf("%v, stored at 3: %v", &c, err)
@@ -141,9 +141,8 @@ func halves[T device.Element](t *testing.T, dev *device.Device) {
 	}
 }
 
-// TestWebGPUHalves runs operations over odd numbers of elements of two bytes, on a
-// device with half floats, which widens none of them, and on one without; or on the GPU that
-// is there.
+// TestWebGPUHalves runs operations over odd numbers of elements of two bytes: on a device with half floats, which
+// converts none of them, and on a device without; or on the available GPU.
 func TestWebGPUHalves(t *testing.T) {
 	if onGPU {
 		dev := start(t, webGPU(t, ""))
@@ -189,8 +188,7 @@ func TestWebGPUHalves(t *testing.T) {
 	}
 }
 
-// TestWebGPUManyHalves converts and copies so many elements that the last of them have
-// launches of their own.
+// TestWebGPUManyHalves converts and copies so many elements that the last of them need a separate launch.
 func TestWebGPUManyHalves(t *testing.T) {
 	rng := testutil.Rand(t)
 	for _, c := range []struct {
@@ -240,8 +238,8 @@ func manyHalves[T device.Element](t *testing.T, dev *device.Device, free deviati
 	}
 }
 
-// TestWebGPUHalvesOnHost computes on the host, as there is no kernel, results that are not a
-// whole number of words, into memory with other data after them.
+// TestWebGPUHalvesOnHost tests operations without a kernel, which the host computes. Their results are not a whole
+// number of words and are followed by other data in memory.
 func TestWebGPUHalvesOnHost(t *testing.T) {
 	var kernels atomic.Int32
 	some := []*op.Operation{op.Transpose, op.MatVec, op.Gather, op.TopK}

@@ -20,7 +20,7 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// mask is a host over lavapipe that pretends, meddles with texts, and stops
+// mask is a WebGPU host over lavapipe. It can report other properties of adapters, replace shader texts, and stop
 // answering.
 type mask struct {
 	gpu.Host
@@ -75,13 +75,13 @@ func (d *masked) NewPipeline(s *gpu.Shader) (gpu.HostPipeline, error) {
 	if d.text != nil {
 		c := *s
 		c.Text = d.text(s.Text)
-		c.Trusted = false // whatever it has become, it keeps to its buffers
+		c.Trusted = false // a replaced text must still stay within its buffers
 		s = &c
 	}
 	return d.HostDevice.NewPipeline(s)
 }
 
-// wear puts m between the driver and lavapipe until the end of the test.
+// wear installs m between the driver and lavapipe until the end of the test.
 func wear(t *testing.T, m *mask) *mask {
 	t.Helper()
 	testutil.Vulkan(t, "lavapipe")
@@ -104,7 +104,7 @@ func openMasked(t testing.TB) *device.Device {
 	return d
 }
 
-// oneOfEach takes one case of each operation and type of operand.
+// oneOfEach returns a filter that keeps one case of each operation and operand type.
 func oneOfEach() func(c *Case) bool {
 	type kind struct {
 		o *op.Operation
@@ -124,15 +124,15 @@ func oneOfEach() func(c *Case) bool {
 	}
 }
 
-// TestWebGPUBare runs the operations on a device that has the least that WebGPU
-// allows: no half floats, no subgroups, few bindings at coarse places.
+// TestWebGPUBare runs the operations on a device with the minimum that WebGPU requires: no half floats, no subgroups,
+// few bindings, and bindings only at multiples of a large alignment.
 func TestWebGPUBare(t *testing.T) {
 	wear(t, &mask{change: func(a *gpu.Adapter) {
 		a.Target.Features, a.Target.Limits = 0, wgsl.DefaultLimits
 		a.StorageAlign, a.UniformAlign = 256, 256
 	}})
 	types := op.DTypes()
-	if short() { // the others share most kernels with these
+	if short() { // other types share most kernels with these types
 		others := slices.DeleteFunc(slices.Clone(types), func(d op.DType) bool { return d == op.F32 || d == op.I32 || d == op.Bool })
 		types = append([]op.DType{op.F32, op.I32, op.Bool}, someOf(newGenerator(testutil.Seed(t)), others, 3)...)
 	}
@@ -143,8 +143,8 @@ func TestWebGPUBare(t *testing.T) {
 	t.Run("views", func(t *testing.T) { placesOn(t, openMasked) })
 }
 
-// notCut reports whether an operation is refused where an operand is larger than a
-// binding: sorts, scatter, factorisations and the products of experts. docs/backends/webgpu.md lists them.
+// notCut reports whether an operation gives an error if an operand is larger than a binding. Such operations are sorts,
+// scatter, factorisations and the products of experts: see docs/backends/webgpu.md.
 func notCut(o *op.Operation) bool {
 	switch o {
 	case op.Sort, op.Scatter, op.MatMulExperts, op.Cholesky, op.LU, op.QR, op.Eigh, op.SVD, op.Solve, op.SolveTriangular:
@@ -173,15 +173,15 @@ func TestWebGPUWindows(t *testing.T) {
 				continue // the same kernels
 			}
 			if o == op.Attention {
-				continue // TestWebGPUCut has all of its ways, in tiles that compile faster
+				continue // TestWebGPUCut tests all divisions of this operation, with tiles that compile faster
 			}
 			if testutil.Raced && choose.IntN(3) > 0 {
-				continue // of what one goroutine does a sample will do
+				continue // a sample suffices for work of a single goroutine
 			}
 			before := computed
 			for _, c := range Cases(o, d, seed+uint64(o.ID()), false) {
 				if (testutil.Raced || o.Class() != op.Elementwise) && computed-before == few {
-					break // the others compile many kernels for cuts that TestWebGPUCut makes
+					break // the other cases would compile many kernels for divisions that TestWebGPUCut tests
 				}
 				if n := c.elements() * d.Size(); n <= most && !(c.Op == op.MatMul && c.work() > 4e5) || c.work() > 5e7 || c.quantized() {
 					continue
@@ -222,8 +222,8 @@ func TestWebGPUWindows(t *testing.T) {
 	}
 }
 
-// TestWebGPUMiscompiled plants what broken compilers do, and sees to it that the
-// device is refused, or the operation before its first use.
+// TestWebGPUMiscompiled simulates defects of compilers. It checks that Open does not offer the device, or that the
+// operation gives an error before its first use.
 func TestWebGPUMiscompiled(t *testing.T) {
 	replace := func(old, new string) func(string) string {
 		return func(s string) string { return strings.ReplaceAll(s, old, new) }
@@ -231,7 +231,7 @@ func TestWebGPUMiscompiled(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		text func(string) string
-		use  func(dev *device.Device) error // nil: the device is not offered at all
+		use  func(dev *device.Device) error // nil: Open must not offer the device
 	}{
 		{"greatest for least", replace("max(", "min("), nil},
 		{"less for not greater", replace(" < ", " <= "), nil},
@@ -284,8 +284,7 @@ func TestWebGPUMiscompiled(t *testing.T) {
 	}
 }
 
-// swapDifference exchanges the operands of the first difference of two names in
-// each line.
+// swapDifference exchanges the operands of the first subtraction of two names in each line.
 func swapDifference(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -299,8 +298,8 @@ func swapDifference(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestWebGPUHangs: a GPU that stops answering ends calls by their contexts, is then
-// lost, and another can be opened.
+// TestWebGPUHangs tests a GPU that stops answering: calls end by their contexts, the device is then lost, and a new
+// device can be opened.
 func TestWebGPUHangs(t *testing.T) {
 	old := gpu.Patience
 	gpu.Patience = 100 * time.Millisecond

@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestWebGPULoops: lavapipe ends loops that are long. No operation has a part of its terms for
-// that, below what kernels compute there and above.
+// TestWebGPULoops checks that all operations add all of their terms although lavapipe ends long loops without an
+// error. The lengths are below and above the largest length for which kernels are used there.
 func TestWebGPULoops(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	ctx := t.Context()
@@ -28,7 +28,7 @@ func TestWebGPULoops(t *testing.T) {
 	}
 	type call struct {
 		name string
-		most int // terms, about as many as kernels compute
+		most int // numbers of terms around the largest number for which kernels are used
 		run  func(n int) (got, want float32, err error)
 	}
 	var calls []call
@@ -67,7 +67,7 @@ func TestWebGPULoops(t *testing.T) {
 	for _, rows := range []int{1, 9} {
 		calls = append(calls, call{fmt.Sprintf("matmul_q of %d rows", rows), 1 << 16, func(k int) (float32, float32, error) {
 			k = (k + 31) / 32 * 32
-			blocks := make([]byte, 3*k/32*34) // of Q8_0: a half float 1, 32 integers
+			blocks := make([]byte, 3*k/32*34) // a block of Q8_0: the half float 1, and 32 integers
 			for i := range blocks {
 				switch i % 34 {
 				case 0:

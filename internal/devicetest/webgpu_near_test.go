@@ -14,9 +14,9 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// TestWebGPUNear: the short functions are measured once, when the first kernel has a
-// function that they are of, and a device that gets them wrong, as Mesa's software does,
-// is given the others.
+// TestWebGPUNear checks that a device measures the error of the short implementations of functions once, before the
+// first kernel that needs one. A device that computes them wrongly, as Mesa's software does, uses the long
+// implementations.
 func TestWebGPUNear(t *testing.T) {
 	var measured, short atomic.Int32
 	wear(t, &mask{
@@ -51,8 +51,7 @@ func TestWebGPUNear(t *testing.T) {
 	}
 }
 
-// TestWebGPUCopies copies arrays that are large enough for a kernel to do it, wherever they
-// lie.
+// TestWebGPUCopies copies arrays at all alignments that are large enough for a copy by a kernel.
 func TestWebGPUCopies(t *testing.T) {
 	var kernels atomic.Int32
 	wear(t, &mask{
@@ -111,8 +110,8 @@ func TestWebGPUCopies(t *testing.T) {
 	}
 }
 
-// TestWebGPUNarrows: conversions to half floats are measured once, when the first kernel
-// rounds to them, and a device that gets them wrong is given arithmetic on bits.
+// TestWebGPUNarrows checks that a device tests its conversion to half floats once, before the first kernel that rounds
+// to them. A device with a wrong conversion uses arithmetic on bits instead.
 func TestWebGPUNarrows(t *testing.T) {
 	for name, right := range map[string]bool{"right": true, "wrong": false} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +144,7 @@ func TestWebGPUNarrows(t *testing.T) {
 			roundedCasts(t, dev)
 			want := int32(1)
 			if lacks {
-				want = 0 // without half floats there is nothing to measure
+				want = 0 // a device without half floats has no conversion to test
 			}
 			if m, c := measured.Load(), converted.Load(); m != want || (c > 0) != (right && !lacks) {
 				t.Errorf("measured %d times, %d kernels with conversions; half floats are missing: %v", m, c, lacks)

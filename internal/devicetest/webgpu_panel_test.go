@@ -10,9 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestWebGPUManyRows multiplies many rows by quantised matrices, large enough for
-// panels, which the conformance suite has no product for: drivers in software would
-// be long at it with every type.
+// TestWebGPUManyRows multiplies many rows by quantised matrices that are large enough for panels. The conformance suite
+// has no such products, because they would take too long on software drivers for every type.
 func TestWebGPUManyRows(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	g, free := newGenerator(testutil.Seed(t)), deviationsOf(t.Context(), dev)

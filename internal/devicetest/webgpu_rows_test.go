@@ -77,8 +77,8 @@ func TestWebGPUFlows(t *testing.T) {
 	}
 }
 
-// TestWebGPULongRows has rows that are so many, and so long, that plans choose other
-// kernels for them than for the rows of TestWebGPU.
+// TestWebGPULongRows computes rows that are so many, or so long, that plans choose other kernels for them than for the
+// rows of TestWebGPU.
 func TestWebGPULongRows(t *testing.T) {
 	testutil.Need(t, "long")
 	dev := start(t, webGPU(t, "lavapipe"))
@@ -99,7 +99,7 @@ func TestWebGPULongRows(t *testing.T) {
 		{op.LogSoftmax, op.Shape{44, 98309}},
 		{op.LayerNorm, op.Shape{29, 147459}},
 	}
-	if onGPU { // which have them in a flow, and it takes too long in software
+	if onGPU { // these devices use a single-pass kernel, which takes too long in software
 		all = append(all, rows{op.Softmax, op.Shape{513, 65540}}, rows{op.LogSoftmax, op.Shape{67, 524309}}, rows{op.RMSNorm, op.Shape{300, 131071}},
 			rows{op.LayerNorm, op.Shape{350, 100000}}, rows{op.LayerNorm, op.Shape{170, 200003}})
 	}

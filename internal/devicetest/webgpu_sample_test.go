@@ -10,10 +10,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestWebGPUSample runs a few shapes of each operation and element type, plans, and
-// many goroutines, on the pairs of library and driver that TestWebGPU does not run all
-// of: a build with cgo is wgpu-native, one without the library in Go. Drivers are
-// slow: under the race detector TestWebGPU is the sample.
+// TestWebGPUSample runs a few shapes of each operation and element type, plans, and many goroutines. It is for the
+// pairs of library and driver for which TestWebGPU does not run: builds with cgo use wgpu-native, and builds without
+// cgo use the library in Go. Drivers are slow, so under the race detector TestWebGPU is the sample.
 func TestWebGPUSample(t *testing.T) {
 	drivers := []string{"lavapipe", "swiftshader"}
 	if wgpunative.Linked {

@@ -19,9 +19,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// collector is a mask that keeps the text of every pipeline, and compiles one when it
-// is first used: a plan that never runs costs no compiling, and its texts may be for a
-// device that lavapipe is not.
+// collector is a mask that keeps the text of every pipeline and compiles a pipeline at its first use. So a plan that
+// never runs takes no time to compile, and its texts may use features that lavapipe does not have.
 type collector struct {
 	*mask
 	mu    sync.Mutex
@@ -90,7 +89,7 @@ func (d *collecting) Submit(list []gpu.HostCommand, remap []gpu.HostBuffer) (uin
 	return d.HostDevice.Submit(own, remap)
 }
 
-// prepare makes a plan of the graph over inputs of a type, and runs nothing.
+// prepare compiles a plan of the graph over inputs of a type, without running it.
 func (r *graph) prepare(ctx context.Context, dev *device.Device, d op.DType) error {
 	g := *r
 	g.nodes = slices.Clone(r.nodes)
@@ -115,8 +114,8 @@ func (r *graph) prepare(ctx context.Context, dev *device.Device, d op.DType) err
 	return plan.Close()
 }
 
-// prepareHalves makes a plan that widens an odd number of elements of two bytes, and
-// whole vectors of them, narrows them, and copies them as they are.
+// prepareHalves compiles a plan that converts an odd number of elements of two bytes, and whole vectors of them, to
+// float32 and back, and copies them unchanged.
 func prepareHalves(ctx context.Context, dev *device.Device, d op.DType) error {
 	b := batch.New(dev)
 	x := newArray(d, 33).upload(b, op.Shape{3, 11})
@@ -184,8 +183,7 @@ func TestWebGPUShaders(t *testing.T) {
 	}
 }
 
-// collect puts a collector between the driver and lavapipe until the end of the
-// test.
+// collect installs a collector between the driver and lavapipe until the end of the test.
 func collect(t *testing.T, change func(a *gpu.Adapter)) *collector {
 	t.Helper()
 	c := &collector{mask: wear(t, &mask{change: change}), texts: map[string]string{}}

@@ -13,10 +13,10 @@ import (
 
 func init() { webgpu.Miscomputes = endsLoops }
 
-// onGPU says that tests run on the first GPU, and not on software.
+// onGPU reports whether tests run on the first GPU instead of software.
 var onGPU = testutil.OnGPU()
 
-// webGPU returns what opens the software driver of that name, or a GPU.
+// webGPU returns a function that opens the software driver of the given name, or a GPU.
 func webGPU(t testing.TB, software string) Open {
 	t.Helper()
 	options := []device.Option{device.Require(device.WebGPU)}

@@ -20,7 +20,7 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// uniforms is a text with several of them.
+// uniforms is a text with several uniform buffers.
 const uniforms = `
 struct View { scale: f32, shift: f32 }
 @group(0) @binding(0) var<uniform> view: View;
@@ -376,7 +376,7 @@ func textMistakes(t *testing.T, dev *device.Device) {
 			continue
 		}
 		if strings.Contains(dev.Info().Detail, "gogpu") && name != "binding" {
-			continue // which knows the function, at best
+			continue // the error names the function at best
 		}
 		if m.Line != c.line || m.Column == 0 || !strings.Contains(err.Error(), fmt.Sprintf("mine:%d:%d: ", m.Line, m.Column)) ||
 			!strings.Contains(err.Error(), "^") || !strings.Contains(err.Error(), c.want) {
@@ -401,8 +401,8 @@ func textMistakes(t *testing.T, dev *device.Device) {
 
 func textBounds(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
-	// Nothing beyond the buffers is touched, and what never ends does not
-	// have to be tried: a text is not trusted.
+	// The host does not trust a text: accesses outside of the buffers must have no effect. (There is no test of
+	// loops without end.)
 	k := textKernel(t, dev, wgsl.Source{Text: `
 		@group(0) @binding(0) var<storage, read_write> x: array<u32>;
 		@group(0) @binding(1) var<storage, read> i: array<u32>;
@@ -442,7 +442,7 @@ func textConcurrent(t *testing.T, dev *device.Device) {
 	work.Wait()
 }
 
-// TestTextsElsewhere has other devices refuse texts.
+// TestTextsElsewhere checks that other devices return an error for WGSL texts.
 func TestTextsElsewhere(t *testing.T) {
 	ctx := context.Background()
 	dev, err := device.Open(ctx, device.Require(device.CPU))
@@ -467,7 +467,7 @@ func TestTextsElsewhere(t *testing.T) {
 	}
 }
 
-// FuzzTexts gives the compiler of a device any text: nothing ends the process.
+// FuzzTexts compiles random texts. No text may end the process.
 func FuzzTexts(f *testing.F) {
 	f.Add(saxpy)
 	f.Add("@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; var<workgroup> w: array<u32, 64>;\n" +

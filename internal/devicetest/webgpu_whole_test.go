@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestWebGPU runs everything by wgpu-native on Mesa's lavapipe, or with RAYO_TEST_GPU
-// set on the first GPU. TestWebGPUSample is for the other pairs of library and driver.
+// TestWebGPU runs all tests by wgpu-native on Mesa's lavapipe or, if RAYO_TEST_GPU is set, on the first GPU.
+// TestWebGPUSample tests the other pairs of library and driver.
 func TestWebGPU(t *testing.T) {
 	seed := testutil.Seed(t)
 	some := sampled(seed)
@@ -46,14 +46,14 @@ type family struct {
 	o       *op.Operation
 	d       op.DType
 	blocks  op.DType // of quantised matrices
-	variant bool     // of attention, by kernels of their own
+	variant bool     // cases of attention with separate kernels
 }
 
 // choice is the choice made in a family.
 type choice struct {
 	*generator
 	kept map[string]bool
-	left int // in the present group, whose kernel number take is kept
+	left int // number of remaining kernels in the current group; kernel number take of the group is kept
 	take int
 }
 
@@ -75,7 +75,7 @@ func (th *thinned) keep(c *Case) bool {
 	case op.Attention:
 		key = fmt.Sprint(c.In[0].Shape, c.In[1].Shape)
 		if o, _ := c.Options.(op.AttentionOpts); len(c.In) > op.AttentionMask || o.Window != 0 || o.Softcap != 0 || o.FromStart {
-			// By kernels of their own, many: some of each size.
+			// There are many separate kernels: keep some of each size.
 			of, f.variant, key = 9, true, fmt.Sprint(c.In[0].Shape, optionText(o), len(c.In))
 		}
 	case op.Conv2D:
@@ -97,7 +97,7 @@ func (th *thinned) keep(c *Case) bool {
 			x.left = 1 // or one or two
 		}
 		x.take = x.IntN(x.left) + 1
-		if testing.Short() { // or fewer, at random: the first of these
+		if testing.Short() { // a random number of the first types
 			x.take = x.left
 			if f.blocks != op.InvalidType && x.IntN(3) > 0 {
 				x.take = 0 // there are three types of activations for all blocks

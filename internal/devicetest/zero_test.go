@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestZeroDevice calls every method of the zero Device: none panics, and those that
-// return an error return ErrNoDevice.
+// TestZeroDevice calls every method of the zero Device. None may panic, and methods with an error result must return
+// ErrNoDevice.
 func TestZeroDevice(t *testing.T) {
 	none := new(device.Device)
 	ctx := t.Context()
@@ -53,7 +53,7 @@ func TestZeroDevice(t *testing.T) {
 	}
 }
 
-// TestZeroValues: other zero values have errors too.
+// TestZeroValues checks that methods of other zero values return errors too.
 func TestZeroValues(t *testing.T) {
 	dev := start(t, cpu(1))
 	ctx := t.Context()
@@ -92,7 +92,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestErrorTexts: errors say what was given and what to do.
+// TestErrorTexts checks that errors say what was given and what to do.
 func TestErrorTexts(t *testing.T) {
 	dev, twin := start(t, cpu(1)), start(t, cpu(1))
 	ctx := t.Context()

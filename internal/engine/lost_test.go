@@ -102,7 +102,7 @@ func TestLost(t *testing.T) {
 			}
 		}
 	}
-	// A closed device is not lost, and no goroutine watches it.
+	// A closed device does not report a loss, and no goroutine waits for one.
 	gone := testutil.Goroutines(t)
 	c, err := cpu.Open(1)
 	if err != nil {

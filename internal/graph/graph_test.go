@@ -148,7 +148,7 @@ func TestChainsAndTreesBecomeOneKernel(t *testing.T) {
 	if r := Fuse(b.Graph, all, all, 0); len(r) != 1 || len(r[0].Post) != 4 {
 		t.Errorf("groups: %+v", r)
 	}
-	// A value that is also an output stays in the kernel and leaves it too.
+	// A value that is also an output is used within the kernel and stored too.
 	b.Outputs = []ID{v, e}
 	if r := Fuse(b.Graph, all, all, 0); len(r) != 1 || len(r[0].Outs) != 2 {
 		t.Errorf("groups: %+v", r)
@@ -170,7 +170,7 @@ func TestCoreTakesPrologueAndEpilogue(t *testing.T) {
 }
 
 func TestNormalisationDoesNotFuseIntoACycle(t *testing.T) {
-	// e is needed before and after the sum: it must stay a kernel of its own.
+	// e is an operand of nodes before and after the sum, so it must remain a separate kernel.
 	b := build(t)
 	e := b.op(op.Exp, op.Attrs{}, b.input(0, 4, 8))
 	s := b.op(op.Sum, op.Attrs{}, e)
@@ -184,7 +184,7 @@ func TestNormalisationDoesNotFuseIntoACycle(t *testing.T) {
 func TestReadersDoNotMoveAcrossStores(t *testing.T) {
 	b := build(t)
 	u := b.resident(0, 4)
-	early := b.op(op.Neg, op.Attrs{}, u) // reads what is there before the store
+	early := b.op(op.Neg, op.Attrs{}, u) // reads the contents before the store
 	b.store(0, b.input(1, 4))
 	b.Outputs = []ID{b.op(op.Abs, op.Attrs{}, early)}
 	g := apply(t, b.Graph, Passes()...)
@@ -192,7 +192,7 @@ func TestReadersDoNotMoveAcrossStores(t *testing.T) {
 	if len(r) != 3 || g.Nodes[r[0].Root].Op != op.Neg || g.Nodes[r[1].Root].Kind != Store {
 		t.Errorf("groups: %+v", r)
 	}
-	// And a value that is itself used only afterwards is copied in time.
+	// A value that is used only after the store must be copied before it.
 	b = build(t)
 	u = b.resident(0, 4)
 	b.store(0, b.input(1, 4))
@@ -306,7 +306,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestProducts makes sums of products dot products, unless the product is wanted too, is a broadcast or has integers.
+// TestProducts checks that sums of products become dot products, unless the product has other uses, broadcasts its
+// operands, or has integer elements.
 func TestProducts(t *testing.T) {
 	for _, c := range []struct {
 		name string

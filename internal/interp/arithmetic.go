@@ -34,7 +34,7 @@ func fma(a, b, c float32) float32 {
 	return float32(s)
 }
 
-// A float that is no number becomes 0, one that is too large the largest.
+// NaN becomes 0, and a float that is too large becomes the largest integer.
 
 func toI32(x float32) int32 {
 	switch {
@@ -76,7 +76,7 @@ func divI32(a, b int32) int32 {
 	if b == 0 {
 		return a
 	}
-	return a / b // the least by -1 is itself, as Go defines it
+	return a / b // the least integer divided by -1 is itself, as in Go
 }
 
 func modI32(a, b int32) int32 {

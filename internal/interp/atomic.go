@@ -8,7 +8,7 @@ const (
 	atomicAdd   = ir.AtomicAdd
 )
 
-// atomicResult returns what an atomic operation leaves in place of old.
+// atomicResult returns the value that an atomic operation stores in place of old.
 func atomicResult(op uint8, signed bool, old, x, y uint32) uint32 {
 	switch op {
 	case ir.AtomicStore, ir.AtomicExchange:

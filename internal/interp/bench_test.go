@@ -101,8 +101,7 @@ func (a *asm) sink(v ir.Value) uint32 {
 	return a.variable("sink", in.Type, in.Width)
 }
 
-// BenchmarkCollatz is control flow in which every lane goes its own way: the
-// operations counted are those of lanes that are active.
+// BenchmarkCollatz measures control flow that differs between lanes. It counts only the operations of active lanes.
 func BenchmarkCollatz(b *testing.B) {
 	const n = 1 << 12
 	a := newAsm("collatz", 64, 1, 1)
@@ -154,8 +153,8 @@ func BenchmarkBlur(b *testing.B) {
 		Buffers: [][]byte{bytesOf(random((n + 4) * (n + 4))), bytesOf(random(n * n))}}, 6*25*n*n)
 }
 
-// BenchmarkSum is a reduction in workgroup memory, of which the last turns have
-// few active lanes; the operations counted are all lanes'.
+// BenchmarkSum measures a reduction in workgroup memory. Its last iterations have few active lanes, but the
+// benchmark counts the operations of all lanes.
 func BenchmarkSum(b *testing.B) {
 	a, l, _ := sumKernel("")
 	l.Grid[0] = 64
@@ -201,7 +200,7 @@ func BenchmarkCompile(b *testing.B) {
 	b.ReportMetric(float64(len(a.p.Code)), "instructions")
 }
 
-// BenchmarkLaunch is the cost of a launch that does next to nothing.
+// BenchmarkLaunch measures a launch that does almost no work.
 func BenchmarkLaunch(b *testing.B) {
 	a, l, _ := guarded(false)
 	benchmark(b, a.compile(b), l, 0)

@@ -13,8 +13,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Checks says how [Kernel.Check] runs a kernel. The zero value is a sensible
-// choice.
+// Checks has the options of [Kernel.Check]. The zero value is a reasonable default.
 type Checks struct {
 	Subgroups []int      // sizes of subgroups to try; nil is 1, 4, 32 and 64, or one if the kernel does not ask
 	Schedules []Schedule // orders to try; nil is all
@@ -29,9 +28,8 @@ type Checks struct {
 	// kernel has not written is a finding. nil marks no bindings.
 	Undefined []bool
 
-	// Deterministic asks that every schedule leave the same in the buffers,
-	// bit for bit, for one size of subgroups. It finds what depends on the
-	// order of atomic operations.
+	// Deterministic requires that every schedule gives the same contents of the buffers, bit for bit, for one
+	// size of subgroups. It finds results that depend on the order of atomic operations.
 	Deterministic bool
 
 	Max int // findings after which checking ends; 0 is 64
@@ -39,11 +37,11 @@ type Checks struct {
 
 // Check runs the kernel under every schedule and every size of subgroups, each time from the
 // current contents of the buffers. It returns the first finding of each kind and instruction, in
-// the order of the program. The buffers get the results of the first run. An error means that
-// nothing, or not everything, ran: it is an error of [Kernel.Run], or of ctx.
+// the order of the program. The buffers get the results of the first run. An error means that not all
+// runs were completed: it is an error of [Kernel.Run], or of ctx.
 //
-// Launch.Subgroup, if it is not 0, is the only size tried. Launch.Runner is
-// not used: workgroups run one after the other.
+// If Launch.Subgroup is not 0, Check uses only this size. It does not use Launch.Runner: workgroups run
+// one after the other.
 func (k *Kernel) Check(ctx context.Context, r Launch, c Checks) ([]*Finding, error) {
 	if c.Undefined != nil && len(c.Undefined) != len(k.program.Bindings) {
 		return nil, fmt.Errorf("kernel %s: %w: %d marks for %d bindings", k.program.Name, ErrLaunch, len(c.Undefined), len(k.program.Bindings))
@@ -281,7 +279,7 @@ func lockstep(want, lanes int) int {
 	return min(max(lanes/4, 4), 32)
 }
 
-// usesSubgroups reports whether it matters to a program how large they are.
+// usesSubgroups reports whether a program depends on the size of subgroups.
 func usesSubgroups(p *ir.Program) bool {
 	for i := range p.Code {
 		switch in := &p.Code[i]; in.Code {
@@ -393,14 +391,13 @@ func (c *checker) untilWaiting() error {
 // poll lets the caller cancel.
 func (c *checker) poll() error {
 	if c.steps++; c.steps%4096 == 0 {
-		c.l.stopped(1024) // lets others run where that is needed
+		c.l.stopped(1024) // lets other goroutines run on systems without preemption
 		return c.l.ctx.Err()
 	}
 	return nil
 }
 
-// meet lets the subgroups that wait go on together. It returns false when all
-// have ended.
+// meet lets the waiting subgroups continue together. It returns false when all subgroups have ended.
 func (c *checker) meet() bool {
 	c.sameOperations()
 	var first, other *warp
@@ -448,8 +445,8 @@ func (c *checker) meet() bool {
 	return true
 }
 
-// sameOperations reports subgroup operations that not every subgroup came to
-// since they last met.
+// sameOperations reports subgroup operations that not every subgroup has executed since the subgroups last waited for
+// each other.
 func (c *checker) sameOperations() {
 	a := c.warps[0].trace
 	for i := range c.warps {
@@ -474,7 +471,7 @@ func (c *checker) sameOperations() {
 	}
 }
 
-// known reports whether a finding would be one more of those there are.
+// known reports whether the checker already has an equal finding.
 func (c *checker) known(k Kind, v ir.Value) bool { return c.rep.seen[sighting{k, v, ""}] }
 
 // find completes a finding and adds it.

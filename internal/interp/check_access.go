@@ -115,8 +115,8 @@ func (c *checker) atomic(i, lane int, v ir.Value, in *ir.Instr, d *decoded) {
 		return c.vals[d.arg[k]+lane]
 	}
 	if in.Flag != ir.AtomicLoad {
-		// In workgroup memory a plain store among updates is a mistake, atomic or
-		// not: somebody's update is lost. In buffers it may be a signal.
+		// In workgroup memory a store among updates is a mistake even if it is atomic, because an update is
+		// lost. In buffers the store may be a signal.
 		c.note(m, i, lane, v, !m.shared || in.Flag != ir.AtomicStore)
 	}
 	old := m.get(i)

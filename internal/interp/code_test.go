@@ -47,7 +47,7 @@ type code struct {
 	c    ir.Code
 	args []ir.Type
 	out  ir.Type
-	ulp  float64 // that the result may be off by
+	ulp  float64 // by which the result may differ
 	want func(x [3]uint32) uint32
 }
 
@@ -84,7 +84,7 @@ func allCodes() (cs []code) {
 				v, _ := ir.Fold(c, k.out, t, x[0], x[1], x[2])
 				f := math.Float32frombits
 				if w := f(v); c == ir.Fma && w-w == 0 && w != 0 {
-					// Rounded once: a float64 between would be a second time.
+					// The result must be rounded only once, not to float64 first.
 					s := exactFma(f(x[0]), f(x[1]), f(x[2]))
 					if v = math.Float32bits(float32(s)); t == ir.F16 {
 						v = math.Float32bits(ir.NearestHalf(s))
@@ -108,7 +108,7 @@ func allCodes() (cs []code) {
 			}
 			k.want = func(x [3]uint32) uint32 {
 				if c == ir.Shl || c == ir.Shr {
-					x[1] &= 31 // what the count means, whatever it is
+					x[1] &= 31 // the count modulo 32, for any count
 				}
 				v, _ := ir.Fold(c, t, t, x[0], x[1], 0)
 				return v
@@ -261,8 +261,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// exactFma returns a*b + c with 53 bits of which the last is set if some are
-// missing, so that rounding it to fewer bits is as if it were exact.
+// exactFma returns a*b + c rounded to odd with 53 bits: the last bit is set if the result is inexact. Rounding
+// it to fewer bits gives the same result as rounding the exact number.
 func exactFma(a, b, c float32) float64 {
 	x := new(big.Float).SetPrec(2000).SetFloat64(float64(a))
 	x.Mul(x, new(big.Float).SetFloat64(float64(b)))
@@ -326,7 +326,7 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// TestVectors runs the codes that put together and take apart.
+// TestVectors runs the codes that combine and extract components of vectors.
 func TestVectors(t *testing.T) {
 	a := newAsm("vectors", 8, 1, 1)
 	x := a.buffer("x", ir.F32, 4, ir.ReadOnly)
@@ -392,8 +392,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestEveryCode verifies that whatever package ir takes for well formed has a
-// function here.
+// TestEveryCode checks that the interpreter has a function for every code and types that package ir accepts.
 func TestEveryCode(t *testing.T) {
 	types := []ir.Type{ir.F32, ir.I32, ir.U32, ir.Bool, ir.F16}
 	legal := 0
@@ -431,7 +430,7 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestMulAdd runs a product and a sum, which share a loop and round apart.
+// TestMulAdd runs a product and a sum, which share a loop and are rounded separately.
 func TestMulAdd(t *testing.T) {
 	a := newAsm("muladd", 64, 1, 1)
 	x, y := a.buffer("x", ir.F32, 1, ir.ReadOnly), a.buffer("y", ir.F32, 1, ir.ReadWrite)

@@ -17,7 +17,7 @@ type Kernel struct {
 	ops     []op
 	depth   int // of nested blocks
 
-	given []source // registers that hold something before the code runs
+	given []source // registers that have a value before the code runs
 	clear []source // registers of variables that may be read before they are written
 	size  int      // of the register file, in words
 
@@ -86,8 +86,8 @@ func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 	return k, nil
 }
 
-// gangLanes is how many lanes small workgroups make together, if they can: with
-// fewer, finding out what to do takes longer than doing it.
+// gangLanes is the number of lanes of a gang of small workgroups that run as one. With fewer lanes, decoding an
+// instruction would take longer than executing it.
 const gangLanes = 64
 
 // independent reports whether the lanes of a workgroup do not interact, so that several workgroups
@@ -110,7 +110,7 @@ func (k *Kernel) Program() *ir.Program { return k.program }
 // Lanes returns the number of lanes of a workgroup.
 func (k *Kernel) Lanes() int { return k.local }
 
-// Scratch returns how many bytes one goroutine that runs the kernel needs.
+// Scratch returns the number of bytes that each goroutine needs to run the kernel.
 func (k *Kernel) Scratch() int {
 	n := 4 * k.size
 	for _, a := range k.program.Shared {

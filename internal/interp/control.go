@@ -2,7 +2,7 @@ package interp
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// statement makes the ops of an instruction with effects.
+// statement emits the ops of an instruction with effects.
 func (l *lowering) statement(v ir.Value, in *ir.Instr) {
 	p := l.p
 	top := &l.blocks[len(l.blocks)-1]
@@ -144,8 +144,7 @@ func (l *lowering) atomic(v ir.Value, in *ir.Instr) {
 	}
 }
 
-// land makes the exits of the innermost block, which leave it when no lane is
-// active, go to op at.
+// land sets op at as the target of the exits of the innermost block, which leave the block when no lane is active.
 func (l *lowering) land(at int) {
 	b := &l.blocks[len(l.blocks)-1]
 	for _, x := range b.exits {

@@ -17,7 +17,7 @@ type decoded struct {
 	region *region
 }
 
-// how says which loop runs an instruction.
+// how selects the loop that runs an instruction.
 type how uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	howAccess              // of memory
 )
 
-// decode prepares the instructions, and places for their values and variables.
+// decode prepares the instructions, and allocates their values and variables.
 func (c *checker) decode() (vals, vars int) {
 	p := c.p
 	c.code = make([]decoded, len(p.Code))
@@ -102,7 +102,7 @@ func (c *checker) fill(group bool) {
 	}
 }
 
-// initial returns a value that a lane is given.
+// initial returns a value that a lane has before the code runs.
 func (c *checker) initial(in *ir.Instr, lane int) uint32 {
 	switch in.Code {
 	case ir.Const:

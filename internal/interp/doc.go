@@ -1,5 +1,5 @@
 // Package interp runs programs of package ir on the CPU: fast, as the CPU
-// device runs users' kernels, or checked, as tests run every kernel.
+// device does for users' kernels, or with checks, as tests do for every kernel.
 //
 //	k, err := interp.Compile(program, interp.Limits{})
 //	err = k.Run(ctx, interp.Launch{Grid: grid, Buffers: memory, Params: params, Runner: interp.Goroutines(8)})
@@ -27,11 +27,11 @@
 // A lane sees its own stores at once, the other lanes of its workgroup see them after a barrier,
 // and other workgroups after the launch. Atomic operations on buffers are atomic between all
 // workgroups and do not order other accesses. Workgroups may run in any order and at the same time;
-// kernels in which one waits for another hang on some devices and end here, at best, by their trip
-// budget. Run shows a kernel with races one of its outcomes.
+// kernels in which a workgroup waits for another one hang on some devices, and here end by their loop
+// budget. For a kernel with races, Run computes one of the possible results.
 //
-// Whatever the program, Run and Check touch only the buffers that they are
-// given, within their bounds, return when ctx ends, and never panic. An index
+// For every program, Run and Check access only the given buffers, within their bounds, return when ctx
+// ends, and never panic. An index
 // out of bounds, a loop beyond its budget, and a barrier or subgroup operation
 // that not all lanes reach end a launch with a [*Finding].
 //
@@ -40,28 +40,28 @@
 // Check runs the lanes of a workgroup a few at a time, in several orders and,
 // for kernels that use subgroups, with several sizes of them. It reports
 //
-//   - [Race]: two lanes use an element, one of them writes it, and no barrier of
-//     their workgroup lies between; or they are of different workgroups. That
-//     lanes of one subgroup run in step orders nothing, and neither does that
-//     both write the same value. Atomic operations do not race with each other,
-//     except that in workgroup memory an atomic store does with what other
-//     lanes do to the element.
+//   - [Race]: two lanes use an element, one of them writes it, and they belong to
+//     different workgroups or no barrier lies between the accesses. Lockstep
+//     within a subgroup does not order accesses, and it is a race even if both
+//     lanes write the same value. Atomic operations do not race with each other,
+//     except that in workgroup memory an atomic store races with operations of
+//     other lanes on the element.
 //   - [OutOfBounds], and [IndexOverflow]: an index that is in bounds only because
-//     a sum, product or shift in its computation wrapped around. What wraps and
-//     comes back (x - 1 + 1) is none, nor what was masked, shifted right or
-//     taken modulo something, as hashes are.
+//     a sum, product or shift in its computation wrapped around. A number that
+//     wraps and comes back (x - 1 + 1) gives no finding, nor does a number that
+//     was masked, shifted right or taken modulo another, as in hashes.
 //   - [Uninitialised]: reads of variables, workgroup memory, and buffers that the
 //     caller marks, before they are written.
 //   - [DivergentBarrier], [DivergentSubgroup], [NotUniform], [ShuffleRange].
 //   - [Budget], [CounterOverflow], [Aliased], and on request [OrderDependent].
 //
 // The checker finds races and uninitialised reads from accesses, not from values: one run finds a
-// race with any order of lanes. It cannot find defects in code that these operands do not reach, so
-// launches in tests should have awkward sizes; atomics that are used where order matters, unless
-// Checks.Deterministic shows it; dead code, which Run removes and Check does not; and effects of
-// hardware outside of this model, such as flushing subnormal numbers. Reading a buffer in one
-// workgroup that another writes through an atomic operation is not possible in a Program, as
-// buffers are atomic or not as a whole.
+// race with any order of lanes. It cannot find defects in code that the operands of the run do not reach,
+// so launches in tests should have awkward sizes. Nor can it find results that depend on the order of
+// atomic operations, except with Checks.Deterministic, or effects of hardware outside of this model, such as
+// flushing subnormal numbers. Check also runs dead code, which Run removes. A workgroup cannot read a buffer
+// without atomics that another workgroup writes with them, because a Program declares a whole buffer as
+// atomic or not.
 //
 // Checking costs some 10 to 50 ns for each instruction and lane, and some 50
 // bytes for each component of memory that is touched.

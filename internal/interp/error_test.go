@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestFaults runs kernels that do what they must not, without the checker.
+// TestFaults runs kernels with mistakes without the checker.
 func TestFaults(t *testing.T) {
 	for _, m := range mutants {
 		switch m.want {
@@ -40,8 +40,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestOutOfBounds has wrong indices in every way to touch memory; what is
-// around the buffer must stay as it is.
+// TestOutOfBounds uses wrong indices in all kinds of memory accesses. The memory around the buffer must not change.
 func TestOutOfBounds(t *testing.T) {
 	type touch func(a *asm, b uint32, i ir.Value)
 	for name, f := range map[string]touch{
@@ -171,8 +170,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestMalformed damages programs at random: whatever they have become, they are
-// refused or run without harm.
+// TestMalformed changes programs at random. Each must give an error or run without harm.
 func TestMalformed(t *testing.T) {
 	r := testutil.Rand(t)
 	refused, n := 0, 3000
@@ -228,7 +226,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestScratch runs a kernel many times: what it allocates must not grow.
+// TestScratch runs a kernel many times and checks that its allocations do not grow.
 func TestScratch(t *testing.T) {
 	k := saxpy().compile(t)
 	x := random(1024)

@@ -14,12 +14,12 @@ type Kind uint8
 const (
 	OutOfBounds       Kind = iota + 1 // an index beyond the end of a buffer or array
 	Race                              // two lanes access an element, one of them writes, and the accesses are not ordered
-	Uninitialised                     // a read of what nobody has written
+	Uninitialised                     // a read of memory or a variable that was never written
 	DivergentBarrier                  // a barrier that not all lanes of the workgroup reach
 	DivergentSubgroup                 // a subgroup operation that not all lanes of the workgroup reach
 	NotUniform                        // lanes disagree about a value that has to be uniform
 	IndexOverflow                     // an index whose computation wrapped around
-	Budget                            // a loop turned more often than the budget allows
+	Budget                            // a loop had more iterations than the budget allows
 	CounterOverflow                   // the counter of a For passed the end of its type
 	Aliased                           // two bindings share memory and one of them is written
 	ShuffleRange                      // a shuffle from a lane that the subgroup does not have
@@ -38,7 +38,7 @@ func (k Kind) Error() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Finding is a mistake of a kernel that showed when it ran. It is an error.
+// Finding is a mistake of a kernel that a run has found. It is an error.
 type Finding struct {
 	Kind   Kind
 	Kernel string
@@ -99,8 +99,8 @@ func (f *Finding) Error() string {
 	return b.String()
 }
 
-// spot says where an instruction is: in the author's file or, without positions, in the
-// listing of the program.
+// spot returns the position of an instruction: in the author's file or, without positions, in the listing of the
+// program.
 func spot(p *ir.Program, v ir.Value) string {
 	if p != nil {
 		if file, line := ir.Position(p.Pos, v); file != "" {

@@ -90,7 +90,7 @@ func (a *author) block(depth int) {
 			a.loops--
 			a.end()
 		case n == 12 && depth > 0:
-			// A loop that counts its turns, so that it ends.
+			// A loop that counts its iterations, so that it ends.
 			turns := a.variable("turns", ir.U32, 1)
 			a.set(turns, a.u(0))
 			a.loop(0)
@@ -292,7 +292,7 @@ var flowCases = []struct {
 	}},
 }
 
-// TestFlow runs control flow of which Go gives the answer.
+// TestFlow compares control flow with the same control flow in Go.
 func TestFlow(t *testing.T) {
 	const n = 70 // more than a word of a mask, and no multiple of a block
 	for _, c := range flowCases {

@@ -21,8 +21,8 @@ type lanewise struct {
 	plane planeFunc
 }
 
-// block is how many lanes a turn of a plane's loop computes. Planes are padded
-// to a multiple of it; the lanes beyond the workgroup compute what nobody reads.
+// block is the number of lanes that an iteration of a loop over a plane computes. Planes are padded to a multiple of
+// it; the results of the lanes beyond the workgroup are not used.
 const (
 	block      = 8
 	blockBytes = 4 * block
@@ -30,8 +30,7 @@ const (
 
 var roundF16 = lanewise{laneConvertF32F16, planeConvertF32F16}
 
-// conversion returns how a value of one type becomes one of another, or that
-// its bits stay the same.
+// conversion returns the function that converts a value from one type to another, and whether the bits are unchanged.
 func conversion(from, to ir.Type) (f lanewise, same bool) {
 	if from == ir.F16 {
 		if to == ir.F32 || to == ir.F16 {
@@ -63,8 +62,8 @@ func conversion(from, to ir.Type) (f lanewise, same bool) {
 	return f, false
 }
 
-// function returns how an instruction computes its lanes, and whether the
-// result is then to be rounded to half.
+// function returns the function that computes the lanes of an instruction, and whether the result must then be rounded
+// to half.
 func function(p *ir.Program, v ir.Value) (f lanewise, rounds bool) {
 	in := &p.Code[v]
 	rounds = in.Type == ir.F16
@@ -81,7 +80,7 @@ func function(p *ir.Program, v ir.Value) (f lanewise, rounds bool) {
 			return lanewise{laneFmaF16, planeFmaF16}, false
 		}
 	case ir.Select:
-		// Whatever the type, a choice is one of bits.
+		// A selection chooses bits, for every type.
 		return elementwise[in.Code][ir.U32], false
 	case ir.Neg, ir.Abs, ir.CopySign, ir.Min, ir.Max, ir.Floor, ir.Ceil, ir.Trunc, ir.Round:
 		rounds = false

@@ -2,7 +2,7 @@ package interp
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// liveness says how long values are needed.
+// liveness has the last use of each value.
 type liveness struct {
 	end  []ir.Value // the instruction of the last use; 0 if unused
 	uses []int32    // by instructions that are not dead themselves
@@ -64,7 +64,7 @@ func live(p *ir.Program, u *uniformity) *liveness {
 		case l.fused[i] != 0:
 			use = l.fused[i]
 		case in.Code == ir.For:
-			use = ir.Value(in.Imm) // limit and step are needed at each turn
+			use = ir.Value(in.Imm) // limit and step are needed in each iteration
 		case renames(p, in):
 			use = l.end[i] // the operand is the value
 		}
@@ -73,7 +73,7 @@ func live(p *ir.Program, u *uniformity) *liveness {
 			l.uses[a]++
 			user[a] = ir.Value(i)
 			last := use
-			// A value from outside of a loop is needed until its last turn ends.
+			// A value from outside of a loop is needed until the last iteration ends.
 			for loop := around[use]; loop >= a && loop != 0; loop = around[loop] {
 				last = max(last, ir.Value(p.Code[loop].Imm))
 			}

@@ -19,7 +19,7 @@ type lowering struct {
 	planes, ones         int // registers made
 	freePlanes, freeOnes []reg
 	held                 map[reg]int   // values that a register is part of
-	ends                 [][]ir.Value  // values to let go of after each instruction
+	ends                 [][]ir.Value  // values whose registers are freed after each instruction
 	given                map[given]reg // constants, parameters and built-ins
 	blocks               []openBlock
 	step                 []bool // values that grow by 1 from lane to lane
@@ -44,7 +44,7 @@ type openBlock struct {
 	stride  reg
 }
 
-const forever = 1 << 30 // holders of a register that is never given back
+const forever = 1 << 30 // holders of a register that is never freed
 
 func (l *lowering) newReg(uniform bool) reg {
 	if uniform {
@@ -363,8 +363,8 @@ func (l *lowering) elementwise(v ir.Value, in *ir.Instr) {
 }
 
 // target returns the registers of the variable that v is stored to, if it can
-// be computed in place: the store is its only use, no lane that sees it later passes it by, and nobody
-// looks at the variable before.
+// be computed in place: the store is its only use, every lane that later reads the variable executes the store, and no
+// instruction in between reads the variable.
 func (l *lowering) target(v ir.Value, in *ir.Instr, args []ir.Value) (regs [4]reg, ok bool) {
 	store := l.l.end[v]
 	if l.l.uses[v] != 1 || store <= v || l.p.Code[store].Code != ir.StoreVar || l.p.Code[store].Args[0] != v {
@@ -393,7 +393,7 @@ func (l *lowering) target(v ir.Value, in *ir.Instr, args []ir.Value) (regs [4]re
 		for _, a := range args {
 			r := l.comp(a, k)
 			uniform = uniform && r.uniform()
-			// A later component must not need what an earlier one overwrites.
+			// The operands of a later component must not be overwritten by an earlier component.
 			for j := range k {
 				if r == regs[j] {
 					return regs, false

@@ -31,8 +31,8 @@ type machine struct {
 // frame is the state of a nested block.
 type frame struct {
 	other mask // of an If: lanes of the other side
-	left  mask // of a loop: lanes that are through with it
-	next  mask // of a loop: lanes that wait for the next turn
+	left  mask // of a loop: lanes that have left it
+	next  mask // of a loop: lanes that wait for the next iteration
 	turns uint32
 	free  bool // of the budget
 }
@@ -402,7 +402,7 @@ func (m *machine) below(o *op) bool {
 	return less(m.regs[o.d/4], m.regs[o.arg[0]/4], o.mem.signed)
 }
 
-// advance moves the counter of a uniform For on.
+// advance adds the step to the counter of a uniform For.
 func (m *machine) advance(o *op) bool {
 	c, ok := sum(m.regs[o.d/4], m.regs[o.arg[1]/4], o.mem.signed)
 	if !ok {
@@ -412,8 +412,7 @@ func (m *machine) advance(o *op) bool {
 	return m.below(o)
 }
 
-// advances reports whether no step of a For is 0: a program may claim of one
-// that does not end that it does.
+// advances reports whether no step of a For is 0, because a For with step 0 would not end.
 func (m *machine) advances(o *op) bool {
 	if o.stride[1] == 0 {
 		return m.regs[o.arg[1]/4] != 0
@@ -429,8 +428,7 @@ func (m *machine) advances(o *op) bool {
 	return true
 }
 
-// test moves the active lanes of a For that are through with it to left, after
-// moving their counters on if that is asked for.
+// test moves the active lanes whose For has ended to left. If requested, it first adds the step to their counters.
 func (m *machine) test(o *op, advance bool) {
 	left := m.frames[o.frame].left
 	counter := m.plane(o.d)

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// words returns the elements of 32 bits that an op touches, and how many
-// elements, counting vectors as one.
+// words returns the buffer of 32-bit elements that an op accesses, and its number of elements, where a vector counts
+// as one.
 func (m *machine) words(a *access) ([]uint32, uint32) {
 	if a.shared {
 		s := m.shared[a.slot]

@@ -51,7 +51,7 @@ func TestMemory(t *testing.T) {
 						lane, i := a.builtIn(ir.BuiltInLane), a.global()
 						n := a.opT(ir.Len, ir.U32, 1)
 						if how == "scattered" || how == "masked" {
-							// An order of elements that the compiler does not see through.
+							// An order of elements that the compiler cannot analyse.
 							i = a.op(ir.Xor, i, a.u(0))
 							lane = a.op(ir.Sub, a.op(ir.Sub, a.u(local), a.u(1)), lane)
 							i = a.op(ir.Sub, a.op(ir.Sub, n, a.u(1)), i)
@@ -185,8 +185,8 @@ func TestAtomics(t *testing.T) {
 	}
 }
 
-// TestTickets gives each lane a number of its own by AtomicAdd, and finds the
-// greatest element by a loop around AtomicCompareExchange and AtomicExchange.
+// TestTickets gives each lane a unique number by AtomicAdd, and finds the greatest element by a loop with
+// AtomicCompareExchange and AtomicExchange.
 func TestTickets(t *testing.T) {
 	const local, groups = 32, 4
 	a := newAsm("tickets", local, 1, 1)
@@ -294,7 +294,7 @@ func TestSubgroups(t *testing.T) {
 	}
 }
 
-// TestBuiltIns looks at each value that a lane is given.
+// TestBuiltIns checks all built-in values of lanes.
 func TestBuiltIns(t *testing.T) {
 	local, grid := [3]uint32{4, 3, 2}, [3]uint32{3, 2, 2}
 	a := newAsm("builtins", local[0], local[1], local[2])

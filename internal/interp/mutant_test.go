@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// A mutant is a kernel and what the checker must find in it; the same kernel
-// built with planted false must be clean.
+// A mutant is a kernel with a planted defect and the finding that the checker must report. The same kernel built with
+// planted false must have no findings.
 type mutant struct {
 	name  string
 	want  Kind

@@ -13,14 +13,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Runner spreads work over goroutines: it calls part(0), part(1) ... part(n-1),
-// at the same time if it can, and returns when all have returned.
+// Runner distributes work to goroutines. It calls part(0), part(1) ... part(n-1), at the same time if it can, and
+// returns when all calls have returned.
 type Runner interface {
 	Run(n int, part func(i int))
 }
 
-// Goroutines is a [Runner] that starts as many goroutines as it says. 0 and 1
-// are the caller alone.
+// Goroutines is a [Runner] with the given number of goroutines. With 0 and 1 the caller does all the work.
 type Goroutines int
 
 // Run calls each part once.
@@ -47,9 +46,8 @@ func (g Goroutines) Run(n int, part func(i int)) {
 type Launch struct {
 	Grid [3]uint32 // workgroups along x, y and z; all must be positive
 
-	// Buffers has the memory of each binding, as many bytes as a multiple of
-	// its elements, aligned to 4 bytes (2 for F16) and in the byte order of
-	// the machine.
+	// Buffers has the memory of each binding: a multiple of the size of its elements, aligned to 4 bytes (2 for
+	// F16), in the byte order of the machine.
 	Buffers [][]byte
 
 	Params   []byte // the parameter block, little endian
@@ -135,7 +133,7 @@ func (k *Kernel) Run(ctx context.Context, r Launch) error {
 	return nil
 }
 
-// gangs is how many gangs there are along x.
+// gangs is the number of gangs along x.
 func (l *launch) gangs() uint64 {
 	g := uint64(l.kernel.gang)
 	return (uint64(l.grid[0]) + g - 1) / g
@@ -166,7 +164,7 @@ func (l *launch) part(from, to uint64) {
 	}
 }
 
-// machine returns one that is idle, or a new one.
+// machine returns an idle machine, or a new one.
 func (k *Kernel) machine() *machine {
 	k.mu.Lock()
 	n := len(k.idle)

@@ -9,7 +9,7 @@ type who struct {
 	epoch uint32
 	at    ir.Value
 	lane  uint16
-	bulk  bool // an atomic update, which others may do too
+	bulk  bool // an atomic update, which does not race with other updates
 }
 
 // unordered reports whether access b, now, is not ordered after access a.

@@ -143,7 +143,7 @@ func (c *checker) truths(w *warp, v ir.Value) (m lanes) {
 	return m
 }
 
-// turn begins a turn of a For for the lanes that are not through with it.
+// turn begins an iteration of a For for the lanes that have not left it.
 func (c *checker) turn(w *warp, v ir.Value, advance bool) {
 	f := &w.nest[len(w.nest)-1]
 	d := &c.code[v]
@@ -219,9 +219,8 @@ func integer(v uint32, signed bool) int64 {
 	return int64(v)
 }
 
-// function computes a value, and beside it what an integer would be if it had
-// not wrapped. The lanes that are not active, and those beyond the last that fill
-// its block, compute what nobody reads.
+// function computes a value and, for an integer, also the exact value without wrapping. The results of inactive lanes,
+// and of lanes that pad the last block, are not used.
 func (c *checker) function(w *warp, in *ir.Instr, d *decoded) {
 	inPlace := w.active == w.all && w.n%block == 0
 	c.plane.blocks = (w.n + block - 1) / block
@@ -422,7 +421,7 @@ func rounded(t ir.Type, x uint32) uint32 {
 	return x
 }
 
-// far is where exact integers stop: so much is lost already.
+// far limits the magnitude of exact integers: such a number has wrapped many times.
 const far = 1 << 61
 
 func saturate(e int64) int64 { return min(max(e, -far), far) }
@@ -451,8 +450,7 @@ func (c *checker) together(w *warp, v ir.Value, in *ir.Instr, first, n int) {
 	if in.Code == ir.SubgroupShuffle {
 		from = c.row(in.Args[1], 0)[first:][:n]
 	}
-	// A subgroup of one lane is what devices without subgroups have: there a
-	// shuffle is the identity.
+	// Devices without subgroups have subgroups of one lane, in which a shuffle is the identity.
 	for i := 0; i < n && c.l.subgroup > 1; i++ {
 		j := i
 		switch in.Code {

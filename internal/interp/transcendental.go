@@ -91,7 +91,7 @@ func log1p(x float64) float64 {
 	if x == 0 {
 		return x
 	}
-	// 1+x would lose what matters.
+	// 1+x would lose significant bits of x.
 	return x - x*x*(1./2-x*(1./3-x*(1./4-x*(1./5))))
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// verify checks a program and that it stays within the limits. The later phases rely on these
+// verify checks that a program is well formed and within the limits. The later phases rely on these
 // checks: an invalid program must not make the interpreter panic or access other memory.
 func verify(p *ir.Program, lim Limits) error {
 	if p == nil {

@@ -2,7 +2,7 @@ package interp
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// warp is what runs in step under the checker: a subgroup, or several.
+// warp is a set of lanes that the checker runs in lockstep: one subgroup or several.
 type warp struct {
 	from, n int   // its lanes in the workgroup
 	order   []int // in which its lanes do one instruction

@@ -130,8 +130,8 @@ func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 		// A row of quads is one chunk, so the loop has a single iteration.
 		return u.c.o == op.Cumsum && u.variant == "quad"
 	case "one too many":
-		// In place of an element behind the last, a fold reads the last one again, and that only for
-		// some lengths, which the parts of rows do not have here.
+		// A fold reads the last element again instead of elements after it, but only for some lengths, which
+		// the parts of rows do not have here.
 		if u.variant == "fold-split" || strings.HasPrefix(u.variant, "fold") && slices.Contains([]*op.Operation{op.ArgMin, op.ArgMax, op.Min, op.Max, op.NormLinf, op.Any, op.All}, u.c.o) {
 			return true
 		}

@@ -1,5 +1,4 @@
-// Package assistant joins a language model with its tokenizer and its chat template: text goes
-// in, text comes out.
+// Package assistant generates text: it combines a language model with its tokenizer and its chat template.
 //
 //	a, err := assistant.Open(ctx, dev, "model.gguf", assistant.Options{})
 //	if err != nil { ... }
@@ -33,7 +32,7 @@ import (
 // set [Options.Template], or use [Request.Prompt].
 var ErrNoTemplate = errors.New("the model has no chat template")
 
-// ErrRequest is wrapped by errors about requests that contradict themselves.
+// ErrRequest is wrapped by errors about requests that are empty or contradict themselves.
 var ErrRequest = errors.New("invalid request")
 
 // Options has the options of [Open]. The zero value is the default.

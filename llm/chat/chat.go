@@ -27,8 +27,8 @@ import (
 // The errors. The package returns them wrapped, mostly in an [Error].
 var (
 	ErrSyntax = errors.New("the template is malformed")
-	ErrRun    = errors.New("the template cannot go on")
-	ErrRaised = errors.New("the template refuses the input") // the template called raise_exception
+	ErrRun    = errors.New("the template failed")
+	ErrRaised = errors.New("the template rejects the input") // the template called raise_exception
 	ErrLimit  = errors.New("too large")
 	ErrInput  = errors.New("the input is not a value of a type that templates support")
 )

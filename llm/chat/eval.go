@@ -340,7 +340,7 @@ func (m *machine) arithmetic(op string, a, b value) value {
 			return m.repeat(a, max(n, 0))
 		}
 	}
-	m.fail("%s %s %s is not possible", m.named(a), op, m.named(b))
+	m.fail("%s and %s cannot be operands of %s", m.named(a), m.named(b), op)
 	return nil
 }
 

@@ -132,7 +132,7 @@ func (c *converter) json(raw []byte) value {
 	dec.UseNumber()
 	v := c.next(dec, 0)
 	if _, err := dec.Token(); c.err == nil && !errors.Is(err, io.EOF) {
-		return c.fail("there is more behind the JSON %.40q", raw)
+		return c.fail("unexpected data after the JSON value in %.40q", raw)
 	}
 	return v
 }

@@ -81,7 +81,7 @@ func (m *machine) raise(kind error, format string, args ...any) {
 // step counts steps of work.
 func (m *machine) step(n int) {
 	if m.steps += n; m.steps > m.limits.Steps || n < 0 {
-		m.raise(ErrLimit, "more than %d steps", m.limits.Steps)
+		m.raise(ErrLimit, "the template takes more than %d steps", m.limits.Steps)
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *machine) allocate(n int) {
 // deeper counts the nesting of calls and values.
 func (m *machine) deeper(n int) {
 	if m.depth += n; m.depth > maxDepth {
-		m.raise(ErrLimit, "calls or values more than %d deep", maxDepth)
+		m.raise(ErrLimit, "calls or values are nested more than %d deep", maxDepth)
 	}
 }
 
@@ -176,7 +176,7 @@ func (m *machine) stmt(st stmt, s *scope) flow {
 
 func (m *machine) print(s string) {
 	if m.out.Len()+len(s) > m.limits.Output {
-		m.raise(ErrLimit, "more than %d bytes of output", m.limits.Output)
+		m.raise(ErrLimit, "the template writes more than %d bytes of output", m.limits.Output)
 	}
 	m.out.WriteString(s)
 }
@@ -258,7 +258,7 @@ func (m *machine) assign(s *scope, names []string, item value) {
 	}
 	parts := m.iterate(item)
 	if len(parts) != len(names) {
-		m.fail("%d values for %d names", len(parts), len(names))
+		m.fail("%d values cannot be assigned to %d names", len(parts), len(names))
 	}
 	for i, n := range names {
 		s.set(n, parts[i])
@@ -305,7 +305,7 @@ func (m *machine) set(st *setStmt, s *scope) {
 	values := list{v}
 	if len(st.targets) > 1 {
 		if values = m.iterate(v); len(values) != len(st.targets) {
-			m.fail("%d values for %d names", len(values), len(st.targets))
+			m.fail("%d values cannot be assigned to %d names", len(values), len(st.targets))
 		}
 	}
 	for i, target := range st.targets {
@@ -316,7 +316,7 @@ func (m *machine) set(st *setStmt, s *scope) {
 		case attribute:
 			ns, ok := m.eval(t.of, s).(*namespace)
 			if !ok {
-				m.fail("an attribute of what is no namespace cannot be set")
+				m.fail("only attributes of a namespace can be set")
 			}
 			m.allocate(2 * valueSize)
 			ns.set(t.key.(literal).v, values[i])

@@ -203,7 +203,7 @@ func (m *machine) format(s string, a *arguments) value {
 		}
 		field, rest, ok := strings.Cut(s[1:], "}")
 		if s[0] == '}' || !ok {
-			m.fail("format: a brace stands alone")
+			m.fail("format: a brace has no counterpart: write {{ or }} for the character")
 		}
 		place, err := strconv.Atoi(field)
 		switch {

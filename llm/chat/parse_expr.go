@@ -176,7 +176,7 @@ func (p *parser) subscript(at line, x expr) expr {
 	p.expect("]")
 	if n == 0 {
 		if parts[0] == nil {
-			p.fail("expected what to look up in brackets")
+			p.fail("expected an index or a key in brackets")
 		}
 		return attribute{at, x, parts[0], false}
 	}
@@ -194,7 +194,7 @@ func (p *parser) args() (a callArgs) {
 			p.take()
 			a.named = append(a.named, p.expr())
 		} else if len(a.names) > 0 {
-			p.fail("an argument without a name stands behind one with a name")
+			p.fail("an argument without a name follows an argument with a name")
 		} else {
 			a.pos = append(a.pos, p.expr())
 		}

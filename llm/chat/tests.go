@@ -66,7 +66,7 @@ func (m *machine) remainder(v value, by int64) int64 {
 		n, ok = int64(f), true
 	}
 	if !ok || by == 0 {
-		m.fail("%s has no remainder of %d", m.named(v), by)
+		m.fail("%s cannot be divided by %d: expected an integer and a divisor other than 0", m.named(v), by)
 	}
 	if by == -1 {
 		return 0

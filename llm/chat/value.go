@@ -253,7 +253,7 @@ func (m *machine) less(a, b value) bool {
 			return len(a) < len(b)
 		}
 	}
-	m.fail("%s and %s have no order", typeName(a), typeName(b))
+	m.fail("%s and %s cannot be compared by order", typeName(a), typeName(b))
 	return false
 }
 
@@ -328,7 +328,7 @@ func (w *writer) value(v value) {
 		})
 	default:
 		if w.style.json {
-			w.m.fail("%s is no JSON", typeName(v))
+			w.m.fail("%s cannot be written as JSON", typeName(v))
 		}
 		if _, ok := v.(undefined); ok {
 			w.write("Undefined")

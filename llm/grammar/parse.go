@@ -233,7 +233,7 @@ func (p *parser) set(s *runeSet) element {
 		return element{elemSet, int32(i + max(0, len(p.sets)-64))}
 	}
 	if len(s.ranges) == 0 {
-		p.fail("a class of no character")
+		p.fail("a class contains no character")
 	}
 	p.sets = append(p.sets, s)
 	return element{elemSet, int32(len(p.sets) - 1)}
@@ -293,7 +293,7 @@ func (p *parser) char() rune {
 	if !p.accept(`\`) {
 		r, n := utf8.DecodeRuneInString(p.src[p.pos:])
 		if r == utf8.RuneError && n < 2 {
-			p.fail("%s is no character of UTF-8", p.near())
+			p.fail("%s is not a character of UTF-8", p.near())
 			return 0
 		}
 		p.pos += n

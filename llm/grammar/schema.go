@@ -246,7 +246,7 @@ func (s *schemaReader) schema(v any, at string, depth int) string {
 func (s *schemaReader) only(o *object, at string, keywords []string) {
 	for _, k := range o.keys {
 		if !slices.Contains(keywords, k) && !slices.Contains(described, k) {
-			s.fail(ErrUnsupported, at+"/"+escapePointer(k), "the keyword, or the keyword beside %s", strings.Join(keywords, ", "))
+			s.fail(ErrUnsupported, at+"/"+escapePointer(k), "the keyword is unknown, or cannot be combined with %s", strings.Join(keywords, ", "))
 		}
 	}
 }
@@ -292,7 +292,7 @@ func (s *schemaReader) typed(o *object, at string, depth int) string {
 	}
 	s.only(o, at, keywords)
 	if len(alts) == 0 {
-		return s.fail(ErrSchema, at+"/type", "it names no type")
+		return s.fail(ErrSchema, at+"/type", "the list names no type")
 	}
 	return strings.Join(alts, " | ")
 }
@@ -370,7 +370,7 @@ func (s *schemaReader) find(ref string) (any, error) {
 			ok = false
 		}
 		if !ok {
-			return nil, fmt.Errorf("%q refers to nothing", ref)
+			return nil, fmt.Errorf("%q refers to a place that the document does not have", ref)
 		}
 	}
 	return v, nil

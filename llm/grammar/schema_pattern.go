@@ -131,7 +131,7 @@ func (w *patternWriter) class(ranges []rune) string {
 		}
 	}
 	if len(alts) == 0 {
-		return w.s.fail(ErrUnsupported, w.at, "a class without a character that JSON has")
+		return w.s.fail(ErrUnsupported, w.at, "a class contains no character that is allowed in JSON")
 	}
 	return "(" + strings.Join(alts, " | ") + ")"
 }

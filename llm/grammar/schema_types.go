@@ -17,7 +17,7 @@ func (s *schemaReader) count(o *object, key, at string, otherwise int) int {
 	n, ok := v.(json.Number)
 	f, err := n.Float64()
 	if !ok || err != nil || f < 0 || f != float64(int(f)) {
-		s.fail(ErrSchema, at+"/"+key, "it is %s, expected a whole number from 0 on", show(v))
+		s.fail(ErrSchema, at+"/"+key, "it is %s, expected an integer of 0 or more", show(v))
 	}
 	if f > maxElements {
 		s.fail(ErrLimit, at+"/"+key, "it is %s, expected at most %d", n, maxElements)
@@ -63,7 +63,7 @@ func (s *schemaReader) stringType(o *object, at string, _ int) string {
 	pattern, hasPattern := o.values["pattern"].(string)
 	body, hasFormat := formats[format]
 	if btoi(bounded)+btoi(hasPattern)+btoi(hasFormat) > 1 {
-		return s.fail(ErrUnsupported, at, "lengths, pattern and format at once")
+		return s.fail(ErrUnsupported, at, "only one of lengths, pattern and format is supported, not several at once")
 	}
 	switch {
 	case hasFormat:
@@ -109,7 +109,7 @@ func (s *schemaReader) objectType(o *object, at string, depth int) string {
 		return s.mapType(others, open, lo, hi, at, depth)
 	}
 	if lo > len(required) || hi >= 0 && (hi < len(props.keys) || open) {
-		return s.fail(ErrUnsupported, at, "minProperties or maxProperties with properties")
+		return s.fail(ErrUnsupported, at, "minProperties and maxProperties are not supported together with properties")
 	}
 	first, rest := "", ""
 	if open {
@@ -177,7 +177,7 @@ func (s *schemaReader) additional(v any, at string, depth int) string {
 func (s *schemaReader) mapType(others any, open bool, lo, hi int, at string, depth int) string {
 	if !open {
 		if lo > 0 {
-			return s.fail(ErrSchema, at, "there are no properties, minProperties is %d", lo)
+			return s.fail(ErrSchema, at, "minProperties is %d, but no properties are allowed", lo)
 		}
 		return `"{" ws "}"`
 	}
@@ -189,7 +189,7 @@ func (s *schemaReader) listed(begin, end, item string, lo, hi int, at string) st
 	begin, end = quote(begin)+" ws ", " "+quote(end)
 	switch {
 	case hi >= 0 && hi < lo:
-		return s.fail(ErrSchema, at, "the least number of items is %d, the largest %d", lo, hi)
+		return s.fail(ErrSchema, at, "the smallest number of items is %d, but the largest is %d", lo, hi)
 	case hi == 0:
 		return begin + end
 	}
@@ -270,7 +270,7 @@ func (s *schemaReader) arrayType(o *object, at string, depth int) string {
 // tuple returns the rule of a list whose first items have individual schemas; all of them are required.
 func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, depth int) string {
 	if hi >= 0 && hi < len(prefix) {
-		return s.fail(ErrUnsupported, at+"/maxItems", "it is %d, there are %d prefixItems", hi, len(prefix))
+		return s.fail(ErrUnsupported, at+"/maxItems", "it is %d, less than the number %d of prefixItems", hi, len(prefix))
 	}
 	var parts []string
 	for i, v := range prefix {
@@ -279,7 +279,7 @@ func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, dep
 	body := `"[" ws ` + strings.Join(parts, ` "," ws `)
 	switch more := hi - len(prefix); {
 	case items == false && lo > len(prefix):
-		return s.fail(ErrSchema, at+"/minItems", "it is %d, there are %d prefixItems", lo, len(prefix))
+		return s.fail(ErrSchema, at+"/minItems", "it is %d, more than the number %d of prefixItems", lo, len(prefix))
 	case items != false && more != 0:
 		if hi < 0 {
 			more = -1
@@ -353,7 +353,7 @@ func (s *schemaReader) numberType(o *object, at string, _ int) string {
 		return "number"
 	}
 	if l != nil && !l.IsInt() || h != nil && !h.IsInt() {
-		return s.fail(ErrUnsupported, at, "limits of numbers that are not whole")
+		return s.fail(ErrUnsupported, at, "limits of numbers must be whole numbers")
 	}
 	var lo, hi *big.Int
 	if l != nil {

@@ -69,10 +69,10 @@ func (x *exchange) read(v any) error {
 		if errors.As(err, new(*http.MaxBytesError)) || errors.As(err, &slow) {
 			return err
 		}
-		return &requestError{http.StatusBadRequest, fmt.Sprintf("the body is no JSON of the expected form: %v", err), "", "invalid_json"}
+		return &requestError{http.StatusBadRequest, fmt.Sprintf("the body is not JSON of the expected form: %v", err), "", "invalid_json"}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return &requestError{http.StatusBadRequest, "there is something behind the JSON object", "", "invalid_json"}
+		return &requestError{http.StatusBadRequest, "the body has data after the JSON object", "", "invalid_json"}
 	}
 	// The rest of the answer has no deadline.
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
@@ -158,7 +158,7 @@ func (f *sampling) request(choice int, now int64) (assistant.Request, error) {
 	o.Seed += uint64(choice)
 	switch {
 	case f.MaxTokens < 0 || f.MaxCompletion < 0:
-		return assistant.Request{}, invalid("max_tokens", "max_tokens is below 0")
+		return assistant.Request{}, invalid("max_tokens", "max_tokens is below 0, want 0 or more")
 	case f.N < 0 || f.N > mostChoices:
 		return assistant.Request{}, invalid("n", fmt.Sprintf("n is %d, want 1 to %d", f.N, mostChoices))
 	case len(f.Stop) > mostStops:
@@ -288,7 +288,7 @@ func (r *chatRequest) input() (*chat.Input, error) {
 				arguments = json.RawMessage("{}")
 			}
 			if !json.Valid(arguments) {
-				return nil, invalid("messages", fmt.Sprintf("message %d: the arguments of a call of %s are no JSON", i, c.Function.Name))
+				return nil, invalid("messages", fmt.Sprintf("message %d: the arguments of a call of %s are not JSON", i, c.Function.Name))
 			}
 			to.ToolCalls = append(to.ToolCalls, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: arguments})
 		}

@@ -282,7 +282,7 @@ func (c *patternParser) quantified() item {
 		c.text = rest
 	}
 	if it.max > 1 && it.kind != itemRun {
-		c.fail("repetition of what is not one class")
+		c.fail("only a single class can be repeated")
 	}
 	return it
 }
@@ -310,7 +310,7 @@ func (c *patternParser) atom() item {
 func (c *patternParser) lookahead(kind itemKind) item {
 	it := item{kind: kind, set: c.class()}
 	if !c.accept(")") {
-		c.fail("lookahead of more than one class")
+		c.fail("a lookahead can have only one class")
 	}
 	return it
 }
@@ -384,7 +384,7 @@ func (c *patternParser) member(b *setBuilder, ranges bool) {
 func (c *patternParser) rune() rune {
 	r, n := utf8.DecodeRuneInString(c.text)
 	if n == 0 {
-		c.fail("the end, expected a character")
+		c.fail("unexpected end, expected a character")
 		return 0
 	}
 	c.text = c.text[n:]

@@ -94,7 +94,7 @@ func (c *compiler) registers(o *operand, x *extra, result bool) {
 		list = o.list
 	}
 	if len(list) != x.n {
-		c.fail("%d registers for %d elements", len(list), x.n)
+		c.fail("the vector has %d registers, expected %d", len(list), x.n)
 	}
 	for i := range list {
 		r := &list[i]
@@ -105,7 +105,7 @@ func (c *compiler) registers(o *operand, x *extra, result bool) {
 		wide := uint8(x.bytes)
 		if r.kind == operandRegister {
 			if wide = c.f.registers[r.reg].bytes; int(wide) < x.bytes {
-				c.fail("a register of %d bits for %d bytes", 8*wide, x.bytes)
+				c.fail("a register of %d bits cannot hold %d bytes", 8*wide, x.bytes)
 			}
 		}
 		x.wide = wide
@@ -242,7 +242,7 @@ type access struct {
 	base   int // offset of the array that contains off, for findings
 }
 
-// check records a read of n bytes at off of memory with the given shadow, and reports races.
+// checkRead records a read of n bytes at off of memory with the given shadow, and reports races.
 func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
 	me := w.stampOf(a.lane, a.pc, a.strong)
 	if a.group > 0 {
@@ -256,13 +256,13 @@ func (w *warp) checkRead(s *shadow, off int, a *access, shared bool) {
 			c.forget(w.b.number, w.b.run.k.cluster)
 		}
 		if r := w.read(c, &me, a.lane); r != nil {
-			w.reportRace(a.pc, a.lane, r, "a read of what another thread writes", a.name, int64(i-a.base))
+			w.reportRace(a.pc, a.lane, r, "a read where another thread writes", a.name, int64(i-a.base))
 		}
 		i, n = i+k, n-k
 	}
 }
 
-// checkWrite is check for a write. same says that memory already has the written value.
+// checkWrite records a write and reports races. same says that memory already has the written value.
 func (w *warp) checkWrite(s *shadow, off int, a *access, shared, same bool) {
 	me := w.stampOf(a.lane, a.pc, a.strong)
 	for i, n := off, a.n; n > 0; {
@@ -315,14 +315,14 @@ func (w *warp) global(pc, lane int, addr uint64, n, align int) (*allocation, int
 	if addr&uint64(align-1) != 0 {
 		w.find(Misaligned, pc, lane, "", func(f *Finding) {
 			f.Name, f.Offset = a.name, int64(addr-a.base)
-			f.Note = fmt.Sprintf("an access of %d bytes", align)
+			f.Note = fmt.Sprintf("the address of an access must be a multiple of %d", align)
 		})
 		return nil, 0
 	}
 	return a, int(addr - a.base)
 }
 
-// mayRead reports whether the instruction at pc only reads, as it must in constant memory.
+// mayRead reports whether the instruction at pc only reads. In constant memory any other access is a finding.
 func (w *warp) mayRead(pc, lane int, a *allocation) bool {
 	if in := &w.b.run.k.code[pc]; in.x != nil && in.x.reads {
 		return true
@@ -366,7 +366,7 @@ func (w *warp) shared(pc, lane int, addr uint64, n, align int) (int, *array) {
 	if addr&uint64(align-1) != 0 {
 		w.find(Misaligned, pc, lane, "", func(f *Finding) {
 			f.Name, f.Offset = hit.name, int64(addr)-int64(hit.at)
-			f.Note = fmt.Sprintf("an access of %d bytes", align)
+			f.Note = fmt.Sprintf("the address of an access must be a multiple of %d", align)
 		})
 		return -1, nil
 	}

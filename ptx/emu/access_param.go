@@ -1,6 +1,6 @@
 package emu
 
-// loadParam loads from the parameters of the kernel, at a place that is known.
+// loadParam compiles a load from a named parameter of the kernel.
 func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
 	i, ok := c.params[o.list[0].name]
 	if !ok || !c.f.kernel {
@@ -8,7 +8,7 @@ func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
 	}
 	p := &c.k.params[i]
 	if o.off < 0 || o.off > int64(p.bytes)-int64(x.n*x.bytes) {
-		c.fail("parameter %s has %d bytes", p.name, p.bytes)
+		c.fail("parameter %s has %d bytes, but the load reads %d at offset %d", p.name, p.bytes, x.n*x.bytes, o.off)
 	}
 	x.off = int64(c.k.offsets[i]) + o.off
 	in.run = func(w *warp, in *inst, mask uint32) bool {

@@ -13,7 +13,7 @@ type copyAsync struct {
 	pc          int
 	dst         int // offset in shared memory
 	src         uint64
-	bytes, some int // src has only the first some of these bytes; the others are 0
+	bytes, some int // only the first some bytes come from src; the others are 0
 	array       *array
 }
 
@@ -74,7 +74,7 @@ func (c *compiler) copyAsync(in *inst) {
 	}
 	hints := 0
 	if hint {
-		hints = 1 // the hint is the last operand
+		hints = 1 // the last operand is a cache hint
 	}
 	args := slices.Clone(c.args(3+hints, 4+hints))
 	args = args[:len(args)-hints]
@@ -112,7 +112,7 @@ func (w *warp) copyAsync(in *inst, mask uint32) bool {
 		if in.b >= 0 {
 			some = int(min(w.regs[in.b][lane], 1<<20))
 			if some > x.bytes {
-				w.stop(BadOperand, pc, lane, "more bytes to read than to copy")
+				w.stop(BadOperand, pc, lane, "the number of bytes to read exceeds the number of bytes to copy")
 				return false
 			}
 		}

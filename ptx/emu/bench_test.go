@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// BenchmarkLaunch tells how many instructions of threads run in a second.
+// BenchmarkLaunch measures the number of thread instructions per second.
 func BenchmarkLaunch(b *testing.B) {
 	for _, w := range []struct {
 		name  string

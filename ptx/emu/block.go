@@ -134,27 +134,27 @@ func (b *block) stuck() {
 			continue
 		}
 		if w.barrier == fellowsBarrier {
-			w.stop(Deadlock, w.pc, 0, "other warps of the four have not begun the products that this one waits for")
+			w.stop(Deadlock, w.pc, 0, "the warp waits for products that other warps of its group of four have not started")
 			return
 		}
 		if w.barrier == clusterBarrier {
-			w.stop(Deadlock, w.pc, lowest(w.mask), "waits for the cluster, of which others do not come")
+			w.stop(Deadlock, w.pc, lowest(w.mask), "waits at the barrier of the cluster, which other threads do not reach")
 			return
 		}
 		if w.barrier < 0 {
 			m := b.mbars[w.mbarrier]
 			if m == nil {
-				w.stop(Deadlock, w.pc, lowest(w.mask), "waits for an mbarrier that was made invalid")
+				w.stop(Deadlock, w.pc, lowest(w.mask), "waits for an mbarrier that was invalidated")
 				return
 			}
-			w.stop(Deadlock, w.pc, lowest(w.mask), fmt.Sprintf("waits for phase %d of an mbarrier, which misses %d arrivals and %d bytes", w.parity, m.pending, m.bytes))
+			w.stop(Deadlock, w.pc, lowest(w.mask), fmt.Sprintf("waits for phase %d of an mbarrier, which still expects %d arrivals and %d bytes", w.parity, m.pending, m.bytes))
 			return
 		}
 		bar := &b.bars[w.barrier]
 		if bar.all && b.returned() {
-			w.stop(DivergentBarrier, bar.pc, lowest(w.mask), "other threads have returned without it")
+			w.stop(DivergentBarrier, bar.pc, lowest(w.mask), "other threads returned without reaching this barrier")
 		} else {
-			w.stop(Deadlock, bar.pc, lowest(w.mask), fmt.Sprintf("waits at barrier %d, to which %d of %d threads came", w.barrier, bar.arrived, bar.want))
+			w.stop(Deadlock, bar.pc, lowest(w.mask), fmt.Sprintf("waits at barrier %d, which %d of %d threads have reached", w.barrier, bar.arrived, bar.want))
 		}
 		return
 	}
@@ -179,7 +179,7 @@ func (b *block) arrive(w *warp, pc, id, want int, wait bool) bool {
 		want = 32 * len(b.warps)
 	}
 	if bar.arrived > 0 && bar.want != want {
-		w.stop(DivergentBarrier, pc, lowest(w.mask), fmt.Sprintf("barrier %d is for %d threads here and for %d elsewhere", id, want, bar.want))
+		w.stop(DivergentBarrier, pc, lowest(w.mask), fmt.Sprintf("barrier %d expects %d threads here, but %d where other threads arrived", id, want, bar.want))
 		return false
 	}
 	bar.want, bar.all, bar.pc = want, bar.all || all, pc
@@ -196,11 +196,11 @@ func (b *block) arrive(w *warp, pc, id, want int, wait bool) bool {
 		return true
 	}
 	if bar.arrived > want {
-		w.stop(DivergentBarrier, pc, lowest(w.mask), fmt.Sprintf("%d threads came to barrier %d, which is for %d", bar.arrived, id, want))
+		w.stop(DivergentBarrier, pc, lowest(w.mask), fmt.Sprintf("%d threads reached barrier %d, which expects %d", bar.arrived, id, want))
 		return false
 	}
 	if all && b.returned() {
-		w.stop(DivergentBarrier, pc, lowest(w.mask), "other threads have returned without it")
+		w.stop(DivergentBarrier, pc, lowest(w.mask), "other threads returned without reaching this barrier")
 		return false
 	}
 	holds, threads := 0, 0

@@ -26,7 +26,7 @@ func parsed(t *testing.T, body string) *Kernel {
 	return k
 }
 
-// perThread is a kernel whose thread i computes %r1 from %r0 = i, and stores it.
+// perThread returns a kernel in which thread i computes %r1 from %r0 = i and stores %r1.
 func perThread(declarations, body string) string {
 	return declarations + `
 .entry k(.param .u64 y) {
@@ -85,7 +85,7 @@ const twice = `
 }
 `
 
-// callTexts have functions, stacks, tables and arrays of a module.
+// callTexts has texts with functions, stacks, tables and arrays of a module.
 var callTexts = []string{
 	perThread(twice, "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r0; call (r), twice, (a); ld.param.b32 %r1, [r]; }"),
 	perThread(".func f(.param .b64 p) { .reg .b64 %d; .local .b32 a[4]; mov.u64 %d, a; { .param .b64 q; st.param.b64 [q], %d; call f, (q); } ret; } .global .u64 g[2] = {f, g};",
@@ -114,7 +114,7 @@ C:	add.u32 %r1, %r1, %r0;
 	wantFinding(t, BadOperand, "", strings.Replace(body, "rem.u32 %r2, %r0, 4", "rem.u32 %r2, %r0, 5", 1))
 }
 
-// TestCallSome: lanes that call are waited for by those that do not.
+// TestCallSome checks that lanes that do not call a function wait for the lanes that do.
 func TestCallSome(t *testing.T) {
 	wantAll(t, twice, `
 	mov.u32 %r1, %r0;
@@ -133,7 +133,7 @@ DONE:
 	})
 }
 
-// TestIndirectCalls: a function is called by its address, which each thread has of its own.
+// TestIndirectCalls calls functions by address, with a different address in each thread.
 func TestIndirectCalls(t *testing.T) {
 	functions := twice + `
 .func (.param .b32 r) more(.param .b32 a) {
@@ -178,7 +178,7 @@ func TestStack(t *testing.T) {
 	wantFinding(t, Uninitialised, "", local+"ld.local.u32 %r1, [%d1+16];") // when it is stored
 }
 
-// TestModuleArrays: what arrays of a module hold at first, where a kernel may write, and how many fit.
+// TestModuleArrays checks arrays of a module: their initial contents, the permission to write, and their maximum size.
 func TestModuleArrays(t *testing.T) {
 	wantAll(t, `
 .const .align 4 .u16 c[2][3] = {{1, 2, 3}, {4, -5, 6}};
@@ -215,7 +215,7 @@ func TestModuleArrays(t *testing.T) {
 	}
 }
 
-// TestGeneric: a generic address may be of any memory.
+// TestGeneric uses generic addresses of all kinds of memory.
 func TestGeneric(t *testing.T) {
 	wantAll(t, ".shared .u32 s[32];", `
 	mov.u32 %r2, s; mad.lo.u32 %r2, %r0, 4, %r2; cvt.u64.u32 %d1, %r2;
@@ -230,14 +230,14 @@ func TestGeneric(t *testing.T) {
 		func(i uint32) uint32 { return 7 + i + 100*(1-i&1) })
 }
 
-// TestNotShared converts an address outside shared memory to a shared one: the access
-// must be out of bounds.
+// TestNotShared converts a generic address outside of shared memory to an address in shared memory. The access must be
+// out of bounds.
 func TestNotShared(t *testing.T) {
 	body := "mov.u32 %r2, s; st.shared.u32 [%r2], 1; cvta.to.shared.u64 %d1, %d0; ld.shared.u32 %r1, [%d1+800];"
 	wantFinding(t, OutOfBounds, ".shared .u32 s[100];", body)
 }
 
-// TestMoreInstructions has instructions of compilers that the builder lacks.
+// TestMoreInstructions tests instructions that compilers use and the builder does not have.
 func TestMoreInstructions(t *testing.T) {
 	half := func(x float64) uint32 { return uint32(toHalf(x)) }
 	for _, c := range []struct {
@@ -276,14 +276,14 @@ func TestMoreInstructions(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be is said of the kernel that has it, and no other.
+// TestRefused checks that only the kernel with an unsupported or wrong construct has an error.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ declarations, body, why string }{
 		"texture":    {".global .texref tex;", "mov.u64 %d1, tex;", "texref"},
 		"extern":     {".extern .func f();", "call f;", "function f is not in the module"},
-		"extern var": {".extern .global .u32 v;", "ld.global.u32 %r1, [v];", "another module"},
+		"extern var": {".extern .global .u32 v;", "ld.global.u32 %r1, [v];", "other modules"},
 		"arguments":  {twice, "{ .param .b32 a; call twice, (a); }", "1 parameters and 1 results"},
-		"sizes":      {twice, "{ .param .b32 a; .param .b64 r; call (r), twice, (a); }", "4 bytes, not 8"},
+		"sizes":      {twice, "{ .param .b32 a; .param .b64 r; call (r), twice, (a); }", "has 4 bytes, but"},
 		"function":   {".func f() { frobnicate; ret; }", "call f;", "function f: line 4: frobnicate"},
 		"of others":  {".func f() { frobnicate; ret; } .func g() { call f; ret; }", "call g;", "function f: line 4: frobnicate"},
 		"unknown":    {"", "call f;", "no function is called f"},
@@ -312,7 +312,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestManyNames: names are looked up in maps. A search of lists shows here as minutes.
+// TestManyNames parses a text with many names. If the parser searched lists instead of maps, the test would take
+// minutes.
 func TestManyNames(t *testing.T) {
 	const n = 20000
 	many := func(f string) string {

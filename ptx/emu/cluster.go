@@ -6,8 +6,8 @@ type cluster struct {
 	blocks  []*block
 	phase   uint32 // number of completed phases of the barrier
 	arrived int    // number of warps that have arrived in this phase
-	telling epochs // accesses that this phase makes known
-	told    epochs // accesses that the previous phase made known
+	telling epochs // accesses before the arrivals of this phase
+	told    epochs // accesses before the arrivals of the previous phase
 }
 
 // An address in shared memory from mapa has the number of the block, counted from 1, above these
@@ -31,7 +31,7 @@ func (b *block) rank() int { return int(b.number) % b.run.size() }
 func (w *warp) arriveCluster(release bool) bool {
 	c := w.b.cluster
 	if w.came {
-		w.stop(BadOperand, w.pc, lowest(w.mask), "came to the barrier of the cluster before, and did not wait")
+		w.stop(BadOperand, w.pc, lowest(w.mask), "arrived twice at the barrier of the cluster without a wait in between")
 		return false
 	}
 	w.came, w.phase = true, c.phase+1
@@ -80,7 +80,7 @@ func (c *cluster) complete() {
 func (w *warp) waitCluster() bool {
 	c := w.b.cluster
 	if !w.came {
-		w.stop(BadOperand, w.pc, lowest(w.mask), "waits for the cluster, to whose barrier it did not come")
+		w.stop(BadOperand, w.pc, lowest(w.mask), "waits for the cluster without having arrived at its barrier")
 		return false
 	}
 	w.came = false
@@ -111,14 +111,14 @@ func (w *warp) peer(pc, lane int, addr uint64) *block {
 	}
 	c := w.b.cluster
 	if rank > len(c.blocks) {
-		w.find(OutOfBounds, pc, lane, "no such block of the cluster", nil)
+		w.find(OutOfBounds, pc, lane, "the address belongs to no block of the cluster", nil)
 		return nil
 	}
 	b := c.blocks[rank-1]
 	switch {
 	case b == w.b:
 	case c.phase == 0:
-		w.find(Race, pc, lane, "the other block may not have begun: nothing waited for the cluster", nil)
+		w.find(Race, pc, lane, "the other block may not have started: wait at the barrier of the cluster first", nil)
 		return nil
 	case b.cluster != c || b.live == 0:
 		w.find(Race, pc, lane, "the other block has ended", nil)
@@ -143,7 +143,7 @@ func (c *compiler) mapa(in *inst) {
 			i := lowest(m)
 			rank, place := w.regs[in.b][i], w.regs[in.a][i]
 			if rank >= uint64(size) {
-				w.stop(BadOperand, w.pcOf(in), i, "there is no such block in the cluster")
+				w.stop(BadOperand, w.pcOf(in), i, "the cluster has no block of this number")
 				return false
 			}
 			if size > 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// shareSums has each block of a cluster of four tell the others a number for each
-// of its threads: the block's own number in the grid, and the thread's.
+// shareSums is a kernel with clusters of four blocks. Each block sends a number of each of its threads to the other
+// blocks: 100 times the index of the block in the grid, plus the index of the thread.
 func shareSums(k *ptx.Kernel) {
 	k.Block(64, 1, 1)
 	k.Cluster(4, 1, 1)

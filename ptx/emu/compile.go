@@ -291,7 +291,7 @@ func (c *compiler) dest(o *operand, bytes uint8) int32 {
 		c.fail("the result must be a register")
 	}
 	if b := c.f.registers[o.reg].bytes; b != bytes {
-		c.fail("the result has %d bits, not %d", 8*b, 8*bytes)
+		c.fail("the register of the result has %d bits, expected %d", 8*b, 8*bytes)
 	}
 	return c.plane(o.reg)
 }
@@ -307,12 +307,12 @@ func (c *compiler) destPred(o *operand) int32 {
 // value returns the plane of an operand of the given size that the instruction reads.
 func (c *compiler) value(o *operand, bytes uint8) int32 {
 	if o.not {
-		c.fail("! before something that is no predicate")
+		c.fail("! must precede a predicate")
 	}
 	switch o.kind {
 	case operandRegister:
 		if b := c.f.registers[o.reg].bytes; b != bytes {
-			c.fail("an operand has %d bits, not %d", 8*b, 8*bytes)
+			c.fail("an operand has %d bits, expected %d", 8*b, 8*bytes)
 		}
 		return c.plane(o.reg)
 	case operandInteger:
@@ -326,7 +326,7 @@ func (c *compiler) value(o *operand, bytes uint8) int32 {
 		return c.constant(v)
 	case operandFloat:
 		if bytes != 4 {
-			c.fail("a float where there are %d bits", 8*bytes)
+			c.fail("an operand is a constant of type float, expected %d bits", 8*bytes)
 		}
 		return c.constant(o.bits)
 	case operandDouble:
@@ -336,16 +336,16 @@ func (c *compiler) value(o *operand, bytes uint8) int32 {
 		case 4:
 			return c.constant(uint64(b32(float32(f64(o.bits)))))
 		}
-		c.fail("a double where there are %d bits", 8*bytes)
+		c.fail("an operand is a constant of type double, expected %d bits", 8*bytes)
 	case operandName:
 		return c.named(o.name, bytes)
 	case operandVariable:
 		if bytes != 8 {
-			c.fail("the address of %s has 64 bits", o.name)
+			c.fail("the address of %s has 64 bits, expected %d", o.name, 8*bytes)
 		}
 		return c.frameAddress(o.reg)
 	}
-	c.fail("an operand that is no value")
+	c.fail("an operand is not a register, a constant or a name")
 	return 0
 }
 
@@ -353,10 +353,10 @@ func (c *compiler) value(o *operand, bytes uint8) int32 {
 func (c *compiler) named(name string, bytes uint8) int32 {
 	if s, ok := specials[name]; ok {
 		if s.bytes != bytes {
-			c.fail("%s has %d bits", name, 8*s.bytes)
+			c.fail("%s has %d bits, expected %d", name, 8*s.bytes, 8*bytes)
 		}
 		if s.special == clocks {
-			c.fail("%s is read by mov alone", name)
+			c.fail("only mov can read %s", name)
 		}
 		return c.give(given{special: s.special})
 	}
@@ -380,7 +380,7 @@ func (c *compiler) named(name string, bytes uint8) int32 {
 	if err := c.src.unread[name]; err != nil {
 		c.fail("%s cannot be used: %v", name, err)
 	}
-	c.fail("nothing is called %s", name)
+	c.fail("no array, parameter, variable or function called %s can be an operand here", name)
 	return 0
 }
 

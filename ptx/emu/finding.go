@@ -23,7 +23,7 @@ const (
 	MissingWait                      // a use of memory before an asynchronous instruction has finished with it, or without the required fence
 	Budget                           // the launch took more steps than allowed
 	BadOperand                       // an operand that the instruction does not accept
-	StackOverflow                    // nested calls need more local memory than there is
+	StackOverflow                    // nested calls need more local memory than a thread has
 )
 
 var kinds = [...]string{"", "out of bounds", "misaligned", "race", "uninitialised read", "divergent barrier",
@@ -37,7 +37,7 @@ func (k Kind) Error() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Finding is a defect of a kernel that a run has shown. It is an error.
+// Finding is a defect of a kernel that a launch has found. It is an error.
 type Finding struct {
 	Kind   Kind
 	Kernel string
@@ -46,7 +46,7 @@ type Finding struct {
 	Text   string       // the instruction
 	Block  [3]int       // the thread
 	Thread [3]int
-	// For a race: the other access, if known.
+	// For a race: the other access, or zero values if it is not known.
 	OtherPos    ptx.Position
 	OtherLine   int
 	OtherBlock  [3]int
@@ -98,7 +98,7 @@ func triple(v [3]int) string {
 	return fmt.Sprintf("%d,%d,%d", v[0], v[1], v[2])
 }
 
-// Findings are the defects that one launch has shown, in the order of their occurrence.
+// Findings are the defects that one launch has found, in the order of their occurrence.
 // [Machine.Launch] returns them as an error.
 type Findings []*Finding
 
@@ -137,7 +137,7 @@ type sighting struct {
 
 func (r *report) full() bool { return r.fatal || len(r.findings) >= r.limit }
 
-// find adds a finding for a lane of warp w at pc, unless it is already known.
+// find adds a finding for a lane of warp w at pc, unless the report already has it.
 func (w *warp) find(kind Kind, pc, lane int, note string, more func(f *Finding)) {
 	r, s := &w.b.run.report, sighting{kind, pc, note}
 	if r.seen[s] || r.full() {

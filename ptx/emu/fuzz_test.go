@@ -11,8 +11,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// runAll launches every kernel of a text within small limits. Nothing may panic
-// or run without end; findings do not matter.
+// runAll launches every kernel of a text with small limits. No launch may panic or run forever. It ignores findings.
 func runAll(t testing.TB, text string) {
 	m, err := Parse(text)
 	if err != nil {
@@ -52,8 +51,7 @@ func runAll(t testing.TB, text string) {
 	}
 }
 
-// randomText writes a kernel of random instructions of the builder, with
-// operands that fit more often than not.
+// randomText returns a kernel of random instructions of the builder. Most operands fit their instructions.
 func randomText(r *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString(`.version 8.0

@@ -13,8 +13,7 @@ import (
 
 const hostileHead = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 
-// TestHostileTexts: texts that nobody means to write are refused, and neither end the process
-// nor take all of its memory.
+// TestHostileTexts checks that malicious texts give errors, and neither end the process nor use all of its memory.
 func TestHostileTexts(t *testing.T) {
 	for name, body := range map[string]string{
 		"a hint for the size":    ".entry k(){.reg .b32 %r<2>;.reg .b64 %d<2>; cp.async.ca.shared.global.L2::cache_hint [%r1],[%d1],4; ret;}",
@@ -76,7 +75,7 @@ B: nanosleep.u32 9; setp.eq.u32 %p0,%r0,32;
 	}
 }
 
-// TestSwizzledEnd: a swizzled copy needs the whole of its last line.
+// TestSwizzledEnd checks that a swizzled copy needs all bytes of its last line.
 func TestSwizzledEnd(t *testing.T) {
 	k, err := emu.Build(ptx.SM90a, "k", func(k *ptx.Kernel) {
 		m := ptx.TensorMapParam(k, "m")
@@ -105,7 +104,7 @@ func TestSwizzledEnd(t *testing.T) {
 	}
 }
 
-// TestSteps: a launch ends soon after its steps, and when its context does.
+// TestSteps checks that a launch ends soon after its maximum number of steps, and soon after its context.
 func TestSteps(t *testing.T) {
 	k := hostile(t, ".entry k(){L: bra L;}")
 	d := emu.NewMachine(emu.Config{Steps: 10})

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ignored are instructions without an effect here: hints, and orderings that the emulator always
-// keeps.
+// ignored lists instructions that have no effect in the emulator: hints, and orderings that the emulator
+// always guarantees.
 var ignored = []string{"prefetch", "prefetchu", "nanosleep", "setmaxnreg", "griddepcontrol", "applypriority", "discard", "fence.mbarrier_init"}
 
-// families are the instructions that are no operations on values, by how they begin.
+// families has the instructions that are not in the table of operations, by the first part of their names.
 var families = map[string]func(c *compiler, in *inst){
 	"bra": (*compiler).branch, "brx": (*compiler).jump, "call": (*compiler).call, "ret": (*compiler).ret, "exit": (*compiler).ret,
 	"ld": (*compiler).load, "ldu": (*compiler).load, "st": (*compiler).store,
@@ -45,7 +45,7 @@ func Supports(name string) (ok bool) {
 	if families[parts[0]] == nil {
 		return false
 	}
-	// Errors about operands are reported after the name was parsed.
+	// An error about operands means that the name was parsed, because names are parsed before operands.
 	c := &compiler{k: &Kernel{}, src: &source{}, f: &function{}, rt: &routine{}, st: &statement{name: name}}
 	defer func() {
 		if r := recover(); r != nil {
@@ -126,8 +126,8 @@ func (c *compiler) operation(in *inst, o *operation) {
 	}
 }
 
-// converted is value for a conversion of integers, which takes the lower bits of a register that is wider
-// than the type.
+// converted is like value, but for an operand of a conversion: if an integer operand is in a register wider
+// than its type, the conversion uses the lower bits.
 func (c *compiler) converted(o *operand, bytes uint8) int32 {
 	p := c.parts()
 	if src := p[len(p)-1]; o.kind == operandRegister && !o.not && integerBytes[src] > 0 {
@@ -138,8 +138,8 @@ func (c *compiler) converted(o *operand, bytes uint8) int32 {
 	return c.value(o, bytes)
 }
 
-// convertedTo returns the result of a conversion, which extends to a register that is wider than
-// the type, and the operation.
+// convertedTo returns the plane of the result of a conversion, and the operation. If the register is wider
+// than the type of the result, the operation extends the result to the register.
 func (c *compiler) convertedTo(o *operand, op *operation) (int32, opFunc) {
 	p := c.parts()
 	typ := p[max(len(p)-2, 0)]
@@ -156,7 +156,7 @@ func (c *compiler) convertedTo(o *operand, op *operation) (int32, opFunc) {
 	}
 }
 
-// integerBytes are the sizes of types of integers.
+// integerBytes has the sizes of integer types.
 var integerBytes = map[string]uint8{"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8}
 
 // parts splits the name after its first part. It keeps the beginning in of.
@@ -175,8 +175,7 @@ func (c *compiler) trap(in *inst) {
 	}
 }
 
-// mov covers moves that the table of operations lacks: predicates, vectors and special registers
-// with other names.
+// mov compiles moves that are not in the table of operations: moves of predicates and of vectors.
 func (c *compiler) mov(in *inst) {
 	p := c.parts()
 	if len(p) != 1 {
@@ -203,11 +202,11 @@ func (c *compiler) mov(in *inst) {
 	}
 }
 
-// pack is a mov of several registers to one of n bytes.
+// pack compiles a mov of several registers to one register of n bytes.
 func (c *compiler) pack(in *inst, d, s *operand, n uint8) {
 	k := uint8(len(s.list))
 	if k != 2 && k != 4 || n < k {
-		c.fail("%d registers for one of %d bits", k, 8*n)
+		c.fail("a vector of %d registers does not match a register of %d bits", k, 8*n)
 	}
 	in.kind, in.d = kindRun, c.dest(d, n)
 	var from []int32
@@ -229,11 +228,11 @@ func (c *compiler) pack(in *inst, d, s *operand, n uint8) {
 	}
 }
 
-// unpack is a mov of a register of n bytes to several.
+// unpack compiles a mov of a register of n bytes to several registers.
 func (c *compiler) unpack(in *inst, d, s *operand, n uint8) {
 	k := uint8(len(d.list))
 	if k != 2 && k != 4 || n < k {
-		c.fail("%d registers for one of %d bits", k, 8*n)
+		c.fail("a vector of %d registers does not match a register of %d bits", k, 8*n)
 	}
 	in.kind, in.a = kindRun, c.value(s, n)
 	var regs []int32
@@ -334,7 +333,7 @@ func (c *compiler) logic(in *inst) {
 		x, dx := w.predValue(in.a, notA)
 		y, dy := w.predValue(in.b, notB)
 		def := dx & dy
-		// What decides alone needs no other.
+		// If one operand decides the result, the other may be undefined.
 		switch name {
 		case "and.pred":
 			def |= dx&^x | dy&^y
@@ -380,8 +379,8 @@ func (c *compiler) setp(in *inst) {
 	}
 }
 
-// set is a comparison with a numeric result: all ones, or 1 as a floating-point number; pairs are
-// compared by halves.
+// set compiles a comparison with a numeric result: all ones, or 1 as a floating-point number. The two
+// halves of pairs are compared separately.
 func (c *compiler) set(in *inst) {
 	p := c.parts()
 	if len(p) < 3 {
@@ -465,7 +464,7 @@ func (c *compiler) lop3(in *inst) {
 	}
 	args := c.args(5, 5)
 	if args[4].kind != operandInteger || args[4].bits > 255 {
-		c.fail("the table must be a constant")
+		c.fail("the truth table must be a constant")
 	}
 	lut := uint32(args[4].bits)
 	in.kind, in.d = kindOp, c.dest(&args[0], 4)
@@ -505,7 +504,7 @@ func atoi(s string) int {
 	return n
 }
 
-// insert is bfi: b with the low bits of a from a place on.
+// insert compiles bfi: it copies the low bits of a to a position in b.
 func (c *compiler) insert(in *inst) {
 	p := c.parts()
 	if len(p) != 1 || p[0] != "b32" && p[0] != "b64" {
@@ -534,7 +533,7 @@ func (c *compiler) insert(in *inst) {
 	}
 }
 
-// policy is createpolicy: caches have no content here.
+// policy compiles createpolicy. Its result is 0, because the emulator has no caches.
 func (c *compiler) policy(in *inst) {
 	if !strings.HasPrefix(c.st.name, "createpolicy.fractional.") {
 		c.fail(unsupported)

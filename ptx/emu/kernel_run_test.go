@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// schedules are the ways to run all kernels that are right.
+// schedules has the schedules with which the tests run all correct kernels.
 var schedules = []Config{{}, {Schedule: Descending}, {Schedule: Shuffled, Seed: 1}, {Schedule: Shuffled, Seed: 2}}
 
 func (c Config) String() string { return fmt.Sprintf("schedule %d seed %d", c.Schedule, c.Seed) }

@@ -9,9 +9,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The kernels of these tests. A defect is a name; "" builds the kernel right.
+// The kernels of these tests. The argument is the name of a defect; "" builds the correct kernel.
 
-// relu handles four elements a thread and the last few one by one.
+// relu computes four elements in each thread, and the last few elements one by one.
 func reluKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {
 		x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y")
@@ -95,7 +95,7 @@ func sumKernel(defect string) func(k *ptx.Kernel) {
 		i := k.Special(ptx.CtaidX).MulAdd(k.Special(ptx.NtidX), tid)
 		step := k.Special(ptx.NctaidX).Mul(k.Special(ptx.NtidX))
 		if defect == "stride" {
-			step = k.Special(ptx.NtidX) // then blocks add what others add too: wrong, no race
+			step = k.Special(ptx.NtidX) // then several blocks add the same elements: the result is wrong, without a race
 		}
 		k.For(i, n, step, func(i ptx.U32) { ptx.AddTo(s, x.At(i).Load()) })
 		reduce := func(v ptx.F32) ptx.F32 {
@@ -150,7 +150,7 @@ func treeKernel(defect string) func(k *ptx.Kernel) {
 				p.Store(p.Load().Add(p.Offset(d).Load()))
 			})
 			switch {
-			case defect == "lockstep" && d <= 32: // as if the lanes of a warp ran in step
+			case defect == "lockstep" && d <= 32: // assumes that the lanes of a warp run in lockstep
 			case d <= 32:
 				k.SyncWarp(ptx.AllLanes)
 				if d == 32 {
@@ -164,7 +164,7 @@ func treeKernel(defect string) func(k *ptx.Kernel) {
 	}
 }
 
-// softmax has a warp for each row.
+// softmax computes each row in one warp.
 func softmaxKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {
 		x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y")
@@ -193,7 +193,7 @@ func softmaxKernel(defect string) func(k *ptx.Kernel) {
 	}
 }
 
-// transpose goes through a tile of 32 by 32 with 8 rows of threads.
+// transpose copies tiles of 32 by 32 elements through shared memory, with 8 rows of threads.
 func transposeKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {
 		x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y")
@@ -263,8 +263,7 @@ func histogramKernel(defect string) func(k *ptx.Kernel) {
 	}
 }
 
-// last adds up all elements in one launch: the last block to end adds up the sums
-// of the others.
+// last adds up all elements in one launch. The block that ends last adds the sums of the other blocks.
 func lastKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {
 		x, part, count, y := ptx.GlobalParam[ptx.U32](k, "x"), ptx.GlobalParam[ptx.U32](k, "part"), ptx.GlobalParam[ptx.U32](k, "count"), ptx.GlobalParam[ptx.U32](k, "y")
@@ -364,7 +363,7 @@ func orderedKernel(defect string) func(k *ptx.Kernel) {
 	}
 }
 
-// spin is a kernel that does not end, unless another block helps.
+// spin is a kernel that ends only if another block sets a flag.
 func spinKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {
 		flag, y := ptx.GlobalParam[ptx.U32](k, "flag"), ptx.GlobalParam[ptx.U32](k, "y")
@@ -406,7 +405,7 @@ func randoms(n int, seed uint64) []float32 {
 	return v
 }
 
-// device is a machine that fails the test where it fails.
+// device is a machine whose errors fail the test.
 type device struct {
 	*Machine
 	t testing.TB
@@ -447,8 +446,8 @@ func (d device) launch(k *Kernel, grid, block Dim, shared int, params ...any) {
 	d.must(d.Launch(context.Background(), k, grid, block, shared, params...))
 }
 
-// near checks values against float64 references: the error is at most tol times
-// scale, or times the reference where that is more.
+// near compares values with float64 references. The error must be at most tol times the greater of scale and the
+// reference.
 func near(t testing.TB, got []float32, want []float64, tol, scale float64) {
 	t.Helper()
 	for i := range want {

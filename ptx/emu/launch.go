@@ -62,11 +62,11 @@ func (r *launch) blockAt(n int) [3]int {
 // or [ErrLimit] if the launch did not start. Instructions before a finding have changed memory.
 func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared int, params ...any) error {
 	if k == nil {
-		return fmt.Errorf("%w: no kernel", ErrLaunch)
+		return fmt.Errorf("%w: the kernel is nil", ErrLaunch)
 	}
 	for _, d := range []Dim{grid, block} {
 		if min(d.X, d.Y, d.Z) < 0 {
-			return fmt.Errorf("%w: a size of %d x %d x %d", ErrLaunch, d.X, d.Y, d.Z)
+			return fmt.Errorf("%w: the grid or block has the size %d x %d x %d, expected 0 or more along each axis", ErrLaunch, d.X, d.Y, d.Z)
 		}
 	}
 	if k.err != nil {
@@ -101,31 +101,31 @@ func (r *launch) check(params []any) error {
 	r.blocks = 1
 	for _, n := range r.grid {
 		if n > maxBlocks || r.blocks > maxBlocks/n {
-			return fmt.Errorf("%w: a grid of %v blocks", ErrLimit, r.grid)
+			return fmt.Errorf("%w: the grid has %v blocks; at most %d are supported", ErrLimit, r.grid, maxBlocks)
 		}
 		r.blocks *= n
 	}
 	r.threads = 1
 	for _, n := range r.block {
 		if n > maxThreads || r.threads > maxThreads/n {
-			return fmt.Errorf("%w: a block of %v threads", ErrLimit, r.block)
+			return fmt.Errorf("%w: the block has %v threads; at most %d are supported", ErrLimit, r.block, maxThreads)
 		}
 		r.threads *= n
 	}
 	if k.cluster > 1 && k.remote {
-		return fmt.Errorf("%w: kernel %s copies to other blocks of its clusters, or tells them that copies are there", ErrLaunch, k.name)
+		return fmt.Errorf("%w: kernel %s copies to other blocks of its clusters or uses their mbarriers, which is not supported", ErrLaunch, k.name)
 	}
 	if r.grid[0]%r.size() != 0 {
-		return fmt.Errorf("%w: a grid of %v blocks, kernel %s has clusters of %d", ErrLaunch, r.grid, k.name, k.cluster)
+		return fmt.Errorf("%w: the grid has %v blocks, but kernel %s needs a multiple of %d along x, the size of its clusters", ErrLaunch, r.grid, k.name, k.cluster)
 	}
 	if k.exactly && k.threads != r.block {
-		return fmt.Errorf("%w: a block of %v threads, kernel %s wants %v", ErrLaunch, r.block, k.name, k.threads)
+		return fmt.Errorf("%w: the block has %v threads, but kernel %s needs %v", ErrLaunch, r.block, k.name, k.threads)
 	}
 	if n := k.threads[0] * k.threads[1] * k.threads[2]; n > 0 && r.threads > n {
-		return fmt.Errorf("%w: a block of %v threads, kernel %s takes %d", ErrLaunch, r.block, k.name, n)
+		return fmt.Errorf("%w: the block has %v threads, but kernel %s allows at most %d", ErrLaunch, r.block, k.name, n)
 	}
 	if r.dynamic < 0 || r.dynamic > maxSharedBytes {
-		return fmt.Errorf("%w: %d bytes of shared memory", ErrLimit, r.dynamic)
+		return fmt.Errorf("%w: the launch asks for %d bytes of dynamic shared memory, expected 0 to %d", ErrLimit, r.dynamic, maxSharedBytes)
 	}
 	r.sharedBytes = k.static - sharedBase + r.dynamic
 	used := r.dynamic
@@ -133,16 +133,16 @@ func (r *launch) check(params []any) error {
 		used += max(a.size, 0)
 	}
 	if used > maxSharedBytes {
-		return fmt.Errorf("%w: %d bytes of shared memory", ErrLimit, used)
+		return fmt.Errorf("%w: the block needs %d bytes of shared memory; at most %d are supported", ErrLimit, used, maxSharedBytes)
 	}
 	if n := (r.threads + 31) / 32 * k.planes; n > maxPlanes {
-		return fmt.Errorf("%w: %d registers of warps", ErrLimit, n)
+		return fmt.Errorf("%w: the warps of a block need %d registers; at most %d are supported", ErrLimit, n, maxPlanes)
 	}
 	if n := int64(r.threads) * int64(k.routines[0].frame); n > maxStacks/2 {
-		return fmt.Errorf("%w: %d bytes of local memory", ErrLimit, n)
+		return fmt.Errorf("%w: the threads of a block need %d bytes of local memory; at most %d are supported", ErrLimit, n, maxStacks/2)
 	}
 	if len(params) != len(k.params) {
-		return fmt.Errorf("%w: %d parameters, kernel %s has %d", ErrLaunch, len(params), k.name, len(k.params))
+		return fmt.Errorf("%w: the launch passes %d parameters, but kernel %s has %d", ErrLaunch, len(params), k.name, len(k.params))
 	}
 	r.params = make([]byte, k.bytes)
 	for i, v := range params {
@@ -153,7 +153,7 @@ func (r *launch) check(params []any) error {
 	return nil
 }
 
-// param stores a parameter where the kernel reads it.
+// param stores a parameter in the parameter memory of the kernel.
 func (r *launch) param(i int, v any) error {
 	p, at := r.k.params[i], r.k.offsets[i]
 	var bits uint64
@@ -183,7 +183,7 @@ func (r *launch) param(i int, v any) error {
 		bits, size = uint64(uint8(x)), 1
 	case *TensorMap:
 		if p.bytes != tensorMapBytes || x == nil {
-			return fmt.Errorf("%w: parameter %s of kernel %s is no tensor map", ErrLaunch, p.name, r.k.name)
+			return fmt.Errorf("%w: parameter %s of kernel %s has %d bytes, but the launch passes a tensor map, which has %d, or a nil one", ErrLaunch, p.name, r.k.name, p.bytes, tensorMapBytes)
 		}
 		if err := x.check(r.m); err != nil {
 			return err
@@ -195,10 +195,10 @@ func (r *launch) param(i int, v any) error {
 		r.maps[at] = &c
 		return nil
 	default:
-		return fmt.Errorf("%w: parameter %s of kernel %s cannot be a %T", ErrLaunch, p.name, r.k.name, v)
+		return fmt.Errorf("%w: parameter %s of kernel %s is a %T, expected a Ptr, a sized number or a *TensorMap", ErrLaunch, p.name, r.k.name, v)
 	}
 	if size != p.bytes {
-		return fmt.Errorf("%w: parameter %s of kernel %s has %d bytes, a %T has %d", ErrLaunch, p.name, r.k.name, p.bytes, v, size)
+		return fmt.Errorf("%w: parameter %s of kernel %s has %d bytes, but a %T has %d", ErrLaunch, p.name, r.k.name, p.bytes, v, size)
 	}
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], bits)
@@ -207,7 +207,7 @@ func (r *launch) param(i int, v any) error {
 }
 
 // stepsAfter limits the steps of a launch after the first finding. Later findings are usually
-// repetitions: a loop whose bound is wrong would go on for minutes.
+// repetitions, and a loop whose bound is wrong would run for minutes.
 const stepsAfter = 1 << 22
 
 // sliceSteps is the number of steps of a block before other blocks run.

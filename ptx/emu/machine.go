@@ -14,10 +14,10 @@ type Ptr uint64
 // Errors of launches.
 var (
 	// ErrMemory is wrapped by errors about memory that the machine does not have.
-	ErrMemory = errors.New("emu: no such memory")
+	ErrMemory = errors.New("emu: memory is not allocated")
 	// ErrLaunch is wrapped by errors about a grid, a block or parameters that the kernel does not
 	// accept.
-	ErrLaunch = errors.New("emu: the kernel cannot be launched so")
+	ErrLaunch = errors.New("emu: invalid launch")
 	// ErrLimit is wrapped by errors about sizes that exceed a limit.
 	ErrLimit = errors.New("emu: over a limit")
 )
@@ -96,7 +96,7 @@ func NewMachine(c Config) *Machine {
 // Alloc allocates the given number of bytes, which are undefined until they are written. Findings use the name.
 func (m *Machine) Alloc(name string, bytes int) (Ptr, error) {
 	if bytes < 0 || int64(bytes) > m.config.Memory-m.used {
-		return 0, fmt.Errorf("%w: %d bytes for %s, %d are left", ErrLimit, bytes, name, m.config.Memory-m.used)
+		return 0, fmt.Errorf("%w: allocating %d bytes for %s: expected 0 to %d, the rest of Config.Memory", ErrLimit, bytes, name, m.config.Memory-m.used)
 	}
 	at := (m.next + globalAlign - 1) &^ (globalAlign - 1)
 	if at%(2*globalAlign) == 0 {
@@ -118,7 +118,7 @@ func (m *Machine) Free(p Ptr) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %#x was not allocated", ErrMemory, uint64(p))
+	return fmt.Errorf("%w: no allocation begins at %#x", ErrMemory, uint64(p))
 }
 
 // find returns the allocation that contains n bytes from addr on, or nil.

@@ -93,7 +93,7 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
-// TestStats checks the counters of a kernel whose accesses are known.
+// TestStats checks the counters of a kernel with known accesses.
 func TestStats(t *testing.T) {
 	k := build(t, reluKernel(""))
 	d := newDevice(t, Config{})
@@ -208,8 +208,8 @@ func TestSyntax(t *testing.T) {
 	}
 }
 
-// TestGoesOnBriefly: a loop that leaves its array is not run to its end, which the
-// steps of the launch would allow, but what comes soon is found too.
+// TestGoesOnBriefly checks that a launch continues only briefly after a finding. A long loop that leaves its array must
+// not run to its end, although the limit of steps allows that, but defects soon after it must be found too.
 func TestGoesOnBriefly(t *testing.T) {
 	k := build(t, func(k *ptx.Kernel) {
 		x, n := ptx.GlobalParam[ptx.U32](k, "x"), ptx.Param[ptx.U32](k, "n")

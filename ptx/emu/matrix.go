@@ -45,7 +45,7 @@ func (c *compiler) matrixRegs(o *operand, x *extra, result bool) {
 	x.bytes = 4
 	c.registers(o, x, result)
 	if x.wide != 4 {
-		c.fail("registers of %d bits", 8*x.wide)
+		c.fail("the registers have %d bits, expected 32", 8*x.wide)
 	}
 }
 
@@ -56,7 +56,7 @@ func (w *warp) allHere(mask uint32) bool {
 			w.converge()
 			return false
 		}
-		w.stop(DivergentWarp, w.pc, lowest(mask), "only some threads of the warp are here")
+		w.stop(DivergentWarp, w.pc, lowest(mask), "not all threads of the warp execute the instruction")
 		return false
 	}
 	return true
@@ -235,7 +235,7 @@ func (c *compiler) mma(in *inst) {
 		}
 		c.registers(o, y, result)
 		if y.wide != 4 {
-			c.fail("registers of %d bits", 8*y.wide)
+			c.fail("the registers have %d bits, expected 32", 8*y.wide)
 		}
 		return y.regs
 	}

@@ -118,7 +118,7 @@ func (w *warp) mbarrierBytes(in *inst, mask uint32, complete bool) bool {
 	return true
 }
 
-// mbarrierAt returns the mbarrier that a lane names, or nil after a finding.
+// mbarrierAt returns the mbarrier at the address that a lane gives, or nil after a finding.
 func (w *warp) mbarrierAt(in *inst, pc, lane int) *mbarrier {
 	addr := w.regs[in.a][lane] + uint64(in.x.off)
 	return w.mbarrierOf(pc, lane, addr)
@@ -132,7 +132,7 @@ func (w *warp) mbarrierOf(pc, lane int, addr uint64) *mbarrier {
 	}
 	bar := w.b.mbars[uint32(addr)]
 	if bar == nil {
-		w.stop(Uninitialised, pc, lane, "no mbarrier was made here")
+		w.stop(Uninitialised, pc, lane, "there is no initialised mbarrier at this address")
 		return nil
 	}
 	if !w.b.run.m.config.Unchecked {
@@ -155,7 +155,7 @@ func (w *warp) mbarrierInit(in *inst, mask uint32) bool {
 		}
 		n := int(w.regs[in.b][lane])
 		if n < 1 || n > 1<<20-1 {
-			w.stop(BadOperand, pc, lane, "an mbarrier for no arrivals, or for 2**20 and more")
+			w.stop(BadOperand, pc, lane, "the number of arrivals must be at least 1 and below 2^20")
 			return false
 		}
 		if !w.b.run.m.config.Unchecked {
@@ -208,7 +208,7 @@ func (w *warp) mbarrierArrive(in *inst, mask uint32, expect, drop bool) bool {
 // arriveAt records n arrivals of a lane.
 func (w *warp) arriveAt(bar *mbarrier, pc, lane, n int) bool {
 	if n < 1 || n > bar.pending {
-		w.stop(BadOperand, pc, lane, "more arrivals than the mbarrier was made for")
+		w.stop(BadOperand, pc, lane, "there are more arrivals than the mbarrier expects")
 		return false
 	}
 	w.publish(&bar.known)

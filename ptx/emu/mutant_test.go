@@ -10,9 +10,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A mutant is a kernel with a planted defect, and what must be found in it.
-// Without the defect nothing may be found: see twins.
-// wrong stands for errWrong in the table.
+// A mutant is a kernel with a planted defect, and the expected findings. The kernel without the defect must have no
+// findings: see TestTwins. In the table, wrong means errWrong.
 const wrong Kind = 255
 
 type mutant struct {
@@ -22,13 +21,13 @@ type mutant struct {
 	or     Kind // in some orders
 }
 
-// workload is how a kernel of the mutants is run.
+// workload runs a kernel of the mutants.
 type workload struct {
 	build func(defect string) func(k *ptx.Kernel)
 	run   func(d device, k *Kernel) error
 }
 
-// errWrong stands for results that are wrong, which is how some defects show.
+// errWrong means wrong results, by which the tests detect some defects.
 var errWrong = errors.New("wrong result")
 
 var background = context.Background()
@@ -83,7 +82,7 @@ var workloads = map[string]workload{
 		if err != nil {
 			return err
 		}
-		for i := range want { // a wrong number counts as a finding too
+		for i := range want { // a wrong result counts as a finding too
 			if !(math.Abs(float64(got[i])-want[i]) < 1e-3) {
 				return errWrong
 			}
@@ -115,7 +114,7 @@ var mutants = []mutant{
 	{"softmax", "row", OutOfBounds, 0},
 	{"transpose", "barrier", Race, 0},
 	{"transpose", "bound", OutOfBounds, 0},
-	{"transpose", "stride", 0, 0}, // right, but slow: see TestConflicts
+	{"transpose", "stride", 0, 0}, // the results are right, but the kernel is slow: see TestConflicts
 	{"histogram", "init", Uninitialised, 0},
 	{"histogram", "first barrier", Race, 0},
 	{"histogram", "plain", Race, 0},
@@ -151,8 +150,8 @@ var mutants = []mutant{
 	{"spin", "endless", Budget, 0},
 }
 
-// TestMutants finds each planted defect, whatever the order of blocks and warps,
-// at a line of the author's.
+// TestMutants checks that the emulator finds each planted defect in every order of blocks and warps, with the author's
+// line.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.kernel+"/"+m.defect, func(t *testing.T) {
@@ -186,7 +185,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestTwins finds nothing in the same kernels without the defect.
+// TestTwins checks that the same kernels without defects have no findings.
 func TestTwins(t *testing.T) {
 	for name, load := range workloads {
 		k := buildFor(t, ptx.SM90a, load.build(""))

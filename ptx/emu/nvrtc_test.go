@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// nvrtcText returns PTX that NVRTC made of testdata/nvrtc/kernels.cu.
+// nvrtcText returns PTX that NVRTC compiled from testdata/nvrtc/kernels.cu.
 func nvrtcText(t testing.TB, file string) string {
 	t.Helper()
 	return string(testutil.Unzip(t, file))
@@ -30,7 +30,7 @@ func nvrtcFiles(t testing.TB) []string {
 	return files
 }
 
-// rig is a machine on which kernels of NVRTC run.
+// rig is a machine that runs kernels compiled by NVRTC.
 type rig struct {
 	*testing.T
 	m    *Machine
@@ -57,7 +57,7 @@ func (r *rig) array(v any) Ptr {
 	return p
 }
 
-// empty allocates n bytes that nobody has written.
+// empty allocates n uninitialised bytes.
 func (r *rig) empty(n int) Ptr {
 	r.Helper()
 	p, err := r.m.Alloc("result", n)
@@ -67,7 +67,7 @@ func (r *rig) empty(n int) Ptr {
 	return p
 }
 
-// launch runs a kernel; the checks may find nothing.
+// launch runs a kernel, which must have no findings.
 func (r *rig) launch(name string, grid, block Dim, shared int, params ...any) {
 	r.Helper()
 	k, err := r.mod.Kernel(name)
@@ -103,7 +103,7 @@ func random[T any](n int, f func(i int) T) []T {
 	return v
 }
 
-// same compares each element with the one that the Go function want computes.
+// same requires that each element equals the result of the function want.
 func same[T comparable](r *rig, got []T, want func(i int) T) {
 	r.Helper()
 	for i, v := range got {
@@ -113,8 +113,8 @@ func same[T comparable](r *rig, got []T, want func(i int) T) {
 	}
 }
 
-// closeTo compares each element with the one that the Go function want computes, within
-// the sum of the relative error tolerance and the absolute error least.
+// closeTo compares each element with the result of the function want. The error may be the sum of the relative error
+// tolerance and the absolute error least.
 func closeTo[T float32 | float64](r *rig, got []T, tolerance, least float64, want func(i int) float64) {
 	r.Helper()
 	for i, v := range got {
@@ -125,8 +125,8 @@ func closeTo[T float32 | float64](r *rig, got []T, tolerance, least float64, wan
 	}
 }
 
-// TestNVRTC runs what NVIDIA's compiler made of kernels in CUDA C, for three targets, for debugging and
-// for speed, and compares with the same in Go.
+// TestNVRTC runs kernels that NVIDIA's compiler compiled from CUDA C, for three targets, with debug information and with
+// optimisation, and compares the results with Go functions.
 func TestNVRTC(t *testing.T) {
 	seed := testutil.Seed(t)
 	for _, file := range nvrtcFiles(t) {
@@ -159,8 +159,8 @@ func TestNVRTC(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a kernel that cannot run does not keep others of its module from running, and its launch
-// says why it cannot.
+// TestUnreadable checks that other kernels of a module run if one kernel cannot, and that the launch of the latter
+// returns the reason.
 func TestUnreadable(t *testing.T) {
 	for _, file := range nvrtcFiles(t) {
 		mod, err := Parse(nvrtcText(t, file))
@@ -183,7 +183,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNVRTCAssembles: the texts are PTX to NVIDIA's assembler.
+// TestNVRTCAssembles checks that NVIDIA's assembler accepts the texts.
 func TestNVRTCAssembles(t *testing.T) {
 	testutil.Need(t, "ptxas")
 	for _, file := range nvrtcFiles(t) {
@@ -198,7 +198,7 @@ func TestNVRTCAssembles(t *testing.T) {
 	}
 }
 
-const items = 300 // of an array, which is no multiple of a block
+const items = 300 // elements of an array, not a multiple of a block
 
 var blocks, threads = Dim{X: 5}, Dim{X: 64}
 
@@ -223,7 +223,7 @@ var nvrtcCases = []nvrtcCase{
 	{[]string{"pow_f32"}, "", func(r *rig) {
 		x := random(items, func(i int) float32 { return r.rand.Float32() * 20 })
 		p := random(items, func(i int) float32 { return r.rand.Float32()*10 - 5 })
-		if !r.fast { // which has no powers of negative numbers
+		if !r.fast { // the fast power function gives NaN for negative numbers
 			copy(x, []float32{-2, -2, -3, 0, 1, float32(math.Inf(1)), -0.5})
 			copy(p, []float32{3, -4, 0.5, 2, 1e9, -1, 3})
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The twins in Go of the longer kernels of testdata/nvrtc/kernels.cu.
+// This file has Go versions of the longer kernels of testdata/nvrtc/kernels.cu.
 
 func (r *rig) tolerance(exact, fast float64) float64 {
 	if r.fast {
@@ -180,7 +180,7 @@ func (r *rig) smallTypes() {
 	})
 }
 
-// tree adds as the kernels do.
+// tree adds numbers in the order of the kernels.
 func tree[T float32 | float64 | int32](v []T) T {
 	for s := len(v) / 2; s > 0; s /= 2 {
 		for i := range s {
@@ -245,7 +245,7 @@ func (r *rig) histogram() {
 
 func (r *rig) lastBlock() {
 	const grid = 6
-	for range 2 { // the module's counter is 0 again after the first
+	for range 2 { // the first launch resets the module's counter to 0
 		x := random(2000, func(int) float32 { return r.rand.Float32() })
 		y := r.empty(4)
 		r.launch("last_block", Dim{X: grid}, Dim{X: 64}, 0, y, r.array(x), int32(len(x)))

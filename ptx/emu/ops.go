@@ -14,7 +14,7 @@ type opFunc func(d, a, b, c *plane)
 // testFunc computes a predicate: a bit for each lane.
 type testFunc func(a, b *plane) uint32
 
-// operation is an instruction that computes a value from values, lane by lane.
+// operation is an instruction that computes a result from operands, lane by lane.
 type operation struct {
 	bytes [4]uint8 // of result and operands, 0 if absent; 0xff for a predicate
 	op    opFunc
@@ -49,7 +49,7 @@ func (t table) test(name string, f testFunc, size uint8) {
 	t[name] = operation{bytes: [4]uint8{predicate, size, size}, test: f}
 }
 
-// The following make loops over lanes of functions of numbers.
+// The following functions make a loop over the lanes of a function of numbers.
 
 type word interface{ ~uint16 | ~uint32 | ~uint64 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// carry is the arithmetic of several words: what ends in .cc leaves a carry, and addc, subc
-// and madc take one.
+// carry compiles arithmetic on numbers of several words. Instructions with .cc write the carry flag, and
+// addc, subc and madc read it.
 func (c *compiler) carry(in *inst) {
 	p := c.parts()
 	op, _, _ := strings.Cut(c.st.name, ".")
@@ -58,7 +58,7 @@ func (c *compiler) carry(in *inst) {
 	}
 }
 
-// wide returns the function of an instruction with a carry: results and the carry out.
+// wide returns the function of an instruction with a carry. It gives the result and the carry out.
 func wide(op, product string, width int, signed bool) func(x, y, z, carry uint64) (r, out uint64) {
 	add := func(x, y, carry uint64) (uint64, uint64) {
 		if width == 64 {

@@ -53,7 +53,7 @@ func integerTests[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, 
 func floatTests[A word](t table, typ string, n uint8, from func(A) float64) {
 	add := func(name string, f func(x, y float64) bool) {
 		t.test("setp."+name+"."+typ, lanesTest(func(x, y A) bool { return f(from(x), from(y)) }), n)
-		// With u it also holds if one is NaN.
+		// The forms with u are also true if an operand is NaN.
 		if name != "nan" && name != "num" {
 			t.test("setp."+name+"u."+typ, lanesTest(func(x, y A) bool {
 				a, b := from(x), from(y)
@@ -107,7 +107,7 @@ var floatFormats = []floatFormat{
 	{"bf16", 2, func(x uint64) float64 { return fromBrain(uint16(x)) }, func(x float64) uint64 { return uint64(toBrain(x)) }},
 }
 
-// formatOf finds a format by its name.
+// formatOf maps the names of formats to formats.
 var formatOf = func() map[string]floatFormat {
 	m := map[string]floatFormat{}
 	for _, f := range floatFormats {
@@ -123,7 +123,7 @@ var roundings = []struct {
 	{"rzi", math.Trunc}, {"rni", math.RoundToEven}, {"rmi", math.Floor}, {"rpi", math.Ceil},
 }
 
-// conversions adds cvt and the like.
+// conversions adds cvt and similar instructions.
 func (t table) conversions() {
 	// Between floating-point formats.
 	for _, s := range floatFormats {
@@ -252,7 +252,7 @@ func oddFloat[S integerType](x S) float64 {
 	if math.Abs(f) < 1<<53 {
 		return f
 	}
-	// Only integers of 64 bits come here: drop what cannot matter.
+	// x has 64 bits: clear the lowest 17, but set bit 16 if any of them was set.
 	neg := x < 0
 	u := uint64(x)
 	if neg {
@@ -278,14 +278,14 @@ func bounds[S integerType]() (least, most S) {
 	if most = ^S(0); most > 0 {
 		return 0, most
 	}
-	// Signed: the sign bit alone is the least.
+	// S is signed: the least number has only the sign bit set.
 	for least = 1; least > 0; least <<= 1 {
 	}
 	return least, ^least
 }
 
-// toInteger adds a conversion between integers, which drops or extends, and its
-// form that limits to the range.
+// toInteger adds a conversion between integers, which truncates or extends, and its
+// form .sat, which limits numbers to the range of the result.
 func toInteger[S, D integerType](t table, dst, src string, dn, sn uint8) {
 	if dst != src {
 		t.add("cvt."+dst+"."+src, func(d, a, _, _ *plane) {

@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// nan32 is the NaN that all arithmetic of 32 bits gives.
+// nan32 is the NaN that all 32-bit arithmetic returns.
 const nan32 = 0x7fffffff
 
 func f32(x uint32) float32 { return math.Float32frombits(x) }
@@ -49,7 +49,7 @@ func fma32(x, y, z float32) float32 {
 	return float32(oddFma(float64(x), float64(y), float64(z)))
 }
 
-// direction is a way to round.
+// direction is a directed rounding mode.
 type direction uint8
 
 const (
@@ -58,8 +58,8 @@ const (
 	up
 )
 
-// step returns the neighbour of the rounded number r if the exact one lies on
-// the other side; cmp is the sign of exact - r.
+// step corrects r, a number rounded to nearest, to direction m: it returns r or a neighbour of r.
+// cmp is the sign of the exact number minus r.
 func (m direction) step(r float64, cmp int, next func(r, to float64) float64) float64 {
 	switch {
 	case cmp == 0 || r-r != 0 && !math.IsInf(r, 0):
@@ -72,7 +72,7 @@ func (m direction) step(r float64, cmp int, next func(r, to float64) float64) fl
 	return r
 }
 
-// zeroSum gives a sum that is exactly zero its sign.
+// zeroSum returns r with the sign of m if r is a sum that is exactly zero.
 func (m direction) zeroSum(r, product, z float64) float64 {
 	if r == 0 && product == -z && product != 0 && m == down {
 		return math.Copysign(0, -1)
@@ -106,7 +106,7 @@ func (m direction) fma64(x, y, z float64) float64 {
 	if x-x != 0 || y-y != 0 || z-z != 0 {
 		return r
 	}
-	const prec = 4400 // of any sum of a product and a number
+	const prec = 4400 // enough for the exact sum of any product and any number
 	num := func(v float64) *big.Float { return new(big.Float).SetPrec(prec).SetFloat64(v) }
 	exact := num(x)
 	exact.Mul(exact, num(y)).Add(exact, num(z))
@@ -139,7 +139,7 @@ func flush64(x float64) float64 {
 	return x
 }
 
-// upper flushes a number and drops the lower half of its bits, which approximations of 64 bits lack.
+// upper flushes a number and clears the lower half of its bits: 64-bit approximations give only the upper half.
 func upper(x float64) float64 {
 	if x != x {
 		return x
@@ -147,7 +147,7 @@ func upper(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(flush64(x)) &^ (1<<32 - 1))
 }
 
-// minNum returns the lesser number; a NaN is not taken for one.
+// minNum returns the lesser of two numbers, or the other operand if one is NaN.
 func minNum[T float32 | float64](x, y T) T {
 	switch {
 	case x != x:
@@ -158,7 +158,7 @@ func minNum[T float32 | float64](x, y T) T {
 	return min(x, y)
 }
 
-// maxNum returns the greater number; a NaN is not taken for one.
+// maxNum returns the greater of two numbers, or the other operand if one is NaN.
 func maxNum[T float32 | float64](x, y T) T {
 	switch {
 	case x != x:
@@ -236,7 +236,7 @@ func (t table) floats() {
 	one64("sqrt.rn", math.Sqrt)
 	one("rsqrt.approx", func(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) })
 	one64("rsqrt.approx", func(x float64) float64 {
-		// The upper half of the bits is all that the device looks at and gives.
+		// The device treats subnormal operands as zeros, for which the result is an infinity.
 		r := 1 / math.Sqrt(x)
 		if x < 0x1p-1022 && x > -0x1p-1022 {
 			return math.Copysign(math.Inf(1), x)
@@ -257,7 +257,7 @@ func (t table) floats() {
 	two64("max", maxNum[float64])
 	two("min.NaN", func(x, y float32) float32 { return min(x, y) })
 	two("max.NaN", func(x, y float32) float32 { return max(x, y) })
-	// These are operations on bits, but on NaN the device gives its own.
+	// These operations change only the sign bit, but for a NaN the device returns nan32.
 	one("neg", func(x float32) float32 { return -x })
 	one("abs", func(x float32) float32 { return float32(math.Abs(float64(x))) })
 	one64("neg", func(x float64) float64 { return -x })
@@ -277,8 +277,7 @@ func (m direction) product32(x, y float32) float32 {
 	return m.fma32(x, y, float32(math.Copysign(0, p)))
 }
 
-// flushed adds the form of an operation of f32 that takes and gives no
-// subnormal numbers.
+// flushed adds the .ftz form of an operation on f32, which replaces subnormal operands and results by zeros.
 func (t table) flushed(name string, f func(x, y, z float32) float32, sizes ...uint8) {
 	t.add(name+".ftz.f32", lanes3(func(x, y, z uint32) uint32 {
 		return b32(flush32(f(flush32(f32(x)), flush32(f32(y)), flush32(f32(z)))))
@@ -304,7 +303,7 @@ func fmaF32(d, a, b, c *plane) {
 		p := float64(f32(uint32(a[i]))) * float64(f32(uint32(b[i])))
 		z := float64(f32(uint32(c[i])))
 		s := p + z
-		// Rounding twice is wrong only for sums half way between two floats.
+		// Rounding twice differs from rounding once only if the float64 sum lies half way between two floats.
 		if m := math.Float64bits(s) & (1<<29 - 1); m == 1<<28 || s < 0x1p-125 && s > -0x1p-125 && s != 0 {
 			s = oddFma(float64(f32(uint32(a[i]))), float64(f32(uint32(b[i]))), z)
 		}

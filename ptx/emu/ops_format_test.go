@@ -39,7 +39,7 @@ func refHalf(x uint64, expBits, fracBits int) float64 {
 	return v
 }
 
-// round rounds an exact number to a format, by integers alone.
+// round rounds an exact number to a format, using only integers.
 func (f format) round(x *big.Float, mode big.RoundingMode) float64 {
 	if x.Sign() == 0 {
 		return 0
@@ -95,7 +95,7 @@ func (f format) fma(x, y, z float64, mode big.RoundingMode) float64 {
 	if s.Sign() != 0 {
 		return f.round(s, mode)
 	}
-	// An exact zero: of terms of one sign it is theirs.
+	// The sum is exactly zero. If both terms have the same sign, the zero has this sign.
 	pneg := math.Signbit(x) != math.Signbit(y)
 	if pneg == math.Signbit(z) {
 		return math.Copysign(0, z)
@@ -120,7 +120,7 @@ func (f format) same(want float64) matcher {
 	}
 }
 
-// within wants a number with a relative error of at most tol, or an absolute one.
+// within accepts numbers with a relative error of at most tol, or with a small absolute error.
 func (f format) within(want, tol, abs float64) matcher {
 	return func(got uint64) bool {
 		v := f.from(got)

@@ -111,7 +111,7 @@ func mulHigh(x, y uint64) uint64 {
 	return h
 }
 
-// integer adds what unsigned and signed integers of one size have.
+// integer adds the instructions that unsigned and signed integers of one size have.
 func integer[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width int) {
 	n := uint8(width / 8)
 	u, s := ".u"+strconv.Itoa(width), ".s"+strconv.Itoa(width)
@@ -168,7 +168,7 @@ func integer[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width
 	}), n, n)
 }
 
-// bits adds what works on bits.
+// bits adds the instructions on bits.
 func (t table) bits() {
 	bitwise[uint32, int32](t, 32)
 	bitwise[uint64, int64](t, 64)
@@ -183,7 +183,7 @@ func (t table) bits() {
 	t.add("bfind.u64", lanes1(func(x uint64) uint32 { return uint32(bits.Len64(x) - 1) }), 4, 8)
 	t.add("bfind.s64", lanes1(func(x uint64) uint32 { return uint32(bits.Len64(x^uint64(int64(x)>>63)) - 1) }), 4, 8)
 	for name, width := range map[string]uint32{"u32": 32, "s32": 32, "u64": 64, "s64": 64} {
-		// How far the bit has to go to the left, in place of where it is.
+		// The result is the shift that moves the bit to the left end, instead of the position of the bit.
 		t["bfind.shiftamt."+name] = operation{op: func(d, a, b, c *plane) {
 			t["bfind."+name].op(d, a, b, c)
 			for i, at := range d {
@@ -265,7 +265,7 @@ func bitwise[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width
 	t["mov"+u], t["mov"+s] = t["mov"+b], t["mov"+b]
 }
 
-// field is bfe: the n bits of x from bit at on. Of both only the lower 8 bits count.
+// field computes bfe: the n bits of x that begin at bit at. Only the lower 8 bits of n and of at count.
 func field(x uint64, width, at, n uint32, signed bool) uint64 {
 	at, n = at&0xff, n&0xff
 	if n == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// reference returns what an instruction must give.
+// reference returns a matcher for the results of an instruction.
 func reference(in ptx.Instruction, x [3]uint64) (matcher, bool) {
 	parts := strings.Split(in.Text, ".")
 	op, typ := parts[0], parts[len(parts)-1]
@@ -354,7 +354,7 @@ func integerReference(op string, mods []string, typ string, in ptx.Instruction, 
 		return wrap(r.Add(r.Mul(a, b), c))
 	case "div", "rem":
 		if b.Sign() == 0 {
-			return func(uint64) bool { return true }, true // undefined, but must not fail
+			return func(uint64) bool { return true }, true // the result is undefined, but the instruction must not fail
 		}
 		q, m := new(big.Int).QuoRem(a, b, new(big.Int))
 		if op == "rem" {

@@ -10,10 +10,10 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// lacking lists the instructions of the builder that have no semantics here.
+// lacking lists the instructions of the builder that the emulator does not support.
 var lacking = []string{}
 
-// TestSupports holds that every other instruction has some.
+// TestSupports checks that the emulator supports every other instruction of the builder.
 func TestSupports(t *testing.T) {
 	for _, in := range ptx.Instructions() {
 		name := in.Text
@@ -116,7 +116,7 @@ func oneInstruction(in ptx.Instruction) string {
 	case in.Text == "mov.b32" && in.Types[2] == "F16", in.Text == "mov.b32" && in.Types[2] == "BF16", in.Text == "mov.b64" && in.Types[2] == "U32":
 		if in.Types[1] == in.Types[2] { // pack
 			operands = []string{operands[0], "{" + operands[1] + ", " + operands[2] + "}"}
-		} else { // unpack: the second is a result
+		} else { // unpack has a second result
 			operands = []string{"{" + operands[0] + ", " + operands[2] + "}", operands[1]}
 		}
 	}
@@ -131,8 +131,7 @@ func oneInstruction(in ptx.Instruction) string {
 	return b.String()
 }
 
-// TestInstructions runs every instruction of the builder that computes a value
-// of values, over special values.
+// TestInstructions runs every instruction of the builder that computes a value from values, on special values.
 func TestInstructions(t *testing.T) {
 	ran, seen := 0, map[string]bool{}
 	for _, in := range ptx.Instructions() {
@@ -161,7 +160,7 @@ func TestInstructions(t *testing.T) {
 				args[i] = []uint64{0}
 			}
 		}
-		if n == 3 { // not all of each with all of each
+		if n == 3 { // a sample of all combinations
 			for i := range args {
 				if len(args[i]) > 24 {
 					args[i] = args[i][:24:24]
@@ -211,8 +210,8 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// elsewhere reports whether an instruction is no function of the thread's
-// values, and so the matter of other tests.
+// elsewhere reports whether the result of an instruction does not only depend on the thread's values, so that other
+// tests check it.
 func elsewhere(name string) bool {
 	for _, s := range []string{"atom.", "red.", "shfl.", "vote.", "match.", "redux.", "mma.", "bar.", "cp.", "wgmma.", "mbarrier.", "ldmatrix", "stmatrix", "elect", "mapa", "cvta", "activemask", "prefetch", "setmaxnreg"} {
 		if strings.HasPrefix(name, s) {

@@ -9,18 +9,18 @@ import (
 // Limits of the text.
 const (
 	maxText         = 64 << 20
-	maxRegisters    = 1 << 22 // that a kernel declares
+	maxRegisters    = 1 << 22 // of a kernel
 	maxInstructions = 1 << 20 // of a kernel
-	// Limit of the declarations of all kernels of a text. Each takes a byte.
+	// The limit of the registers of all kernels of a text. Each declaration takes a byte.
 	maxModuleRegisters = 1 << 26
 	maxSharedBytes     = 227 << 10
 	maxParamBytes      = 4096
 	maxNesting         = 64
 	maxArrayBytes      = 1 << 30 // of an array in global or constant memory
 	maxConstantBytes   = 64 << 10
-	maxLocalBytes      = 512 << 10 // that a function declares, parameters of calls included
-	maxFrameVariables  = 1 << 16   // likewise
-	// Of all kernels of a text, each with the functions that it may call.
+	maxLocalBytes      = 512 << 10 // of a function, parameters of its calls included
+	maxFrameVariables  = 1 << 16   // of a function, parameters of its calls included
+	// The limit of the instructions of all kernels of a text, each with the functions that it may call.
 	maxModuleInstructions = 1 << 22
 )
 
@@ -73,15 +73,15 @@ type variable struct {
 	bytes, align int
 	space        space
 	extern       bool
-	data         []byte   // its initial contents, without trailing zeros
-	symbols      []symbol // and the addresses in it
+	data         []byte   // the initial contents, without trailing zeros
+	symbols      []symbol // the addresses in the initial contents
 }
 
-// symbol is an address that a variable holds at first.
+// symbol is an address in the initial contents of a variable.
 type symbol struct {
 	line      int
-	at, bytes int    // in the variable
-	shift     int    // of the address, for some of its bytes
+	at, bytes int    // position in the variable
+	shift     int    // the address is shifted right by this number of bits, if only some of its bytes are stored
 	name      string // of a variable or a function
 	offset    int64
 }
@@ -115,7 +115,7 @@ type source struct {
 	kernels         []*function
 	functions       []*function
 	called          map[string]*function
-	unread          map[string]error // what else was declared, and why it could not be read
+	unread          map[string]error // other declared names, with the reason why the declaration could not be read
 }
 
 // syntaxError is the value with which the parser panics; parse returns it.
@@ -187,7 +187,7 @@ func (p *parser) skip() {
 		case strings.HasPrefix(p.s[p.at:], "/*"):
 			i := strings.Index(p.s[p.at+2:], "*/")
 			if i < 0 {
-				p.fail("a comment without end")
+				p.fail("a comment begins with /* and does not end with */")
 			}
 			p.line += strings.Count(p.s[p.at:p.at+2+i], "\n")
 			p.at += i + 4
@@ -219,7 +219,7 @@ func (p *parser) expect(c byte) {
 	}
 }
 
-// rest returns the next text, for messages.
+// rest returns the beginning of the text that is not read yet, for error messages.
 func (p *parser) rest() string {
 	s := p.s[p.at:]
 	if i := strings.IndexByte(s, '\n'); i >= 0 {
@@ -281,7 +281,7 @@ func (p *parser) push() {
 func (p *parser) statement() {
 	switch c := p.peek(); c {
 	case 0:
-		p.fail("the text ends within a kernel")
+		p.fail("the text ends within a kernel: expected }")
 	case '{':
 		p.at++
 		p.push()
@@ -302,7 +302,7 @@ func (p *parser) statement() {
 		s.not = p.accept('!')
 		o := p.operand()
 		if o.kind != operandRegister || p.f.registers[o.reg].bytes != 0 {
-			p.fail("a guard that is no predicate")
+			p.fail("expected a predicate register after @")
 		}
 		s.guard = o.reg
 	}
@@ -316,7 +316,7 @@ func (p *parser) statement() {
 		p.at++
 		name := p.labelName(s.name, len(p.scopes)-1)
 		if _, ok := p.f.labels[name]; ok {
-			p.fail("label %s is placed twice", s.name)
+			p.fail("label %s is defined twice", s.name)
 		}
 		p.f.labels[name] = len(p.f.statements)
 		if p.peek() == '.' {
@@ -358,7 +358,7 @@ func (p *parser) directive() {
 	case ".shared":
 		v := p.array(spaceShared)
 		if p.arrays[v.name] {
-			p.fail("two arrays are called %s", v.name)
+			p.fail("an array called %s is declared twice", v.name)
 		}
 		p.arrays[v.name] = true
 		p.f.shared = append(p.f.shared, v)
@@ -398,7 +398,7 @@ func (p *parser) labelled(label string) {
 		}
 		p.f.targets[label] = list
 	case ".callprototype", ".calltargets":
-		// A call is checked by its callee.
+		// The arguments of a call are checked against the declaration of its callee.
 		p.until(';')
 	default:
 		p.at, p.line = at, line
@@ -408,11 +408,11 @@ func (p *parser) labelled(label string) {
 // frame declares a variable of each thread.
 func (p *parser) frame(v variable) {
 	if len(p.f.vars) == maxFrameVariables {
-		p.fail("more than %d variables", maxFrameVariables)
+		p.fail("a function declares more than %d variables", maxFrameVariables)
 	}
 	sc := &p.scopes[len(p.scopes)-1]
 	if _, ok := sc.vars[v.name]; ok {
-		p.fail("two variables are called %s", v.name)
+		p.fail("a variable called %s is declared twice", v.name)
 	}
 	sc.vars[v.name] = len(p.f.vars)
 	p.f.vars = append(p.f.vars, v)
@@ -438,10 +438,10 @@ func (p *parser) quoted() {
 			p.at++
 			return
 		case '\n':
-			p.fail("a string without end")
+			p.fail("a string does not end in its line: expected \"")
 		}
 	}
-	p.fail("a string without end")
+	p.fail("a string does not end: expected \"")
 }
 
 // until skips everything up to and including a character, ignoring the character in braces, strings
@@ -450,7 +450,7 @@ func (p *parser) until(end byte) {
 	for depth := 0; ; {
 		switch c := p.peek(); {
 		case c == 0:
-			p.fail("the text ends before %q", end)
+			p.fail("the text ends where %q is expected", end)
 		case c == '"':
 			p.quoted()
 			continue

@@ -25,7 +25,7 @@ func (p *parser) definition() {
 		}
 	case ".address_size":
 		if n := p.number(64); n != 64 {
-			p.fail("addresses of %d bits", n)
+			p.fail("the address size is %d bits, expected 64", n)
 		}
 	case ".file", ".loc":
 		p.toLineEnd()
@@ -79,18 +79,18 @@ func (p *parser) scalar(t string) int {
 	return 0
 }
 
-// moduleVariable reads a variable of the module. One that cannot be read is a matter of
-// those kernels that use it.
+// moduleVariable reads a variable of the module. If it cannot read the variable, only kernels that use the
+// variable cannot run.
 func (p *parser) moduleVariable(s space, extern bool) {
 	at, line := p.at, p.line
 	err := p.try(func() {
 		v := p.variable(limitOf[s])
 		v.space, v.extern = s, extern
 		if extern && s != spaceShared {
-			p.fail("the variable %s is of another module", v.name)
+			p.fail("the variable %s is external: variables of other modules are not supported", v.name)
 		}
 		if extern && v.bytes != 0 {
-			p.fail("an external array with a size")
+			p.fail("the external array %s has a size, expected []", v.name)
 		}
 		if p.accept('=') {
 			p.initialise(&v)
@@ -100,7 +100,7 @@ func (p *parser) moduleVariable(s space, extern bool) {
 		}
 		p.expect(';')
 		if _, ok := p.src.names[v.name]; ok {
-			p.fail("two variables are called %s", v.name)
+			p.fail("a variable called %s is declared twice", v.name)
 		}
 		p.src.names[v.name] = len(p.src.variables)
 		p.src.variables = append(p.src.variables, v)
@@ -117,7 +117,7 @@ func (p *parser) moduleVariable(s space, extern bool) {
 	}
 }
 
-// limitOf is how many bytes a variable may have.
+// limitOf returns the largest number of bytes that a variable may have.
 var limitOf = map[space]int{spaceShared: maxSharedBytes, spaceGlobal: maxArrayBytes, spaceConst: maxConstantBytes, spaceLocal: maxLocalBytes, spaceParam: maxParamBytes}
 
 // try calls f and returns its syntax error.
@@ -145,7 +145,7 @@ func (p *parser) array(s space) variable {
 	return v
 }
 
-// variable reads a declaration after its space; its size is 0 if that is left open.
+// variable reads a declaration after its space. The size is 0 if the declaration does not give one.
 func (p *parser) variable(limit int) variable {
 	v := variable{}
 	w := p.word()
@@ -159,7 +159,7 @@ func (p *parser) variable(limit int) variable {
 	}
 	size := p.scalar(w)
 	if size == 0 {
-		p.fail("a variable of type %s", w)
+		p.fail("the type %s of a variable is not supported", w)
 	}
 	v.typ = strings.TrimPrefix(w, ".")
 	v.align = max(v.align, size)
@@ -171,7 +171,7 @@ func (p *parser) variable(limit int) variable {
 		w = p.word()
 	}
 	if w == "" {
-		p.fail("a variable without a name")
+		p.fail("expected the name of a variable")
 	}
 	v.name, v.bytes = w, size
 	for first := true; p.accept('['); first = false {
@@ -181,13 +181,13 @@ func (p *parser) variable(limit int) variable {
 		}
 		n := p.number(uint64(limit))
 		if n == 0 || n > limit/v.bytes {
-			p.fail("%s has %d times %d bytes, and %d are the most", v.name, n, v.bytes, limit)
+			p.fail("%s has %d times %d bytes; at most %d bytes are allowed", v.name, n, v.bytes, limit)
 		}
 		v.bytes *= n
 		p.expect(']')
 	}
 	if v.bytes > limit {
-		p.fail("%s has %d bytes", v.name, v.bytes)
+		p.fail("%s has %d bytes; at most %d are allowed", v.name, v.bytes, limit)
 	}
 	return v
 }
@@ -195,7 +195,7 @@ func (p *parser) variable(limit int) variable {
 func (p *parser) alignment() int {
 	n := p.number(1 << 16)
 	if n&(n-1) != 0 || n == 0 {
-		p.fail("an alignment of %d", n)
+		p.fail("the alignment is %d, expected a power of two", n)
 	}
 	return n
 }
@@ -205,7 +205,7 @@ func (p *parser) initialise(v *variable) {
 	size := p.scalar("." + v.typ)
 	open := v.bytes == 0
 	if v.space == spaceShared || size > 8 {
-		p.fail("%s cannot be initialised", v.name)
+		p.fail("%s cannot have initial contents", v.name)
 	}
 	at, depth := 0, 0
 	for {
@@ -219,7 +219,7 @@ func (p *parser) initialise(v *variable) {
 			depth--
 		default:
 			if !open && at+size > v.bytes || open && at+size > limitOf[v.space] {
-				p.fail("more values than %s holds", v.name)
+				p.fail("there are more initial values than elements of %s", v.name)
 			}
 			p.initial(v, at, size)
 			at += size
@@ -235,21 +235,21 @@ func (p *parser) initialise(v *variable) {
 		}
 	}
 	if depth < 0 {
-		p.fail("a brace too many")
+		p.fail("there are more closing braces than opening braces")
 	}
 	if open {
 		v.bytes = at
 	}
 }
 
-// initial reads a value of so many bytes.
+// initial reads an initial value of the given size in bytes.
 func (p *parser) initial(v *variable, at, size int) {
 	s := symbol{line: p.line, at: at, bytes: size}
 	if c := p.peek(); c == '-' || c >= '0' && c <= '9' {
 		o := p.literal()
-		if p.peek() == '(' { // a mask for some bytes of an address
+		if p.peek() == '(' { // a mask that selects bytes of an address
 			if o.kind != operandInteger || o.bits == 0 {
-				p.fail("a mask that is none")
+				p.fail("the mask of an address must be an integer other than 0")
 			}
 			s.shift = bits.TrailingZeros64(o.bits) &^ 7
 			p.address(v, s)
@@ -261,7 +261,7 @@ func (p *parser) initial(v *variable, at, size int) {
 	p.address(v, s)
 }
 
-// keep puts a number into what v holds at first.
+// keep stores a number in the initial contents of v.
 func (p *parser) keep(v *variable, at, size int, o operand) {
 	bits := o.bits
 	if o.kind == operandDouble {
@@ -293,7 +293,7 @@ func (p *parser) address(v *variable, s symbol) {
 		p.accept('+')
 		o := p.literal()
 		if o.kind != operandInteger {
-			p.fail("an offset that is no integer")
+			p.fail("the offset of an address must be an integer")
 		}
 		s.offset += int64(o.bits)
 	}
@@ -303,8 +303,8 @@ func (p *parser) address(v *variable, s symbol) {
 	v.symbols = append(v.symbols, s)
 }
 
-// function reads a kernel or a function. One that cannot be read does not keep others from
-// being so.
+// function reads a kernel or a function. If it cannot, it keeps the error and skips the body, so that the
+// other functions are still read.
 func (p *parser) function(kernel bool) {
 	at, line := p.at, p.line
 	f := &function{line: p.line, kernel: kernel, labels: map[string]int{}}
@@ -322,7 +322,7 @@ func (p *parser) function(kernel bool) {
 	p.declare(f)
 }
 
-// passFunction passes the rest of a function that could not be read.
+// passFunction skips the rest of a function that could not be read.
 func (p *parser) passFunction() {
 	for c := p.peek(); c != '{' && c != 0; c = p.peek() {
 		if p.at++; c == ';' {
@@ -338,7 +338,7 @@ func (p *parser) declare(f *function) {
 	switch {
 	case had == nil:
 	case f.kernel || had.kernel || f.body && had.body:
-		p.fail("two kernels or functions are called %s", f.name)
+		p.fail("a kernel or function called %s is defined twice", f.name)
 	case !f.body:
 		return
 	default: // it was declared before
@@ -378,7 +378,7 @@ func (p *parser) params(f *function) (list []variable) {
 			p.expect(',')
 		}
 		if w := p.word(); w != ".param" {
-			p.fail("expected .param, not %q", w)
+			p.fail("expected .param before %q", w)
 		}
 		v := p.variable(maxParamBytes)
 		if v.space = spaceParam; v.bytes == 0 {
@@ -416,12 +416,12 @@ func (p *parser) property(f *function) {
 	}
 }
 
-// three reads up to three numbers; those left out are 1.
+// three reads up to three numbers. Missing numbers are 1.
 func (p *parser) three(what string, most uint64) [3]int {
 	n := [3]int{1, 1, 1}
 	for i := 0; ; i++ {
 		if i == 3 {
-			p.fail("%s with more than three numbers", what)
+			p.fail("%s has more than three numbers", what)
 		}
 		n[i] = p.number(most)
 		if !p.accept(',') {
@@ -445,7 +445,7 @@ func (p *parser) body(f *function) {
 		atEnd = atEnd || at == len(f.statements)
 	}
 	if atEnd || len(f.statements) == 0 || !endsHard(f.statements[len(f.statements)-1]) {
-		// Falling off the end is a return.
+		// The end of a body is a return.
 		f.statements = append(f.statements, statement{line: p.line, guard: -1, name: "ret"})
 	}
 }

@@ -14,18 +14,18 @@ func (p *parser) operand() operand {
 		return operand{kind: operandVector, list: p.list('}')}
 	case c == '[':
 		p.at++
-		p.flat("an address")
+		p.flat("[")
 		o := operand{kind: operandAddress, list: []operand{p.operand()}}
 		switch o.list[0].kind {
 		case operandRegister, operandName, operandInteger, operandVariable:
 		default:
-			p.fail("an address that is none")
+			p.fail("an address must begin with a register, a name or an integer")
 		}
 		if p.peek() == '+' || p.peek() == '-' {
 			p.accept('+')
 			off := p.literal()
 			if off.kind != operandInteger {
-				p.fail("an offset that is no integer")
+				p.fail("the offset of an address must be an integer")
 			}
 			o.off = int64(off.bits)
 		}
@@ -36,10 +36,10 @@ func (p *parser) operand() operand {
 		return o
 	case c == '!':
 		p.at++
-		p.flat("! before")
+		p.flat("!")
 		o := p.operand()
 		if o.kind != operandRegister {
-			p.fail("! before something that is no predicate")
+			p.fail("expected a predicate register after !")
 		}
 		o.not = true
 		return o
@@ -52,11 +52,11 @@ func (p *parser) operand() operand {
 	return operand{}
 }
 
-// flat returns an error if the next token begins nested operands: addresses and negations cannot
-// contain them, and a text could nest them without limit.
-func (p *parser) flat(where string) {
+// flat fails if the next token begins a nested operand. Addresses and negations cannot contain nested
+// operands, and without this check a text could nest them without limit.
+func (p *parser) flat(before string) {
 	if c := p.peek(); c == '[' || c == '!' || c == '{' {
-		p.fail("%s of %q", where, p.rest())
+		p.fail("%s must not be followed by %q", before, p.rest())
 	}
 }
 
@@ -71,14 +71,14 @@ func (p *parser) list(end byte) []operand {
 		}
 		o := p.operand()
 		if o.kind == operandVector || o.kind == operandAddress {
-			p.fail("a list in a list")
+			p.fail("a list must not contain another list")
 		}
 		list = append(list, o)
 	}
 	return list
 }
 
-// named reads what begins with a name: a register, an array, a label, or a pair of registers.
+// named reads an operand that begins with a name: a register, an array, a label, or a pair of registers.
 func (p *parser) named() operand {
 	o := p.one()
 	if p.at < len(p.s) && p.s[p.at] == '|' {
@@ -88,7 +88,7 @@ func (p *parser) named() operand {
 	return o
 }
 
-// one is named but for pairs.
+// one is named without pairs.
 func (p *parser) one() operand {
 	name := p.name()
 	o := operand{kind: operandName, name: name}
@@ -127,21 +127,21 @@ func (p *parser) literal() operand {
 	if len(s) == 10 && (s[:2] == "0f" || s[:2] == "0F") && !neg {
 		v, err := strconv.ParseUint(s[2:], 16, 32)
 		if err != nil {
-			p.fail("the number %q", s)
+			p.fail("%q is not a number", s)
 		}
 		return operand{kind: operandFloat, bits: v}
 	}
 	if len(s) == 18 && (s[:2] == "0d" || s[:2] == "0D") && !neg {
 		v, err := strconv.ParseUint(s[2:], 16, 64)
 		if err != nil {
-			p.fail("the number %q", s)
+			p.fail("%q is not a number", s)
 		}
 		return operand{kind: operandDouble, bits: v}
 	}
 	if strings.Contains(s, ".") {
 		v, err := strconv.ParseFloat(s, 64)
 		if err != nil {
-			p.fail("the number %q", s)
+			p.fail("%q is not a number", s)
 		}
 		if neg {
 			v = -v
@@ -151,7 +151,7 @@ func (p *parser) literal() operand {
 	s = strings.TrimSuffix(s, "U")
 	v, err := strconv.ParseUint(s, 0, 64)
 	if err != nil || strings.Contains(s, "_") {
-		p.fail("the number %q", s)
+		p.fail("%q is not a number", s)
 	}
 	if neg {
 		v = -v

@@ -69,7 +69,7 @@ func (rt *routine) broken(seen map[*routine]bool) error {
 	return nil
 }
 
-// Addresses of functions, which are not addresses of memory.
+// The addresses of functions are outside of all memory.
 const (
 	functionBase = windowFunction << windowShift
 	functionStep = 16
@@ -118,14 +118,14 @@ func (c *compiler) call(in *inst) {
 		s.results, args = c.passed(&args[0]), args[1:]
 	}
 	if len(args) == 0 {
-		c.fail("the function is missing")
+		c.fail("a call needs the name of a function, or a register with the address of one")
 	}
 	target := &args[0]
 	if args = args[1:]; len(args) > 0 && args[0].kind == operandGroup {
 		s.args, args = c.passed(&args[0]), args[1:]
 	}
 	if len(args) > 1 || len(args) == 1 && args[0].kind != operandName {
-		c.fail("operands that are no parameters")
+		c.fail("a call takes only lists of results and parameters, and a prototype")
 	}
 	in.kind, in.x, in.run = kindJump, &extra{site: s}, (*warp).call
 	if target.kind == operandRegister {
@@ -151,7 +151,7 @@ func (c *compiler) call(in *inst) {
 func (c *compiler) passed(o *operand) (vs []int) {
 	for i := range o.list {
 		if o.list[i].kind != operandVariable || c.f.vars[o.list[i].reg].space != spaceParam {
-			c.fail("what a call passes and is not in .param is %s", unsupported)
+			c.fail("passing variables that are not in .param is %s", unsupported)
 		}
 		vs = append(vs, o.list[i].reg)
 	}
@@ -170,11 +170,11 @@ func (f *function) passed(i int) *variable {
 func (s *site) fits(from, to *routine) string {
 	f := to.f
 	if len(s.args) != len(f.params) || len(s.results) != len(f.results) {
-		return fmt.Sprintf("function %s has %d parameters and %d results, not %d and %d", f.name, len(f.params), len(f.results), len(s.args), len(s.results))
+		return fmt.Sprintf("function %s has %d parameters and %d results, but the call has %d and %d", f.name, len(f.params), len(f.results), len(s.args), len(s.results))
 	}
 	for i, v := range append(append([]int(nil), s.results...), s.args...) {
 		if want := f.passed(i); from.f.vars[v].bytes != want.bytes {
-			return fmt.Sprintf("%s of function %s has %d bytes, not %d", want.name, f.name, want.bytes, from.f.vars[v].bytes)
+			return fmt.Sprintf("%s of function %s has %d bytes, but the variable that the call passes has %d", want.name, f.name, want.bytes, from.f.vars[v].bytes)
 		}
 	}
 	return ""
@@ -189,7 +189,7 @@ func (c *compiler) ret(in *inst) {
 	}
 }
 
-// jump is brx.idx: it jumps to the label with the index in an operand.
+// jump compiles brx.idx, which jumps to the label with the index in an operand.
 func (c *compiler) jump(in *inst) {
 	if c.st.name != "brx.idx" && c.st.name != "brx.idx.uni" {
 		c.fail(unsupported)
@@ -198,18 +198,18 @@ func (c *compiler) jump(in *inst) {
 	in.a = c.value(&args[0], 4)
 	list, ok := c.targets(&args[1])
 	if !ok {
-		c.fail("%s is no list of labels", args[1].name)
+		c.fail("%s is not the name of a list of labels", args[1].name)
 	}
 	places := make([]int, len(list))
 	for i := range list {
 		places[i] = c.label(&list[i])
 	}
 	in.kind, in.run = kindJump, func(w *warp, in *inst, mask uint32) bool {
-		w.need(in, in.a, mask, "the number of the label was not computed in this thread")
+		w.need(in, in.a, mask, "the index of the label was not computed in this thread")
 		for m := mask; m != 0; m &= m - 1 {
 			i := w.regs[in.a][lowest(m)]
 			if i >= uint64(len(places)) {
-				w.stop(BadOperand, w.pcOf(in), lowest(m), fmt.Sprintf("jumps to label %d of %d", i, len(places)))
+				w.stop(BadOperand, w.pcOf(in), lowest(m), fmt.Sprintf("the index of the label is %d, but the list has %d labels", i, len(places)))
 				return false
 			}
 			w.send(places[i], lowest(m), w.depth)

@@ -102,7 +102,7 @@ func (w *warp) function(in *inst, lane int) *routine {
 	}
 	rt, frames := s.byIndex[i], w.stacks[lane].frames
 	if rt.err != nil {
-		w.stop(BadOperand, w.pcOf(in), lane, fmt.Sprintf("function %s cannot run: %v", rt.f.name, rt.err))
+		w.stop(BadOperand, w.pcOf(in), lane, fmt.Sprintf("function %s is not available: %v", rt.f.name, rt.err))
 		return nil
 	}
 	if why := s.fits(frames[len(frames)-1].rt, rt); why != "" {
@@ -119,7 +119,7 @@ func (w *warp) push(in *inst, lane int, rt *routine, back int) bool {
 	f := frame{rt: rt, site: in.x.site, back: back, base: (from.top + rt.align - 1) &^ (rt.align - 1), saved: -1}
 	f.top = f.base + rt.frame
 	if used := f.top + 8*len(st.saved) + 64*len(st.frames); used > maxStack || w.b.run.stacks > maxStacks {
-		w.stop(StackOverflow, w.pcOf(in), lane, fmt.Sprintf("%d calls deep, with %d bytes", len(st.frames), used))
+		w.stop(StackOverflow, w.pcOf(in), lane, fmt.Sprintf("%d nested calls need %d bytes of local memory", len(st.frames), used))
 		return false
 	}
 	st.grow(w.b.run, f.top)

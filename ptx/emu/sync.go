@@ -104,7 +104,7 @@ func (w *warp) aligned(mask uint32) bool {
 		w.converge()
 		return false
 	}
-	w.stop(DivergentBarrier, w.pc, lowest(mask), "only some threads of the warp are here")
+	w.stop(DivergentBarrier, w.pc, lowest(mask), "not all threads of the warp execute the instruction")
 	return false
 }
 
@@ -135,12 +135,12 @@ func (w *warp) syncBlock(in *inst, mask uint32, wait bool) bool {
 			return false
 		}
 		if want == 0 || want%32 != 0 || want > 1024 {
-			w.stop(BadOperand, w.pc, lowest(mask), "the number of threads is no multiple of 32")
+			w.stop(BadOperand, w.pc, lowest(mask), "the number of threads is not a multiple of 32")
 			return false
 		}
 	}
 	if id > 15 {
-		w.stop(BadOperand, w.pc, lowest(mask), "there are 16 barriers")
+		w.stop(BadOperand, w.pc, lowest(mask), "the number of the barrier must be below 16")
 		return false
 	}
 	pc := w.pc

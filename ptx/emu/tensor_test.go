@@ -42,7 +42,7 @@ func mmaKernel(defect string) func(k *ptx.Kernel) {
 	}
 }
 
-// halves packs numbers rounded by to, and rounds them in place.
+// halves rounds numbers in place by the function to, and returns them packed.
 func halves(v []float32, to func(float64) uint16, from func(uint16) float64) []uint32 {
 	w := make([]uint32, len(v)/2)
 	for i := range v {
@@ -209,8 +209,8 @@ func TestMmaBytes(t *testing.T) {
 	}
 }
 
-// wgmmaKernel multiplies tiles of 64 by 32 of bf16: one warp brings them by tensor
-// maps, two stages ahead, and a warpgroup multiplies; it stores D by a tensor map.
+// wgmmaKernel multiplies tiles of 64 by 32 bf16 elements. One warp copies tiles through tensor maps, two stages ahead. A
+// warpgroup multiplies them and stores D through a tensor map.
 func wgmmaKernel(defect string) func(k *ptx.Kernel) {
 	return func(k *ptx.Kernel) {
 		const stages, depth, cols = 2, 64, 32

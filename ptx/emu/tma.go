@@ -12,11 +12,11 @@ import (
 const tensorMapBytes = 128
 
 // TensorMap describes a tensor in global memory for copies of tiles, as cuTensorMapEncodeTiled
-// does. Options that it lacks have their default: elements are contiguous, and elements outside are
-// 0.
+// does. Other options of that function have their defaults: elements are contiguous, and elements outside of
+// the tensor are 0.
 type TensorMap struct {
 	Base    Ptr
-	Type    string // of elements as PTX has it: "f32", "bf16", "u8"
+	Type    string // of elements, as in PTX: "f32", "bf16", "u8"
 	Dims    []int  // elements, the innermost first
 	Strides []int  // bytes from one row, plane ... to the next: one fewer than Dims
 	Box     []int  // elements of a tile
@@ -47,35 +47,35 @@ func (t *TensorMap) check(m *Machine) error {
 	case size == 0:
 		return fail("no type is called %q", t.Type)
 	case rank < 1 || rank > 5 || len(t.Strides) != rank-1 || len(t.Box) != rank:
-		return fail("%d sizes, %d strides, a box of %d", rank, len(t.Strides), len(t.Box))
+		return fail("there are %d dimensions, %d strides and %d extents of the box: expected 1 to 5 dimensions, one stride fewer, and as many extents", rank, len(t.Strides), len(t.Box))
 	case t.Base%16 != 0:
-		return fail("the address %#x is no multiple of 16", uint64(t.Base))
+		return fail("the address %#x is not a multiple of 16", uint64(t.Base))
 	case t.Swizzle > ptx.Swizzle32:
-		return fail("swizzle %d", t.Swizzle)
+		return fail("the swizzle %d is not defined", t.Swizzle)
 	}
 	for i, n := range t.Dims {
 		if n < 1 || int64(n) > 1<<32-1 || t.Box[i] < 1 || t.Box[i] > 256 {
-			return fail("dimension %d has %d elements, the box %d", i, n, t.Box[i])
+			return fail("dimension %d has %d elements, expected 1 to 2^32-1, and the box %d, expected 1 to 256", i, n, t.Box[i])
 		}
 	}
 	for i, s := range t.Strides {
 		if s < 1 || s%16 != 0 || int64(s) >= 1<<40 {
-			return fail("stride %d is %d bytes", i, s)
+			return fail("stride %d is %d bytes, expected a positive multiple of 16 below 2^40", i, s)
 		}
 	}
 	inner := t.Box[0] * size
 	if limit := [4]int{1 << 20, 128, 64, 32}[t.Swizzle]; inner%16 != 0 || inner > limit {
-		return fail("a row of the box has %d bytes", inner)
+		return fail("a row of the box has %d bytes, expected a multiple of 16 up to %d", inner, limit)
 	}
 	last := int64(t.Dims[0]) * int64(size)
 	for i, s := range t.Strides {
 		if int64(t.Dims[i+1]-1) > (1<<40)/int64(s) {
-			return fail("too large")
+			return fail("the tensor has more than 2^40 bytes along dimension %d", i+1)
 		}
 		last += int64(t.Dims[i+1]-1) * int64(s)
 	}
 	if last > m.config.Memory || m.find(uint64(t.Base), int(last)) == nil {
-		return fail("%d bytes at %#x, which were not allocated", last, uint64(t.Base))
+		return fail("the tensor has %d bytes at %#x, but this memory is not allocated", last, uint64(t.Base))
 	}
 	return nil
 }
@@ -121,12 +121,12 @@ func (t *TensorMap) rows(coords []int, f func(tile int, addr uint64, skip, n int
 	}
 }
 
-// place returns where a byte of a tile is in shared memory, for a tile at addr.
+// place returns the position in shared memory of a byte of a tile at addr.
 func (t *TensorMap) place(addr uint32, off int) int {
 	return int(swizzled(addr+uint32(off), uint32(t.Swizzle))) - sharedBase
 }
 
-// bulkCopy is a copy of the async proxy that is under way.
+// bulkCopy is an incomplete copy of the async proxy.
 type bulkCopy struct {
 	in     *inst
 	pc     int
@@ -134,8 +134,8 @@ type bulkCopy struct {
 	lane   int
 	shared uint32 // address
 	bytes  int
-	global uint64     // of a copy without tensor map
-	t      *TensorMap // of one with
+	global uint64     // address, if the copy has no tensor map
+	t      *TensorMap // or nil
 	coords []int
 	bar    *mbarrier
 	known  known
@@ -143,7 +143,7 @@ type bulkCopy struct {
 	group  int
 }
 
-// bulkGroups are the copies from shared memory that a warp has under way.
+// bulkGroups has the incomplete copies from shared memory of a warp.
 type bulkGroups struct {
 	list   []*bulkCopy
 	groups [32]int
@@ -177,7 +177,7 @@ func (c *compiler) bulk(in *inst) {
 	}
 }
 
-// bulkForm is what the name of a bulk copy says.
+// bulkForm has the properties of a bulk copy that its name gives.
 type bulkForm struct {
 	rank  int    // of the tensor, or 0
 	store bool   // from shared memory
@@ -277,7 +277,7 @@ func (w *warp) bulkStart(in *inst, pc, lane int) *bulkCopy {
 	if x.n > 0 {
 		c.t = r.maps[int(w.regs[in.d][lane]-paramBase)]
 		if c.t == nil || len(c.t.Dims) != x.n {
-			w.stop(BadOperand, pc, lane, fmt.Sprintf("no tensor map of %d dimensions", x.n))
+			w.stop(BadOperand, pc, lane, fmt.Sprintf("expected the address of a tensor map of %d dimensions", x.n))
 			return nil
 		}
 		for _, reg := range x.regs {
@@ -291,7 +291,7 @@ func (w *warp) bulkStart(in *inst, pc, lane int) *bulkCopy {
 		c.global = w.regs[in.d][lane] + uint64(x.off2)
 		c.bytes = int(w.regs[in.b][lane])
 		if c.bytes%16 != 0 {
-			w.stop(BadOperand, pc, lane, "a number of bytes that is no multiple of 16")
+			w.stop(BadOperand, pc, lane, "the number of bytes is not a multiple of 16")
 			return nil
 		}
 		if a, _ := w.global(pc, lane, c.global, c.bytes, 16); a == nil {
@@ -300,7 +300,7 @@ func (w *warp) bulkStart(in *inst, pc, lane int) *bulkCopy {
 		}
 	}
 	room := c.bytes
-	if c.t != nil && c.t.Swizzle != 0 { // which mixes all of the last 128, 64 or 32 bytes
+	if c.t != nil && c.t.Swizzle != 0 { // a swizzle permutes bytes within units of 128, 64 or 32 bytes, so the last unit must be complete
 		line := 256 >> c.t.Swizzle
 		room = (room + line - 1) / line * line
 	}
@@ -313,7 +313,8 @@ func (w *warp) bulkStart(in *inst, pc, lane int) *bulkCopy {
 	return c
 }
 
-// globals calls f for each piece of global memory of a copy that there is.
+// globals calls f for each contiguous piece of global memory of a copy. It leaves out pieces outside of the
+// tensor.
 func (c *bulkCopy) globals(f func(tile int, addr uint64, skip, n int)) {
 	if c.t != nil {
 		c.t.rows(c.coords, f)
@@ -322,7 +323,7 @@ func (c *bulkCopy) globals(f func(tile int, addr uint64, skip, n int)) {
 	f(0, c.global, 0, c.bytes)
 }
 
-// place returns where a byte of the copy is in shared memory.
+// place returns the position in shared memory of a byte of the copy.
 func (c *bulkCopy) place(off int) int {
 	if c.t != nil {
 		return c.t.place(c.shared, off)
@@ -375,7 +376,7 @@ func (w *warp) bulkLoad(in *inst, mask uint32) bool {
 	return true
 }
 
-// land ends a copy to shared memory.
+// land completes a copy to shared memory.
 func (c *bulkCopy) land(b *block) {
 	off := int(c.shared) - sharedBase
 	clear(b.memory[off : off+c.bytes])
@@ -457,7 +458,7 @@ func (g *bulkGroups) wait(w *warp, mask uint32, n int) {
 	g.list = kept
 }
 
-// leave ends a copy from shared memory.
+// leave completes a copy from shared memory.
 func (c *bulkCopy) leave(b *block) {
 	var f atomicFunc
 	size := 1
@@ -467,7 +468,7 @@ func (c *bulkCopy) leave(b *block) {
 			typ = fmt.Sprintf("b%d", 8*c.t.bytes())
 		}
 		if f = atomicOp(c.in.x.mode, typ); f == nil {
-			c.w.stop(BadOperand, c.pc, c.lane, "no reduction of elements of type "+typ)
+			c.w.stop(BadOperand, c.pc, c.lane, "there is no reduction of elements of type "+typ)
 			return
 		}
 		size = c.t.bytes()
@@ -502,7 +503,7 @@ func (w *warp) outgoing(pc, lane, off, n int, a *array) {
 	}
 	for i := off; i < off+n; i++ {
 		if b.leaving.has(i, 1) {
-			w.find(MissingWait, pc, lane, "a bulk copy from this place was not waited for", func(f *Finding) {
+			w.find(MissingWait, pc, lane, "a bulk copy still reads this memory: wait for it first", func(f *Finding) {
 				f.Name, f.Offset = a.name, int64(i+sharedBase-a.at)
 			})
 			return
@@ -517,6 +518,6 @@ func (g *bulkGroups) leaveAll(w *warp) {
 		return
 	}
 	c := g.list[0]
-	w.find(MissingWait, c.pc, c.lane, "the thread returned before the copy from shared memory was waited for", nil)
+	w.find(MissingWait, c.pc, c.lane, "the thread returned without waiting for its copy from shared memory", nil)
 	g.wait(w, ^uint32(0), -1)
 }

@@ -51,7 +51,7 @@ func TestTriton(t *testing.T) {
 	}
 }
 
-// tritonSoftmax has rows of any length up to the block of 1024.
+// tritonSoftmax computes rows of any length up to 1024, the size of a block.
 func tritonSoftmax(r *rig, k *tritonKernel) {
 	rows, cols := 3, 1+r.rand.IntN(1024)
 	x := random(rows*cols, func(int) float32 { return r.rand.Float32()*20 - 10 })
@@ -71,7 +71,7 @@ func tritonMatMulF16(r *rig, k *tritonKernel) {
 	})
 }
 
-// tritonMatMulTF32 has operands that the tensor cores read as TF32, with 10 bits behind the point.
+// tritonMatMulTF32 multiplies float32 matrices, which the tensor cores read as TF32 with 10 fraction bits.
 func tritonMatMulTF32(r *rig, k *tritonKernel) {
 	tritonMatMul(r, k, 4e-3, func(v float32) (float32, float64) { return v, float64(v) })
 }
@@ -104,7 +104,7 @@ func tritonMatMul[T uint16 | float32](r *rig, k *tritonKernel, tolerance float64
 	}
 }
 
-// TestTritonAssembles shows that the texts are PTX to NVIDIA's assembler.
+// TestTritonAssembles checks that NVIDIA's assembler accepts the texts.
 func TestTritonAssembles(t *testing.T) {
 	testutil.Need(t, "ptxas")
 	for _, k := range tritonKernels {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Variable returns where a variable of a module is, in global or constant memory, and its bytes. It
-// keeps what kernels write to it, as on a device that has loaded the module; the host may read and write
-// it, which is how constant memory gets its values.
+// Variable returns the address of a variable of a module in global or constant memory, and the number of its
+// bytes. The variable keeps its contents between launches, as on a device that has loaded the module. The host
+// may read and write it; values of constant memory come from the host.
 func (m *Machine) Variable(mod *Module, name string) (Ptr, int, error) {
 	if mod == nil {
 		return 0, 0, fmt.Errorf("%w: no module", ErrMemory)
@@ -64,7 +64,7 @@ func (m *Machine) place(mod *Module, todo []int) error {
 	return nil
 }
 
-// displace takes variables back that could not all be placed.
+// displace frees the variables that were allocated before an error.
 func (m *Machine) displace(have map[int]*allocation, fresh []int, err error) error {
 	for _, i := range fresh {
 		err = errors.Join(err, m.Free(Ptr(have[i].base)))
@@ -73,7 +73,7 @@ func (m *Machine) displace(have map[int]*allocation, fresh []int, err error) err
 	return err
 }
 
-// resolve puts the addresses into a variable that it holds at first.
+// resolve stores the addresses that belong to the initial contents of a variable.
 func (mod *Module) resolve(have map[int]*allocation, i int) error {
 	v, a := &mod.source.variables[i], have[i]
 	for _, s := range v.symbols {
@@ -87,9 +87,9 @@ func (mod *Module) resolve(have map[int]*allocation, i int) error {
 			addr = f.address()
 		default:
 			if err := mod.source.unread[s.name]; err != nil {
-				return fmt.Errorf("%w: line %d: %s has the address of %s: %w", ErrLaunch, s.line, v.name, s.name, err)
+				return fmt.Errorf("%w: line %d: variable %s contains the address of %s: %w", ErrLaunch, s.line, v.name, s.name, err)
 			}
-			return fmt.Errorf("%w: line %d: %s has the address of %s, which is no variable in memory and no function", ErrLaunch, s.line, v.name, s.name)
+			return fmt.Errorf("%w: line %d: variable %s contains the address of %s, which is neither a variable in memory nor a function", ErrLaunch, s.line, v.name, s.name)
 		}
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], (addr+uint64(s.offset))>>s.shift)

@@ -28,7 +28,7 @@ const (
 	kindBranch
 	kindReturn
 	kindRun  // run executes it for the active lanes
-	kindSync // likewise; run returns whether the warp continues
+	kindSync // run executes it for the active lanes, and returns whether the warp continues
 	kindJump // run moves each lane to its next position
 )
 
@@ -408,11 +408,11 @@ func (w *warp) together(in *inst, mask, members uint32) bool {
 			w.converge()
 			return false
 		}
-		w.stop(DivergentWarp, w.pc, lowest(mask), "some of the members are elsewhere")
+		w.stop(DivergentWarp, w.pc, lowest(mask), "some threads of the member mask do not execute the instruction")
 		return false
 	}
 	if mask&^members != 0 {
-		w.stop(DivergentWarp, w.pc, lowest(mask&^members), "the thread is no member")
+		w.stop(DivergentWarp, w.pc, lowest(mask&^members), "the thread is not in the member mask")
 		return false
 	}
 	return true

@@ -100,7 +100,7 @@ func (w *warp) wholeGroup(mask uint32) bool {
 		return false
 	}
 	if w.index&^3+4 > len(w.b.warps) {
-		w.stop(DivergentWarp, w.pc, 0, "the block has no four warps for it")
+		w.stop(DivergentWarp, w.pc, 0, "the last warps of the block are not a complete group of four")
 		return false
 	}
 	return true
@@ -149,7 +149,7 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 		y := &extra{n: 4, bytes: 4}
 		c.registers(&args[1], y, false)
 		if y.wide != 4 {
-			c.fail("registers of %d bits", 8*y.wide)
+			c.fail("the registers have %d bits, expected 32", 8*y.wide)
 		}
 		x.regs2 = y.regs
 	} else {
@@ -164,7 +164,7 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 	flags := args[4:]
 	sign := func(o *operand) bool {
 		if o.kind != operandInteger || o.bits != 1 && int64(o.bits) != -1 {
-			c.fail("a factor that is neither 1 nor -1")
+			c.fail("the scale of an operand must be 1 or -1")
 		}
 		return int64(o.bits) < 0
 	}
@@ -290,13 +290,13 @@ func (w *warp) wgmmaWait(n int) bool {
 func (w *warp) busyOperand(pc int, mask uint32, planes ...int32) {
 	for _, p := range planes {
 		if w.wg.busy[p] > 0 {
-			w.find(MissingWait, pc, lowest(mask), "the accumulator is under way: no wgmma.wait_group", nil)
+			w.find(MissingWait, pc, lowest(mask), "the accumulator belongs to a pending product: use wgmma.wait_group first", nil)
 			return
 		}
 	}
 }
 
-// descriptor says where a matrix is in shared memory.
+// descriptor gives the position of a matrix in shared memory.
 type descriptor struct {
 	start, leading, stride uint32
 	swizzle                uint32

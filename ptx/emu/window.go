@@ -9,7 +9,7 @@ const (
 	windowParam    = 0x7e
 
 	sharedWindow = windowShared << windowShift
-	localBase    = windowLocal << windowShift // an address in local memory is a generic one
+	localBase    = windowLocal << windowShift // addresses in local memory are always generic addresses
 	paramBase    = windowParam << windowShift
 )
 
@@ -66,7 +66,7 @@ func generic(runs map[space]runFunc) runFunc {
 			}
 			run := runs[space(s)]
 			if run == nil {
-				w.stop(BadOperand, w.pcOf(in), lowest(m), "the address is of a parameter")
+				w.stop(BadOperand, w.pcOf(in), lowest(m), "the address is in the parameters, where only loads are allowed")
 				return false
 			}
 			run(w, in, m)

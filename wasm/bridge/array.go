@@ -19,7 +19,7 @@ type Element interface {
 
 // ErrDetached means that the memory of a typed array was transferred to a Worker, or that it
 // belonged to a WebAssembly.Memory that has grown.
-var ErrDetached = errors.New("the ArrayBuffer of the typed array is detached: pass a copy (slice()) to whatever takes the original")
+var ErrDetached = errors.New("the ArrayBuffer of the typed array is detached: use an array with its own memory, and transfer copies made by slice()")
 
 // ErrType means that a value is not a typed array of the expected type.
 var ErrType = errors.New("wrong type of array")
@@ -65,9 +65,9 @@ func view[T Element](v js.Value) (bytes js.Value, n int, err error) {
 		got = got[len("[object ") : len(got)-1]
 	}
 	if got != want && !(want == "Uint8Array" && got == "Uint8ClampedArray") {
-		return js.Undefined(), 0, fmt.Errorf("%w: %s, not %s", ErrType, got, want)
+		return js.Undefined(), 0, fmt.Errorf("%w: the value is a %s, expected a %s", ErrType, got, want)
 	}
-	// An array over a detached buffer has length 0, and the constructor throws for its buffer.
+	// A typed array whose buffer is detached has length 0, and the constructor throws for that buffer.
 	if try(func() {
 		bytes = js.Global().Get("Uint8Array").New(v.Get("buffer"), v.Get("byteOffset"), v.Get("byteLength"))
 	}) != nil {
@@ -81,8 +81,8 @@ func view[T Element](v js.Value) (bytes js.Value, n int, err error) {
 // uses.
 //
 // # Errors
-//   - [ErrType] for anything else, also for an array of numbers and a typed array of another type.
-//   - [ErrDetached] if its memory is gone.
+//   - [ErrType] for any other value, such as an Array of numbers or a typed array of another type.
+//   - [ErrDetached] if its buffer is detached.
 //   - device.ErrOutOfMemory if the page has no room for the copy.
 func Slice[T Element](v js.Value) ([]T, error) {
 	bytes, n, err := view[T](v)
@@ -108,7 +108,7 @@ func CopyToGo[T Element](dst []T, src js.Value) error {
 		return err
 	}
 	if n != len(dst) {
-		return fmt.Errorf("%w: %d elements for %d", ErrLength, n, len(dst))
+		return fmt.Errorf("%w: the typed array has %d elements, expected %d as in the slice", ErrLength, n, len(dst))
 	}
 	js.CopyBytesToGo(bytesOf(dst), bytes)
 	return nil
@@ -124,7 +124,7 @@ func CopyToJS[T Element](dst js.Value, src []T) error {
 		return err
 	}
 	if n != len(src) {
-		return fmt.Errorf("%w: %d elements for %d", ErrLength, len(src), n)
+		return fmt.Errorf("%w: the typed array has %d elements, expected %d as in the slice", ErrLength, n, len(src))
 	}
 	js.CopyBytesToJS(bytes, bytesOf(src))
 	return nil
@@ -135,7 +135,7 @@ func CopyToJS[T Element](dst js.Value, src []T) error {
 func TypedArray[T Element](x []T) (js.Value, error) {
 	v := js.Undefined()
 	if err := try(func() { v = js.Global().Get(nameOf[T]()).New(len(x)) }); err != nil {
-		return v, fmt.Errorf("%d bytes for a %s: %w", len(bytesOf(x)), nameOf[T](), err)
+		return v, fmt.Errorf("allocating %d bytes for a %s: %w", len(bytesOf(x)), nameOf[T](), err)
 	}
 	return v, CopyToJS(v, x)
 }
@@ -144,11 +144,11 @@ func TypedArray[T Element](x []T) (js.Value, error) {
 // an int.
 func Int(v js.Value) (int, error) {
 	if v.Type() != js.TypeNumber {
-		return 0, fmt.Errorf("%v, not a number", v.Type())
+		return 0, fmt.Errorf("the value is of type %v, expected a number", v.Type())
 	}
 	f := v.Float()
 	if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return 0, fmt.Errorf("%v, not a whole number", f)
+		return 0, fmt.Errorf("%v is not an integer of at most 2^53", f)
 	}
 	return int(f), nil
 }

@@ -20,7 +20,7 @@ func roundTrip[T Element](t *testing.T, values ...T) {
 		t.Fatal(err)
 	}
 	if v.Length() != len(values) || v.Get("constructor").Get("name").String() != nameOf[T]() {
-		t.Fatalf("%s of %d elements", v.Get("constructor").Get("name"), v.Length())
+		t.Fatalf("%s has %d elements", v.Get("constructor").Get("name"), v.Length())
 	}
 	for i, x := range values {
 		if got := v.Index(i).Float(); got != float64(x) {
@@ -29,13 +29,13 @@ func roundTrip[T Element](t *testing.T, values ...T) {
 	}
 	back, err := Slice[T](v)
 	if err != nil || !slices.Equal(back, values) {
-		t.Errorf("%s: %v came back as %v, %v", nameOf[T](), values, back, err)
+		t.Errorf("%s: %v became %v after copying there and back, error %v", nameOf[T](), values, back, err)
 	}
 	// A part of the buffer: its byteOffset is not 0.
 	if len(values) > 2 {
 		part, err := Slice[T](v.Call("subarray", 1, len(values)-1))
 		if err != nil || !slices.Equal(part, values[1:len(values)-1]) {
-			t.Errorf("%s: the middle of %v is %v, %v", nameOf[T](), values, part, err)
+			t.Errorf("%s: copying the middle of %v gave %v, error %v", nameOf[T](), values, part, err)
 		}
 		if err := CopyToJS(v.Call("subarray", 1, 2), values[:1]); err != nil {
 			t.Error(err)
@@ -58,7 +58,7 @@ func TestTypedArrays(t *testing.T) {
 	roundTrip[float32](t)
 	clamped, err := Slice[uint8](array("Uint8ClampedArray", 3))
 	if err != nil || len(clamped) != 3 {
-		t.Errorf("a Uint8ClampedArray gave %v, %v", clamped, err)
+		t.Errorf("a Uint8ClampedArray gave %v, error %v", clamped, err)
 	}
 }
 
@@ -74,20 +74,20 @@ func TestWrongArrays(t *testing.T) {
 	}
 	x := array("Float32Array", 4)
 	if err := CopyToGo(make([]float32, 3), x); !errors.Is(err, ErrLength) {
-		t.Errorf("4 elements into 3: %v", err)
+		t.Errorf("copying 4 elements into 3 gave the error %v", err)
 	}
 	if err := CopyToJS(x, make([]float32, 5)); !errors.Is(err, ErrLength) {
-		t.Errorf("5 elements into 4: %v", err)
+		t.Errorf("copying 5 elements into 4 gave the error %v", err)
 	}
-	// Transferring it detaches it, as postMessage to a Worker does.
+	// A transfer detaches the buffer, as postMessage to a Worker does.
 	options := js.Global().Get("Object").New()
 	options.Set("transfer", []any{x.Get("buffer")})
 	js.Global().Call("structuredClone", x.Get("buffer"), options)
 	if _, err := Slice[float32](x); !errors.Is(err, ErrDetached) {
-		t.Errorf("a detached array: %v", err)
+		t.Errorf("copying from a detached array gave the error %v", err)
 	}
 	if err := CopyToJS(x, []float32{}); !errors.Is(err, ErrDetached) {
-		t.Errorf("into a detached array: %v", err)
+		t.Errorf("copying into a detached array gave the error %v", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestFunc(t *testing.T) {
 	if err != nil || v.Length() != 4 || v.Index(3).Float() != 2 {
 		t.Errorf("%v, %v", v, err)
 	}
-	// A function that does not come back until a promise is settled would hang the page.
+	// A function of JavaScript that waited for a promise would hang the page.
 	hasty := js.FuncOf(func(js.Value, []js.Value) any {
 		_, inside = Await(context.Background(), f.Invoke(array("Float32Array", 1)))
 		return nil
@@ -169,7 +169,7 @@ func TestFunc(t *testing.T) {
 	defer hasty.Release()
 	hasty.Invoke()
 	if inside == nil {
-		t.Error("Await waited in a function that JavaScript has called")
+		t.Error("Await waited in a function that JavaScript had called")
 	}
 }
 
@@ -203,11 +203,11 @@ func TestView(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x != [8]float32{0, 0, 7, 7, 7, 7, 0, 0} {
-		t.Errorf("JavaScript has written %v", x)
+		t.Errorf("the slice has %v after JavaScript wrote into the view", x)
 	}
 	if err := View([]uint8(nil), func(v js.Value) {
 		if v.Length() != 0 {
-			t.Error("a view of nothing has elements")
+			t.Error("a view of an empty slice has elements")
 		}
 	}); err != nil {
 		t.Error(err)

@@ -53,8 +53,8 @@ func result(f func() (any, error)) (v js.Value, err error) {
 }
 
 // Func returns a function for JavaScript that runs f as [Promise] does, and returns the
-// promise. f may wait, as it does not run within the call of JavaScript. Calls run one
-// beside the other where f waits. Release the function when nothing calls it any more.
+// promise. f may wait, because it runs after the call of JavaScript has returned. While
+// one call of f waits, others run. Release the function when JavaScript calls it no more.
 func Func(f func(args []js.Value) (any, error)) js.Func {
 	return js.FuncOf(func(_ js.Value, args []js.Value) any {
 		return Promise(func() (any, error) { return f(args) })
@@ -67,8 +67,8 @@ func Func(f func(args []js.Value) (any, error)) js.Func {
 // # Errors
 //   - [js.Error] with the reason of the rejection.
 //   - the error of ctx.
-//   - an error that says so, at once, where the caller is a function of js.FuncOf: JavaScript
-//     settles no promise until that returns. Start a goroutine, or use [Func].
+//   - an error at once if Await is called within a function of js.FuncOf: JavaScript settles
+//     promises only after that function returns. Start a goroutine, or use [Func].
 func Await(ctx context.Context, promise js.Value) (js.Value, error) {
 	if err := jscall.MayWait(); err != nil {
 		return js.Undefined(), err

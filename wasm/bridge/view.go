@@ -22,8 +22,8 @@ var escapes any
 // array in JavaScript or use [TypedArray].
 //
 // # Errors
-//   - an error if the memory is not found, for example because wasm_exec.js is of another version of Go. f is
-//     not called then.
+//   - an error if View does not find the memory, for example because wasm_exec.js belongs to another version of Go.
+//     View does not call f then.
 func View[T Element](x []T, f func(array js.Value)) error {
 	memory, err := jsmemory.Find()
 	if err != nil {

@@ -32,7 +32,7 @@ func (p *program) run(args []js.Value) (any, error) {
 	for i := range outs {
 		k, err := bridge.Int(args[1].Index(i))
 		if err != nil || k < 0 || k >= len(values) {
-			return nil, fmt.Errorf("output %d is no value of the batch: %w", i, device.ErrForeign)
+			return nil, fmt.Errorf("result %d does not belong to this batch: %w", i, device.ErrForeign)
 		}
 		outs[i] = values[k]
 	}
@@ -94,14 +94,14 @@ func (n *nodeOf) record(before []batch.Value) (batch.Value, error) {
 	for i := range n.data.Length() {
 		k, err := bridge.Int(n.data.Index(i))
 		if err != nil || k < 0 || k >= len(before) {
-			return batch.Value{}, fmt.Errorf("operand %d is no value of the batch: %w", i, device.ErrForeign)
+			return batch.Value{}, fmt.Errorf("operand %d does not belong to this batch: %w", i, device.ErrForeign)
 		}
 		n.in = append(n.in, before[k])
 	}
 	if n.kind.Type() == js.TypeString {
 		if f, ok := recorders[n.kind.String()]; ok {
 			if len(n.in) < f.least || len(n.in) > f.most {
-				return batch.Value{}, fmt.Errorf("%s of %d operands: %w", n.kind.String(), len(n.in), device.ErrShape)
+				return batch.Value{}, fmt.Errorf("%s has %d operands, expected %d to %d: %w", n.kind.String(), len(n.in), f.least, f.most, device.ErrShape)
 			}
 			return f.record(n)
 		}
@@ -133,7 +133,7 @@ func (n *nodeOf) upload() (batch.Value, error) {
 	return n.b.Upload(x, shape...), nil
 }
 
-// ints returns an option that is a list of integers, or nil if it is not given.
+// ints returns an option that is an integer or a list of integers, or nil if the option is absent.
 func (n *nodeOf) ints(name string) ([]int, error) {
 	v := n.options.Get(name)
 	if v.IsUndefined() {
@@ -147,7 +147,7 @@ func (n *nodeOf) ints(name string) ([]int, error) {
 		return []int{i}, nil
 	}
 	if !v.InstanceOf(js.Global().Get("Array")) {
-		return nil, n.option(name, fmt.Errorf("%v, not a list of numbers", v.Type()))
+		return nil, n.option(name, fmt.Errorf("the value is of type %v, expected an integer or an Array of integers", v.Type()))
 	}
 	list := make([]int, v.Length())
 	for i := range list {
@@ -163,7 +163,7 @@ func (n *nodeOf) option(name string, err error) error {
 	return fmt.Errorf("%v, option %s: %w: %w", n.kind, name, err, device.ErrShape)
 }
 
-// float returns an option that is a number, or the value otherwise if it is not given.
+// float returns an option that is a number. It returns otherwise if the option is absent.
 func (n *nodeOf) float(name string, otherwise float32) (float32, error) {
 	switch v := n.options.Get(name); v.Type() {
 	case js.TypeUndefined:
@@ -171,7 +171,7 @@ func (n *nodeOf) float(name string, otherwise float32) (float32, error) {
 	case js.TypeNumber:
 		return float32(v.Float()), nil
 	default:
-		return 0, n.option(name, fmt.Errorf("%v, not a number", v.Type()))
+		return 0, n.option(name, fmt.Errorf("the value is of type %v, expected a number", v.Type()))
 	}
 }
 

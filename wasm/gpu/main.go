@@ -25,7 +25,7 @@ func main() {
 	// one page.
 	ready := js.Global().Get(os.Getenv("RAYO_MODULE"))
 	if ready.Type() != js.TypeFunction {
-		fmt.Fprintln(os.Stderr, "gpu: this program is started by gpu.mjs")
+		fmt.Fprintln(os.Stderr, "gpu: RAYO_MODULE names no function: start this program by load of gpu.mjs")
 		os.Exit(1)
 	}
 	p := &program{ctx: context.Background(), defined: map[int]*op.Operation{}, end: make(chan struct{})}
@@ -35,8 +35,8 @@ func main() {
 	} else {
 		ready.Invoke(nil, p.methods())
 	}
-	// The program does not end: promises of the browser may still call it, and after its end that
-	// would be errors that no caller can catch. When all promises are settled, nothing refers to the
+	// The program does not end, because promises of the browser may still call it: a call after its end
+	// would throw an error that no caller can catch. When all promises are settled, nothing refers to the
 	// program any more, and the browser frees it.
 	select {}
 }
@@ -84,7 +84,7 @@ func promising(f func(args []js.Value) (any, error)) js.Func {
 	})
 }
 
-// describe returns the device that was opened, and the reasons for which no better one was.
+// describe returns the device that was opened, and why the devices before it in the order of preference were not.
 func describe(d *device.Device) map[string]any {
 	refused := []any{}
 	for _, r := range d.Refused() {
@@ -153,12 +153,12 @@ func (p *program) operation(v js.Value) (*op.Operation, error) {
 		if o := p.defined[v.Int()]; o != nil {
 			return o, nil
 		}
-		return nil, fmt.Errorf("an expression that was released: %w", device.ErrClosed)
+		return nil, fmt.Errorf("the expression was released: make it again with gpu.expression: %w", device.ErrClosed)
 	}
 	if o := op.Lookup(v.String()); o != nil {
 		return o, nil
 	}
-	return nil, fmt.Errorf("no operation is called %q: %w", v.String(), device.ErrUnsupported)
+	return nil, fmt.Errorf("no operation is called %q: the methods of a batch are the operations: %w", v.String(), device.ErrUnsupported)
 }
 
 // mapped runs an elementwise operation over whole arrays. The arguments are the operation and a list of arrays.
@@ -174,7 +174,7 @@ func (p *program) mapped(args []js.Value) (any, error) {
 		}
 	}
 	if len(in) == 0 {
-		return nil, fmt.Errorf("%s of no operands: %w", o, device.ErrShape)
+		return nil, fmt.Errorf("%s has no operands, expected at least one: %w", o, device.ErrShape)
 	}
 	if err := p.dev.Map(p.ctx, in[0], o, in...); err != nil {
 		return nil, err
@@ -188,21 +188,21 @@ func (p *program) matmul(args []js.Value) (any, error) {
 	for i := range sizes {
 		var err error
 		if sizes[i], err = bridge.Int(args[2+i]); err != nil {
-			return nil, fmt.Errorf("matmul, %s: %w: %w", []string{"m", "k", "n"}[i], err, device.ErrShape)
+			return nil, fmt.Errorf("matmul, size %s: %w: %w", []string{"m", "k", "n"}[i], err, device.ErrShape)
 		}
 	}
 	a, err := bridge.Slice[float32](args[0])
 	if err != nil {
-		return nil, fmt.Errorf("matmul, a: %w", err)
+		return nil, fmt.Errorf("matmul, operand a: %w", err)
 	}
 	b, err := bridge.Slice[float32](args[1])
 	if err != nil {
-		return nil, fmt.Errorf("matmul, b: %w", err)
+		return nil, fmt.Errorf("matmul, operand b: %w", err)
 	}
 	m, k, n := sizes[0], sizes[1], sizes[2]
 	// Check this before allocating the result, so that its size is limited by operands that exist.
 	if m < 0 || k < 0 || n < 0 || int64(m)*int64(k) != int64(len(a)) || int64(k)*int64(n) != int64(len(b)) {
-		return nil, fmt.Errorf("matmul of %d×%d and %d×%d: a has %d elements, and b %d: %w", m, k, k, n, len(a), len(b), device.ErrShape)
+		return nil, fmt.Errorf("matmul with m = %d, k = %d, n = %d: a has %d elements, expected m·k, and b has %d, expected k·n: %w", m, k, n, len(a), len(b), device.ErrShape)
 	}
 	size, err := op.Shape{m, n}.Size()
 	if err != nil {
@@ -210,7 +210,7 @@ func (p *program) matmul(args []js.Value) (any, error) {
 	}
 	c, err := memory.Floats(size)
 	if err != nil {
-		return nil, fmt.Errorf("matmul gives %d×%d: %w", m, n, err)
+		return nil, fmt.Errorf("matmul, result of %d×%d: %w", m, n, err)
 	}
 	if err := p.dev.MatMul(p.ctx, c, a, b, nil, m, k, n); err != nil {
 		return nil, err

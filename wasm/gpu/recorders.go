@@ -10,13 +10,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// recorder records an operation with options. It has the least and greatest number of operands.
+// recorder records an operation with options. least and most limit the number of operands.
 type recorder struct {
 	least, most int
 	record      func(n *nodeOf) (batch.Value, error)
 }
 
-// recorders has all operations except elementwise ones without options.
+// recorders has all operations except elementwise operations without options.
 var recorders map[string]recorder
 
 func init() {
@@ -115,7 +115,7 @@ func (n *nodeOf) activation() (*op.Operation, error) {
 		return nil, err
 	}
 	if _, most := o.Arity(); o.Class() != op.Elementwise || most != 1 {
-		return nil, fmt.Errorf("%s is no activation: %w", o, device.ErrUnsupported)
+		return nil, fmt.Errorf("option act: %s is not an elementwise operation of one operand: %w", o, device.ErrUnsupported)
 	}
 	return o, nil
 }
@@ -153,7 +153,7 @@ func correlation(n *nodeOf) (batch.Value, error) {
 		case len(list) == 2:
 			*to = [2]int{list[0], list[1]}
 		case len(list) > 2:
-			return batch.Value{}, n.option(name, fmt.Errorf("%d numbers, not 1 or 2", len(list)))
+			return batch.Value{}, n.option(name, fmt.Errorf("the list has %d numbers, expected 1 or 2", len(list)))
 		}
 	}
 	if list, err := n.ints("groups"); err != nil {

@@ -1,17 +1,17 @@
 import type { Maps, Records } from "./operations.js";
 
-/** What load takes. */
+/** The options of load. */
 export interface LoadOptions {
 	/**
-	 * The device, as RAYO_DEVICE names it: "cpu", "webgpu", "webgpu:software". The best one if it is
-	 * not given: the GPU if there is one that is not played by software, else the CPU.
+	 * The device, in the syntax of RAYO_DEVICE: "cpu", "webgpu", "webgpu:software". The default is the GPU
+	 * if there is one that is not emulated by software, else the CPU.
 	 */
 	device?: string;
-	/** Where rayo.wasm is, its bytes, or the module. It stands beside gpu.mjs otherwise. */
+	/** The URL of rayo.wasm, its bytes, or the compiled module. The default is rayo.wasm beside gpu.mjs. */
 	wasm?: string | URL | BufferSource | WebAssembly.Module;
 }
 
-/** Which device was opened, and why no better one was. */
+/** The device that was opened. refused says why better devices were not. */
 export interface Device {
 	readonly kind: "cpu" | "webgpu";
 	/** kind:index */
@@ -30,7 +30,7 @@ export type Code =
 export interface Expression {
 	(...operands: Float32Array[]): Promise<Float32Array>;
 	readonly arity: number;
-	/** Forgets the expression; later calls are ErrClosed. */
+	/** Frees the expression. Later calls of it fail with ErrClosed. */
 	release(): void;
 }
 
@@ -40,13 +40,13 @@ export function load(options?: LoadOptions): Promise<GPU>;
 export interface GPU extends Maps {}
 
 /**
- * A device. Its methods take Float32Arrays, also parts of an ArrayBuffer, leave them as they are, and
- * return promises of new ones. Arguments that do not fit reject the promise with an Error that has a code.
+ * A device. Its methods take Float32Arrays, which may be parts of an ArrayBuffer and are not changed, and
+ * return promises of new arrays. Wrong arguments reject the promise with an Error that has a code.
  */
 export class GPU implements Maps {
 	private constructor();
 	readonly device: Device;
-	/** Resolves when the browser has taken the device away. Calls are ErrDeviceLost then: load again. */
+	/** Resolves when the browser has taken the device away. Calls fail with ErrDeviceLost then: call load again. */
 	readonly lost: Promise<void>;
 	/** c[m,n] = a[m,k] · b[k,n], row by row. */
 	matmul(a: Float32Array, b: Float32Array, m: number, k: number, n: number): Promise<Float32Array>;
@@ -56,21 +56,21 @@ export class GPU implements Maps {
 	mean(x: Float32Array): Promise<number>;
 	min(x: Float32Array): Promise<number>;
 	max(x: Float32Array): Promise<number>;
-	/** The place of the least element, the first of equal ones. */
+	/** The index of the smallest element, or of the first of several equal ones. */
 	argmin(x: Float32Array): Promise<number>;
-	/** The place of the greatest element, the first of equal ones. */
+	/** The index of the greatest element, or of the first of several equal ones. */
 	argmax(x: Float32Array): Promise<number>;
 	dot(x: Float32Array, y: Float32Array): Promise<number>;
 	/**
 	 * Makes an elementwise operation: gpu.expression("max(x, 0) + s*min(x, 0)", "x", "s"). There are + - * / ^,
 	 * comparisons, && and ||, c ? a : b, pi, and abs floor ceil round trunc sqrt exp exp2 expm1 log log2 log1p tanh sigmoid
 	 * erf erfc sin cos atan square min max pow fma clamp. The operand is x if no names are given.
-	 * Throws an Error of code ErrExpression that says the column.
+	 * Throws an Error of code ErrExpression with the column of the mistake.
 	 */
 	expression(text: string, ...names: string[]): Expression;
 	/** Starts to record operations that run together, in one round trip. */
 	batch(): Batch;
-	/** Ends the program. Calls under way are finished or rejected. */
+	/** Closes the device. Calls that have not ended are completed or rejected. */
 	close(): Promise<void>;
 }
 
@@ -86,7 +86,7 @@ export interface Result {
 	shape: number[];
 }
 
-/** Axes count from the end if they are below 0; all are meant if none are given. */
+/** Negative axes count from the end. The default is all axes. */
 export interface Along {
 	axes?: number | number[];
 	keepDims?: boolean;
@@ -95,14 +95,14 @@ export interface Along {
 export interface Batch extends Records {}
 
 /**
- * Operations that run together. Values have shapes; mistakes in them reject run. A batch may run
- * again, and reads its arrays anew each time.
+ * Operations that run together. Values have shapes; shapes that do not match reject the promise of run.
+ * A batch may run again, and reads its arrays anew each time.
  */
 export class Batch implements Records {
 	private constructor();
-	/** An array that run will read; of one axis if no shape is given. */
+	/** An array that run will read. It has one axis if no shape is given. */
 	upload(data: Float32Array | Int32Array | Uint32Array, shape?: number[]): Value;
-	/** Runs what the values need, and returns these. */
+	/** Runs the operations that the given values need, and returns the values. */
 	run(...outs: Value[]): Promise<Result[]>;
 	apply(expression: Expression, ...values: Value[]): Value;
 	sum(x: Value, options?: Along): Value;
@@ -117,7 +117,7 @@ export class Batch implements Records {
 	normLinf(x: Value, options?: Along): Value;
 	logsumexp(x: Value, options?: Along): Value;
 	dot(x: Value, y: Value, options?: Along): Value;
-	/** Along the last axis if none is given. */
+	/** The default is the last axis. */
 	softmax(x: Value, options?: { axes?: number | number[] }): Value;
 	logSoftmax(x: Value, options?: { axes?: number | number[] }): Value;
 	layerNorm(x: Value, gamma: Value, beta: Value, options?: { eps?: number }): Value;
@@ -129,7 +129,7 @@ export class Batch implements Records {
 	axpy(x: Value, y: Value, options: { a: number }): Value;
 	/** x + t·(y - x) */
 	lerp(x: Value, y: Value, options: { t: number }): Value;
-	/** Between lo, 0 if it is not given, and hi, 1 if it is not given. */
+	/** Limits x to [lo, hi], by default [0, 1]. */
 	clip(x: Value, options?: { lo?: number; hi?: number }): Value;
 	/** a[... m k] · b[... k n], plus a bias of n elements; act names an elementwise operation of one operand. */
 	matmul(a: Value, b: Value, options?: { transA?: boolean; transB?: boolean; act?: string }): Value;
@@ -137,12 +137,12 @@ export class Batch implements Records {
 	/** x[n c h w], w[o c/groups kh kw], bias[o] */
 	conv2d(x: Value, w: Value, options?: Conv2DOptions): Value;
 	conv2d(x: Value, w: Value, bias: Value, options?: Conv2DOptions): Value;
-	/** One extent may be -1, and follows from the others. */
+	/** One extent may be -1: it is computed from the others. */
 	reshape(x: Value, options: { shape: number[] }): Value;
 	permute(x: Value, options: { order: number[] }): Value;
 	/** Exchanges the last two axes. */
 	transpose(x: Value): Value;
-	/** Up to 8 values, one behind the other along an axis, the first one if none is given. */
+	/** Joins up to 8 values along an axis, by default the first one. */
 	concat(...values: [...Value[], { axis?: number }] | Value[]): Value;
 }
 

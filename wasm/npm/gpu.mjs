@@ -2,10 +2,10 @@
 // the CPU where there is none. Types and comments are in gpu.d.ts.
 import "./wasm_exec.js";
 
-const programs = new Map(); // compiled, by address
+const programs = new Map(); // compiled modules by their URLs
 let loads = 0;
 
-// compile returns the program, compiled once for each address.
+// compile returns the compiled program. It compiles once for each URL.
 function compile(source) {
 	if (source instanceof WebAssembly.Module) return source;
 	if (!(typeof source === "string" || source instanceof URL)) return WebAssembly.compile(source);
@@ -24,18 +24,18 @@ async function fetched(url) {
 		return WebAssembly.compile(await readFile(new URL(url)));
 	}
 	const response = await fetch(url);
-	if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
+	if (!response.ok) throw new Error(`fetching ${url} gave the status ${response.status} ${response.statusText}`);
 	const type = response.headers.get("Content-Type") ?? "";
 	return type.startsWith("application/wasm") ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
 // supported throws an error if this page cannot run a program of WebAssembly.
 function supported() {
-	if (typeof WebAssembly !== "object") throw failed("ErrUnsupported", "this browser has no WebAssembly");
+	if (typeof WebAssembly !== "object") throw failed("ErrUnsupported", "this browser has no WebAssembly, which rayo needs");
 	try {
 		new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0)); // the smallest module
 	} catch (cause) {
-		throw Object.assign(failed("ErrUnsupported", "this page may not run WebAssembly: add 'wasm-unsafe-eval' to script-src of its Content-Security-Policy"), { cause });
+		throw Object.assign(failed("ErrUnsupported", "this page may not compile WebAssembly: add 'wasm-unsafe-eval' to script-src of its Content-Security-Policy"), { cause });
 	}
 }
 
@@ -51,7 +51,7 @@ export async function load(options = {}) {
 			globalThis[name] = (error, methods) => (error ? reject(error) : resolve(methods));
 			WebAssembly.instantiate(module, go.importObject)
 				.then((instance) => go.run(instance))
-				.then(() => reject(new Error("the program of rayo has ended")), reject);
+				.then(() => reject(new Error("rayo.wasm ended before it was ready: its messages are in the console")), reject);
 		});
 		return new GPU(methods);
 	} finally {
@@ -59,12 +59,12 @@ export async function load(options = {}) {
 	}
 }
 
-// failed returns an error with a code, as those of the program have one.
+// failed returns an error with a code, like the errors of the program.
 function failed(code, message) {
 	return Object.assign(new Error(message), { code });
 }
 
-// camel is the name of an operation as JavaScript writes it: leaky_relu is leakyRelu.
+// camel returns the name of an operation in camel case: leakyRelu for leaky_relu.
 const camel = (name) => name.replace(/_(.)/g, (_, c) => c.toUpperCase());
 
 // GPU is the class of the object that load returns.
@@ -85,15 +85,15 @@ export class GPU {
 		}
 	}
 
-	// call calls a method of the program, unless that has ended.
+	// call calls a method of the program, unless the device is closed.
 	#call(method, ...args) {
-		if (!this.#open) return Promise.reject(failed("ErrClosed", "the device was closed"));
+		if (!this.#open) return Promise.reject(failed("ErrClosed", "the device is closed: call load again"));
 		return this.#methods[method](...args);
 	}
 
 	#map(operation, name, arity, operands) {
 		if (operands.length !== arity) {
-			return Promise.reject(failed("ErrShape", `${name} takes ${arity} arrays, not ${operands.length}`));
+			return Promise.reject(failed("ErrShape", `${name} has ${operands.length} arrays, expected ${arity}`));
 		}
 		return this.#call("map", operation, operands);
 	}
@@ -121,7 +121,7 @@ export class GPU {
 	}
 
 	expression(text, ...names) {
-		if (!this.#open) throw failed("ErrClosed", "the device was closed");
+		if (!this.#open) throw failed("ErrClosed", "the device is closed: call load again");
 		if (names.length === 0) names = ["x"];
 		const id = this.#methods.define(String(text), names.map(String));
 		if (id instanceof Error) throw id;
@@ -153,8 +153,7 @@ class Value {
 	}
 }
 
-// recorded are the methods of batches that take values and options, by the names of the
-// operations.
+// recorded lists operations that take values and options. Each is a method of batches.
 const recorded = [
 	"sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm_l1", "norm_l2", "norm_linf", "logsumexp", "dot",
 	"softmax", "log_softmax", "layer_norm", "rms_norm", "scale", "add_scalar", "leaky_relu", "axpy", "lerp", "clip",
@@ -177,7 +176,7 @@ export class Batch {
 	#add(...node) { return new Value(this, this.#nodes.push(node) - 1); }
 
 	#index(v) {
-		if (!(v instanceof Value) || v.batch !== this) throw failed("ErrForeign", "an operand is no value of this batch: upload arrays first");
+		if (!(v instanceof Value) || v.batch !== this) throw failed("ErrForeign", "an operand is not a value of this batch: pass what methods of this batch return, and upload arrays first");
 		return v.index;
 	}
 
@@ -185,14 +184,14 @@ export class Batch {
 		const last = args.at(-1);
 		const options = args.length > 0 && !(last instanceof Value) ? args.pop() : {};
 		if (options === null || typeof options !== "object" || ArrayBuffer.isView(options)) {
-			throw failed("ErrForeign", "an operand is no value of this batch: upload arrays first");
+			throw failed("ErrForeign", "an operand is not a value of this batch: pass what methods of this batch return, and upload arrays first");
 		}
 		return this.#add(operation, args.map((v) => this.#index(v)), options);
 	}
 
 	upload(data, shape) {
 		if (!(data instanceof Float32Array || data instanceof Int32Array || data instanceof Uint32Array)) {
-			throw failed("ErrType", "upload takes a Float32Array, an Int32Array or a Uint32Array");
+			throw failed("ErrType", "upload expects a Float32Array, an Int32Array or a Uint32Array");
 		}
 		return this.#add("upload", data, shape ? { shape: [...shape] } : {});
 	}

@@ -1,4 +1,4 @@
-// node --test, after build.sh. RAYO_TEST_DEVICE names another device than the one that load chooses.
+// Run these tests by node --test after build.sh. RAYO_TEST_DEVICE names the device, by default the choice of load.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -29,7 +29,7 @@ test("elementwise operations", async () => {
 	assert.deepEqual(await gpu.add(x, f32(1, 1, 1, 1)), f32(0, 3, -2, 5));
 	near(await gpu.tanh(x), [...x].map(Math.tanh));
 	assert.deepEqual(await gpu.relu(new Float32Array(0)), new Float32Array(0));
-	const part = new Float32Array(f32(9, 9, -1, 5, 9).buffer, 8, 2); // its byteOffset is 8
+	const part = new Float32Array(f32(9, 9, -1, 5, 9).buffer, 8, 2); // an array with byteOffset 8
 	assert.deepEqual(await gpu.relu(part), f32(0, 5));
 });
 
@@ -111,7 +111,7 @@ test("mistakes are errors with codes", async () => {
 	structuredClone(gone.buffer, { transfer: [gone.buffer] });
 	await assert.rejects(gpu.relu(gone), code("ErrDetached"));
 	await assert.rejects(load({ device: "abacus" }), code("ErrNoDevice"));
-	assert.deepEqual(await gpu.relu(f32(-1, 1)), f32(0, 1)); // and it goes on
+	assert.deepEqual(await gpu.relu(f32(-1, 1)), f32(0, 1)); // the device still works
 });
 
 test("many calls at a time, and two programs", async () => {
@@ -124,15 +124,15 @@ test("many calls at a time, and two programs", async () => {
 	assert.throws(() => second.expression("x"), code("ErrClosed"));
 });
 
-// JavaScript objects that Go refers to are freed when Go's garbage collector has run, which it does after
-// some 1,200 batches: the heap grows by a megabyte and shrinks again. The test compares its smallest sizes.
+// JavaScript objects that Go refers to are freed when Go's garbage collector runs, about every 1,200 batches.
+// So the heap grows by a megabyte and shrinks again. The test compares the smallest sizes of the heap.
 test("5,000 batches leave nothing behind", async () => {
 	const once = async () => {
 		const b = gpu.batch();
 		const [y] = await b.run(b.relu(b.add(b.upload(f32(1, -2)), b.upload(f32(1, 1)))));
 		assert.deepEqual(y.data, f32(2, 0));
 	};
-	const rounds = gpu.device.kind === "cpu" ? 250 : 50; // software that plays a GPU is slow
+	const rounds = gpu.device.kind === "cpu" ? 250 : 50; // software that emulates a GPU is slow
 	const sizes = [];
 	for (let i = 0; i < 20; i++) {
 		for (let j = 0; j < rounds; j++) await once();

@@ -20,8 +20,8 @@ import (
 
 const message = "How are you?"
 
-// native returns the tokens with which the native CPU answers the message, up to the first one
-// that another order of additions may change.
+// native returns the tokens of the answer that the native CPU computes, up to the first token that another
+// order of additions may change.
 func (s *site) native(t *testing.T) []int {
 	t.Helper()
 	a, err := assistant.Load(s.ctx, s.cpu, tinymodel.File(t), assistant.Options{Model: llm.Options{Exact: true}})
@@ -49,8 +49,8 @@ answer:
 	return ids
 }
 
-// say types a message, sends it, and returns the tokens of the answer. It presses Escape when
-// there are stopAfter tokens, if that is not 0.
+// say types a message, sends it, and returns the tokens of the answer. If stopAfter is not 0, it presses
+// Escape after that many tokens.
 func say(t *testing.T, p *chrome.Page, stopAfter int) (ids []int, note string) {
 	t.Helper()
 	p.Eval(fmt.Sprintf(`(() => {
@@ -75,7 +75,7 @@ func say(t *testing.T, p *chrome.Page, stopAfter int) (ids []int, note string) {
 	return ids, note
 }
 
-// chat opens the chat, where it waits to be asked to load the model or has it from the cache.
+// chat opens the page of the chat. The page then offers to load the model, or loads it from the cache.
 func (s *site) chat(t *testing.T, base, query, state string) *chrome.Page {
 	t.Helper()
 	p := s.page(t, base, "chat.html"+query)
@@ -94,7 +94,7 @@ func TestChat(t *testing.T) {
 		t.Helper()
 		n := min(len(got), len(want))
 		if n < 3 || !slices.Equal(got[:n], want[:n]) {
-			t.Errorf("the page answers %v, the native CPU %v", got, want)
+			t.Errorf("the tokens of the page's answer are %v, those of the native CPU %v", got, want)
 		}
 	}
 	fetched := func(p *chrome.Page) bool {
@@ -114,12 +114,12 @@ func TestChat(t *testing.T) {
 	t.Run("from the cache", func(t *testing.T) {
 		p := s.chat(t, s.url, "?device=cpu", "ready")
 		if fetched(p) {
-			t.Error("the model is fetched again")
+			t.Error("the page fetched the model again instead of reading it from the cache")
 		}
 		got, note := say(t, p, 5)
 		compare(t, got)
 		if !strings.HasPrefix(note, "Stopped: ") || len(got) > 200 {
-			t.Errorf("Escape: %d tokens, and the page says %q", len(got), note)
+			t.Errorf("after Escape the answer has %d tokens, and the page says %q", len(got), note)
 		}
 		p.Click("#new")
 		p.Wait(`document.querySelectorAll("#log article").length === 0`)
@@ -129,7 +129,7 @@ func TestChat(t *testing.T) {
 		p.Wait(`document.getElementById("forget").hidden`)
 		s.chat(t, s.url, "?device=cpu", "offered")
 	})
-	// Pages that come by http from another machine have no Cache API.
+	// Pages that another machine sends by http have no Cache API.
 	t.Run("no cache", func(t *testing.T) {
 		p := s.chat(t, strings.Replace(s.url, "127.0.0.1", "rayo.test", 1), "", "offered")
 		load(p)

@@ -66,7 +66,7 @@ func Handler(dir string, isolate bool) http.Handler {
 func send(w http.ResponseWriter, r *http.Request, root fs.FS, name string) {
 	f, err := root.Open(name)
 	if err != nil {
-		http.Error(w, "the file cannot be read", http.StatusInternalServerError)
+		http.Error(w, "the server cannot read the file", http.StatusInternalServerError)
 		return
 	}
 	defer f.Close()

@@ -49,7 +49,7 @@ func TestHandler(t *testing.T) {
 	} {
 		r := get(h, c.method, c.path, c.accept)
 		if r.StatusCode != c.status {
-			t.Errorf("%s %s: %d, not %d", c.method, c.path, r.StatusCode, c.status)
+			t.Errorf("%s %s gave the status %d, expected %d", c.method, c.path, r.StatusCode, c.status)
 			continue
 		}
 		if c.status != 200 {

@@ -18,7 +18,7 @@ func main() {
 	log.SetFlags(0)
 	addr := flag.String("addr", "127.0.0.1:8080", "where to listen")
 	dir := flag.String("dir", "dist/site", "the folder to serve")
-	isolate := flag.Bool("isolate", false, "send COOP and COEP: the page may share memory with Workers, and has finer clocks")
+	isolate := flag.Bool("isolate", false, "send the headers COOP and COEP, with which pages may share memory with Workers and have finer clocks")
 	flag.Parse()
 	if _, err := os.Stat(*dir); err != nil {
 		log.Fatalf("serve: %v: build the folder with make site", err)

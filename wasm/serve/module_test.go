@@ -1,7 +1,7 @@
 //go:build unix && browser
 
-// gpu.mjs in headless Chromium: in two Workers at a time, in a hidden page, where
-// the browser takes the GPU away, and where the page may not run WebAssembly.
+// These tests run gpu.mjs in headless Chromium: in two Workers at a time, in a hidden page, in a page that
+// loses its GPU, and in a page that may not compile WebAssembly.
 package main
 
 import (
@@ -53,7 +53,7 @@ func TestModule(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Isolated: SharedArrayBuffer is there, and every file must allow to be embedded.
+	// The page is isolated: it has SharedArrayBuffer, and each file must permit that the page embeds it.
 	server := httptest.NewServer(Handler(dir, true))
 	t.Cleanup(server.Close)
 	b := chrome.Start(t)
@@ -102,7 +102,7 @@ func TestModule(t *testing.T) {
 		var refused struct{ Code, Message string }
 		p.Eval(`import("/gpu.mjs").then(({ load }) => load()).then(() => ({}), ({ code, message }) => ({ code, message }))`, &refused)
 		if refused.Code != "ErrUnsupported" || !strings.Contains(refused.Message, "wasm-unsafe-eval") {
-			t.Errorf("a page without wasm-unsafe-eval: %+v", refused)
+			t.Errorf("load in a page without wasm-unsafe-eval gave %+v", refused)
 		}
 	})
 
@@ -137,7 +137,7 @@ func hidden(t *testing.T, p *chrome.Page) {
 	}
 	before := batches(50)
 	if grown := batches(250) - before; grown > 1<<20 {
-		t.Errorf("250 batches have left %d bytes in JavaScript", grown)
+		t.Errorf("the heap of JavaScript has %d bytes more after 250 batches", grown)
 	} else {
 		t.Logf("250 batches: %d bytes more in JavaScript", grown)
 	}
@@ -170,6 +170,6 @@ func lost(t *testing.T, p *chrome.Page) {
 		codes[0] = "ErrDeviceLost"
 	}
 	if !slices.Equal(codes, []string{"ErrDeviceLost", "ErrDeviceLost", "2"}) {
-		t.Errorf("a device that was lost gave %q", codes)
+		t.Errorf("a call after the loss of the device gave %q", codes)
 	}
 }

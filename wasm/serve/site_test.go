@@ -53,8 +53,8 @@ func newSite(t *testing.T, model string) *site {
 	return &site{ctx, server.URL, chrome.Start(t, "--host-resolver-rules=MAP rayo.test 127.0.0.1"), cpu}
 }
 
-// page opens a page of the site in a window, after scripts that run before its own. It may ask
-// for files of the site alone, and reports no errors.
+// page opens a page of the site in a window. The given scripts run before the page's own. The test fails if the
+// page requests files of other sites or reports errors.
 func (s *site) page(t *testing.T, base, name string, before ...string) *chrome.Page {
 	t.Helper()
 	p := s.b.Page(s.ctx, t)
@@ -84,7 +84,7 @@ func (s *site) open(t *testing.T, query string, before ...string) *chrome.Page {
 	return p
 }
 
-// pixels returns those of a canvas.
+// pixels returns the pixels of a canvas.
 func pixels(t *testing.T, p *chrome.Page, id string) (rgba []byte, width, height int) {
 	t.Helper()
 	var r struct {
@@ -137,16 +137,16 @@ func (s *site) filters(t *testing.T, p *chrome.Page, names ...string) {
 			t.Errorf("%s changes nothing", name)
 		}
 		for i := range want {
-			// Another order of additions may round a byte the other way.
+			// Another order of additions may change the rounding of a byte.
 			if d := int(got[i]) - int(want[i]); d < -1 || d > 1 {
-				t.Errorf("%s: byte %d is %d, and %d on the native CPU", name, i, got[i], want[i])
+				t.Errorf("%s: byte %d is %d, but %d on the native CPU", name, i, got[i], want[i])
 				break
 			}
 		}
 	}
 }
 
-// mandelbrot compares the set with that of the native CPU.
+// mandelbrot compares the picture of the set with that of the native CPU.
 func (s *site) mandelbrot(t *testing.T, p *chrome.Page) {
 	t.Helper()
 	got, w, h := pixels(t, p, "mandelbrot")
@@ -160,7 +160,7 @@ func (s *site) mandelbrot(t *testing.T, p *chrome.Page) {
 			wrong++
 		}
 	}
-	// Where products are fused with additions, points at the edge take other ways.
+	// Devices that fuse products with additions count other steps for points near the edge of the set.
 	if wrong > w*h/50 {
 		t.Errorf("%d of %d points have other colours than on the native CPU", wrong, w*h)
 	}
@@ -185,7 +185,7 @@ func TestSite(t *testing.T) {
 		s.filters(t, p, "edges", "saturation")
 		s.mandelbrot(t, p)
 		s.digits(t, p)
-		// Another device is opened in the same page.
+		// Open another device in the same page.
 		p.Eval(`(() => { const d = document.getElementById("device"); d.value = "cpu"; d.dispatchEvent(new Event("change")); })()`, nil)
 		p.Wait(`document.getElementById("path").textContent.startsWith("CPU") && document.body.dataset.state === "drawn"`)
 		s.filters(t, p, "blur")
@@ -195,8 +195,7 @@ func TestSite(t *testing.T) {
 		p.Wait(`document.body.dataset.state === "missing" && document.getElementById("missing").textContent.includes("make site MODEL=")`)
 		shoot(t, p, "chat-no-model")
 	})
-	// Without navigator.gpu, and with an adapter that is software, the CPU is taken, and
-	// the page says why.
+	// If navigator.gpu is missing or the adapter is software, the page uses the CPU and says why.
 	for name, before := range map[string][]string{"no WebGPU": {`Object.defineProperty(navigator, "gpu", { value: undefined })`}, "software only": nil} {
 		t.Run(name, func(t *testing.T) {
 			p := s.open(t, "", before...)
@@ -221,7 +220,7 @@ func (s *site) zoom(t *testing.T, p *chrome.Page) {
 	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("Enlarged 1 ×")`)
 }
 
-// digits draws a digit with the mouse, and compares how it is read.
+// digits draws digits with the mouse, and checks the page's answers.
 func (s *site) digits(t *testing.T, p *chrome.Page) {
 	t.Helper()
 	p.Click("#sample")
@@ -252,7 +251,7 @@ func (s *site) digits(t *testing.T, p *chrome.Page) {
 	best := slices.Index(chances, slices.Max(chances))
 	p.Wait(fmt.Sprintf(`document.getElementById("digits-note").textContent.startsWith("Your drawing: read as %d,")`, best))
 	if best != 7 {
-		t.Errorf("a seven is read as %d: %v", best, chances)
+		t.Errorf("a drawn 7 is read as %d: %v", best, chances)
 	}
 }
 
@@ -267,7 +266,7 @@ func accessible(t *testing.T, p *chrome.Page, ids ...string) {
 		return !name;
 	}).map((e) => e.outerHTML.slice(0, 80))`, &nameless)
 	if len(nameless) > 0 {
-		t.Errorf("without a name: %q", nameless)
+		t.Errorf("elements without a name: %q", nameless)
 	}
 	p.Eval(`document.activeElement.blur(); scrollTo(0, 0)`, nil)
 	seen := map[string]bool{}
@@ -279,7 +278,7 @@ func accessible(t *testing.T, p *chrome.Page, ids ...string) {
 	}
 	for _, id := range ids {
 		if !seen[id] {
-			t.Errorf("Tab does not reach %s, but %v", id, seen)
+			t.Errorf("Tab does not reach %s, only %v", id, seen)
 		}
 	}
 }
@@ -299,7 +298,7 @@ func (s *site) looks(t *testing.T, p *chrome.Page, prefix string) {
 			t.Errorf("%s: the page is %d pixels wider than the window", c.name, over)
 		}
 		img := shoot(t, p, prefix+c.name)
-		// The background says whether the scheme was followed.
+		// The background shows whether the page follows the colour scheme.
 		r, _, _, _ := img.At(2, 2).RGBA()
 		if (r < 0x8000) != c.dark {
 			t.Errorf("%s: the background is %#x", c.name, r)
@@ -307,7 +306,7 @@ func (s *site) looks(t *testing.T, p *chrome.Page, prefix string) {
 	}
 }
 
-// shoot takes a screenshot, and leaves it where RAYO_SCREENSHOTS says.
+// shoot takes a screenshot and writes it to the folder that RAYO_SCREENSHOTS names.
 func shoot(t *testing.T, p *chrome.Page, name string) image.Image {
 	t.Helper()
 	shot := p.Screenshot()

@@ -34,23 +34,23 @@ func (e *Error) Error() string {
 //
 //   - numbers, names of operands, and pi;
 //   - + - * / and ^ (power, which binds to the right), and parentheses;
-//   - == != < <= > >=, && and ||, whose results are not numbers but conditions, for
+//   - == != < <= > >=, && and ||, which give conditions instead of numbers, for
 //     condition ? a : b;
 //   - calls: see [Functions].
 //
-// The error is an *[Error], or wraps [op.ErrUnsupported] for a number of operands other than
-// one to three and for an expression that the package op refuses.
+// The error is an *[Error] for a mistake in the text. It wraps [op.ErrUnsupported] if the number of
+// operands is not one to three, and if package op refuses the expression.
 func Parse(text string, names ...string) (*op.Operation, error) {
 	if len(names) < 1 || len(names) > 3 {
-		return nil, fmt.Errorf("expression of %d operands, not 1 to 3: %w", len(names), op.ErrUnsupported)
+		return nil, fmt.Errorf("an expression of %d operands, expected 1 to 3: %w", len(names), op.ErrUnsupported)
 	}
 	for i, n := range names {
 		if !identifier(n) || n == "pi" || functions[n].f != nil || slices.Contains(names[:i], n) {
-			return nil, fmt.Errorf("operand %q: its name must be an identifier of its own: %w", n, op.ErrUnsupported)
+			return nil, fmt.Errorf("operand %q: expected an identifier that names no function, constant or other operand: %w", n, op.ErrUnsupported)
 		}
 	}
 	if len(text) > maxLength {
-		return nil, &Error{text[:20] + " …", maxLength, fmt.Sprintf("longer than %d bytes", maxLength)}
+		return nil, &Error{text[:20] + " …", maxLength, fmt.Sprintf("the text is longer than %d bytes", maxLength)}
 	}
 	var failed error
 	body := func(operands ...op.Expr) op.Expr {
@@ -98,7 +98,7 @@ func three(f func(x, y, z op.Expr) op.Expr) function {
 	return function{3, func(a []op.Expr) op.Expr { return f(a[0], a[1], a[2]) }}
 }
 
-// functions have the names of JavaScript's Math, if that has them.
+// functions are the functions of an expression. Functions that JavaScript's Math has too have its names.
 var functions = map[string]function{
 	"abs": one(op.Expr.Abs), "floor": one(op.Expr.Floor), "ceil": one(op.Expr.Ceil), "round": one(op.Expr.Round),
 	"trunc": one(op.Expr.Trunc), "sqrt": one(op.Expr.Sqrt), "exp": one(op.Expr.Exp), "exp2": one(op.Expr.Exp2),
@@ -195,7 +195,7 @@ func (p *parser) expect(sign string) {
 	if p.at == len(p.text) {
 		p.fail(p.at, "%q is missing", sign)
 	}
-	p.fail(p.at, "%q, not %q", p.text[p.at], sign)
+	p.fail(p.at, "%q is not expected here: expected %q", p.text[p.at], sign)
 }
 
 // number reads an operand with f and requires a number.
@@ -218,7 +218,7 @@ func (p *parser) condition(at int, v value) op.Cond {
 
 func (p *parser) choice() value {
 	if p.depth++; p.depth > maxDepth {
-		p.fail(p.at, "nested more than %d deep", maxDepth)
+		p.fail(p.at, "the expression is nested deeper than %d levels", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	p.space()
@@ -236,7 +236,7 @@ func (p *parser) choice() value {
 func (p *parser) either() value { return p.logic("||", op.Cond.Or, p.both) }
 func (p *parser) both() value   { return p.logic("&&", op.Cond.And, p.comparison) }
 
-// logic reads conditions that a sign joins.
+// logic reads conditions joined by the operator sign.
 func (p *parser) logic(sign string, join func(a, b op.Cond) op.Cond, next func() value) value {
 	p.space()
 	at := p.at
@@ -319,7 +319,7 @@ func (p *parser) power() value {
 		p.fail(at, "a condition where a number is expected")
 	}
 	if p.depth++; p.depth > maxDepth {
-		p.fail(p.at, "nested more than %d deep", maxDepth)
+		p.fail(p.at, "the expression is nested deeper than %d levels", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	return value{num: v.num.Pow(p.number(p.sign))}
@@ -330,7 +330,7 @@ func (p *parser) primary() value {
 	at := p.at
 	switch {
 	case at == len(p.text):
-		p.fail(at, "it ends here, where a number, a name or a parenthesis is expected")
+		p.fail(at, "the text ends here: expected a number, a name or a parenthesis")
 	case p.take("(") != "":
 		v := p.choice()
 		p.expect(")")
@@ -375,7 +375,7 @@ func (p *parser) name() value {
 	}
 	f := functions[name]
 	if f.f == nil {
-		p.fail(at, "nothing is called %s: the operands are %s", name, strings.Join(p.names, ", "))
+		p.fail(at, "no operand or function is called %s: the operands are %s", name, strings.Join(p.names, ", "))
 	}
 	p.expect("(")
 	var args []op.Expr
@@ -386,7 +386,7 @@ func (p *parser) name() value {
 		args = append(args, p.number(p.choice))
 	}
 	if len(args) != f.arity {
-		p.fail(at, "%s takes %d arguments, not %d", name, f.arity, len(args))
+		p.fail(at, "%s has %d arguments, expected %d", name, len(args), f.arity)
 	}
 	return value{num: f.f(args)}
 }

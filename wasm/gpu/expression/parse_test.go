@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		{"fma(x, y, 1)", -5}, {"sqrt(x+1)", 2}, {"pow(x, 2)", 9}, {"floor(x/2)", 1}, {"exp(0)", 1}, {"pi", math.Pi}, {"x*x - y", 11},
 	} {
 		if got := at(t, c.text, 3, -2); math.Abs(got-c.want) > 1e-6 {
-			t.Errorf("%s at 3, -2 is %v, not %v", c.text, got, c.want)
+			t.Errorf("%s at 3, -2 is %v, expected %v", c.text, got, c.want)
 		}
 	}
 	for name, arity := range Functions() {
@@ -54,16 +54,16 @@ func TestParse(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "column 1: it ends here", "x +": "column 4: it ends here", "(x": `")" is missing`, "x)": `column 2: ')' is not expected`,
-		"w": "nothing is called w: the operands are x, y", "max(x)": "max takes 2 arguments, not 1", "x > 1": "a condition where a number",
+		"": "column 1: the text ends here", "x +": "column 4: the text ends here", "(x": `")" is missing`, "x)": `column 2: ')' is not expected`,
+		"w": "no operand or function is called w: the operands are x, y", "max(x)": "max has 1 arguments, expected 2", "x > 1": "a condition where a number",
 		"x ? 1 : 2": "a number where a condition", "x > 1 ? 2": `":" is missing`, "1.2.3": "is not a number", "x $ y": `'$' is not expected`,
 		"x && y ? 1 : 2": "a number where a condition", "sin": `"(" is missing`, "2 x": "'x' is not expected", "(x>1)+1": "a condition where a number", "x > 1 > 0 ? 1 : 2": "a condition where a number",
-		strings.Repeat("(", 100) + "x": "nested more than", strings.Repeat("2^", 100) + "x": "nested more than", strings.Repeat("x+", 3000) + "x": "longer than",
+		strings.Repeat("(", 100) + "x": "nested deeper than", strings.Repeat("2^", 100) + "x": "nested deeper than", strings.Repeat("x+", 3000) + "x": "longer than",
 	} {
 		_, err := Parse(text, "x", "y")
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40s: %v, not %s", text, err, want)
+			t.Errorf("%.40s gave the error %v, expected %q in it", text, err, want)
 		}
 	}
 	for _, names := range [][]string{{}, {"a", "b", "c", "d"}, {"1"}, {""}, {"x", "x"}, {"pi"}, {"sin"}, {"a b"}} {

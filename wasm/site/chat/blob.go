@@ -29,7 +29,7 @@ func (b *blob) ReadAt(p []byte, off int64) (int, error) {
 		from := float64(off) + float64(n)
 		buffer, err := bridge.Await(b.ctx, b.v.Call("slice", from, from+float64(size)).Call("arrayBuffer"))
 		if err != nil {
-			return n, fmt.Errorf("the model at byte %.0f: %w", from, err)
+			return n, fmt.Errorf("reading the model at byte %.0f: %w", from, err)
 		}
 		got := js.CopyBytesToGo(p[n:n+size], js.Global().Get("Uint8Array").New(buffer))
 		n += got

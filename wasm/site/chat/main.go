@@ -85,7 +85,7 @@ func (t *talk) load(args []js.Value) (any, error) {
 // returns the time of the answer.
 func (t *talk) say(args []js.Value) (any, error) {
 	if t.a == nil {
-		return nil, fmt.Errorf("no model is loaded: %w", device.ErrNoDevice)
+		return nil, fmt.Errorf("no model is loaded: call load first: %w", device.ErrNoDevice)
 	}
 	r := assistant.Request{Sampling: llm.Sampling{Temperature: float32(args[1].Float()), TopP: 0.9, MaxTokens: maxAnswer, Seed: uint64(time.Now().UnixNano())}}
 	if t.a.Template() == nil {

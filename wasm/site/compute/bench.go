@@ -38,7 +38,7 @@ func Bench(ctx context.Context, dev *device.Device, name string) (Timing, error)
 		onDevice = func(y, x []float32) error { return dev.Softmax(ctx, y, x, softmaxRows, softmaxCols) }
 		plain = func(y, x []float32) { softmax(y, x, softmaxCols) }
 	default:
-		return t, fmt.Errorf("no benchmark is called %q: %w", name, device.ErrUnsupported)
+		return t, fmt.Errorf("no benchmark is called %q, expected matmul or softmax: %w", name, device.ErrUnsupported)
 	}
 	x, y, z := make([]float32, n), make([]float32, n), make([]float32, n)
 	for i := range x {
@@ -59,7 +59,7 @@ func Bench(ctx context.Context, dev *device.Device, name string) (Timing, error)
 	}
 	for i := range y {
 		if d := math.Abs(float64(y[i] - z[i])); !(d <= 1e-3) {
-			return t, fmt.Errorf("%s: element %d is %v on %v, and %v in plain Go", name, i, y[i], dev, z[i])
+			return t, fmt.Errorf("%s: element %d is %v on device %v, but %v in plain Go", name, i, y[i], dev, z[i])
 		}
 	}
 	t.Device, t.Plain = median(times[0]), median(times[1])

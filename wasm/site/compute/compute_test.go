@@ -67,7 +67,7 @@ func want(name string, p []byte, w, h, x, y, c int, by float64) float64 {
 func TestFilters(t *testing.T) {
 	ctx, dev := context.Background(), cpu(t)
 	if len(Filters) != len(filters) {
-		t.Fatalf("%d filters have names, of %d", len(Filters), len(filters))
+		t.Fatalf("%d filters have names, expected %d", len(Filters), len(filters))
 	}
 	for _, size := range [][2]int{{1, 1}, {7, 5}, {33, 20}} {
 		w, h := size[0], size[1]
@@ -93,7 +93,7 @@ func TestFilters(t *testing.T) {
 				}
 			}
 			if err := f.Run(ctx, make([]byte, 3), 1); !errors.Is(err, device.ErrShape) {
-				t.Errorf("%s of 3 bytes: %v", name, err)
+				t.Errorf("filter %s of 3 bytes gave the error %v", name, err)
 			}
 			if err := f.Close(); err != nil {
 				t.Error(err)
@@ -128,7 +128,7 @@ func TestMandelbrot(t *testing.T) {
 			wrong++
 		}
 	}
-	// float32 counts otherwise at the edge.
+	// Rounding to float32 changes the counts of points near the edge of the set.
 	if wrong > w*h/50 {
 		t.Errorf("%d of %d points have other colours", wrong, w*h)
 	}
@@ -160,7 +160,7 @@ func TestDigits(t *testing.T) {
 		}
 	}
 	if right != 375 {
-		t.Errorf("%d of 397 right, not the 375 of examples/digits", right)
+		t.Errorf("%d of 397 digits are right, expected 375 as in examples/digits", right)
 	}
 	if _, err := d.Read(ctx, nil); !errors.Is(err, device.ErrShape) {
 		t.Error(err)
@@ -168,7 +168,7 @@ func TestDigits(t *testing.T) {
 }
 
 func TestReduce(t *testing.T) {
-	// A square that is drawn anywhere, at any size, is 32 points wide.
+	// Reduce scales a square of any place and size to 32 points.
 	for _, c := range [][3]int{{0, 0, 32}, {5, 9, 64}, {60, 60, 20}} {
 		ink := make([]byte, 100*100)
 		for y := range c[2] {
@@ -190,7 +190,7 @@ func TestReduce(t *testing.T) {
 	}
 	empty, err := Reduce(make([]byte, 12), 4, 3)
 	if err != nil || slices.Max(empty) != 0 {
-		t.Errorf("nothing drawn gives %v, %v", empty, err)
+		t.Errorf("an empty drawing gave %v, error %v", empty, err)
 	}
 	if _, err := Reduce(nil, 4, 3); !errors.Is(err, device.ErrShape) {
 		t.Error(err)

@@ -44,7 +44,7 @@ func NewDigits(ctx context.Context, dev *device.Device) (*Digits, error) {
 // Read returns the probability of each digit for an image of 8 by 8 pixels from 0 to 16.
 func (d *Digits) Read(ctx context.Context, pixels []float32) ([]float32, error) {
 	if len(pixels) != len(d.x) {
-		return nil, fmt.Errorf("%d pixels, not %d: %w", len(pixels), len(d.x), device.ErrShape)
+		return nil, fmt.Errorf("the image has %d pixels, expected %d: %w", len(pixels), len(d.x), device.ErrShape)
 	}
 	copy(d.x, pixels)
 	if err := d.plan.Run(ctx); err != nil {
@@ -61,7 +61,7 @@ func (d *Digits) Close() error { return d.plan.Close() }
 // the inked points of a 4 by 4 square. ink has one byte per pixel; values from 128 on are ink.
 func Reduce(ink []byte, width, height int) ([]float32, error) {
 	if width < 1 || height < 1 || width > maxPixels/height || len(ink) != width*height {
-		return nil, fmt.Errorf("%d bytes for %d×%d pixels: %w", len(ink), width, height, device.ErrShape)
+		return nil, fmt.Errorf("the drawing has %d bytes, expected one for each of %d×%d pixels: %w", len(ink), width, height, device.ErrShape)
 	}
 	left, top, right, bottom := width, height, -1, -1
 	for i, v := range ink {
@@ -74,7 +74,7 @@ func Reduce(ink []byte, width, height int) ([]float32, error) {
 	if right < 0 {
 		return pixels, nil
 	}
-	// The scale is the same in both directions, so that a one stays narrow.
+	// The scale is the same in both directions, so that a drawn digit 1 stays narrow.
 	side := float64(max(right-left, bottom-top) + 1)
 	x0, y0 := float64(left+right+1)/2-side/2, float64(top+bottom+1)/2-side/2
 	for v := range 32 {

@@ -58,8 +58,8 @@ func luminance(b *batch.Batch, x batch.Value) batch.Value {
 	return b.Sum(b.Mul(x, weights), op.Axes(0).KeepDims())
 }
 
-// windowed returns the correlation of x with a square window of the given number of rows. The pixels at
-// the edges of the picture repeat beyond them: zeros would look like edges around the picture.
+// windowed returns the correlation of x with a square window of the given number of rows. Beyond the
+// border, the nearest pixel of the picture counts: zeros would look like edges around the picture.
 func windowed(b *batch.Batch, x batch.Value, window []float32, rows int) batch.Value {
 	x = b.PadMode(x, 2, rows/2, rows/2, batch.PadEdge)
 	x = b.PadMode(x, 3, rows/2, rows/2, batch.PadEdge)
@@ -92,10 +92,10 @@ const maxPixels = 1 << 24
 func NewFilter(ctx context.Context, dev *device.Device, name string, width, height int) (*Filter, error) {
 	record := filters[name]
 	if record == nil {
-		return nil, fmt.Errorf("no filter is called %q: %w", name, device.ErrUnsupported)
+		return nil, fmt.Errorf("no filter is called %q, expected one of Filters: %w", name, device.ErrUnsupported)
 	}
 	if width < 1 || height < 1 || width > maxPixels/height {
-		return nil, fmt.Errorf("a picture of %d×%d pixels: %w", width, height, device.ErrLimit)
+		return nil, fmt.Errorf("the picture has %d×%d pixels, which is none or too many: %w", width, height, device.ErrLimit)
 	}
 	n := width * height
 	f := &Filter{n: n, in: make([]float32, 3*n), out: make([]float32, 3*n), by: make([]float32, 1)}
@@ -111,7 +111,7 @@ func NewFilter(ctx context.Context, dev *device.Device, name string, width, heig
 // Run filters a picture in place. Each pixel has four bytes: red, green, blue and opacity.
 func (f *Filter) Run(ctx context.Context, rgba []byte, by float32) error {
 	if len(rgba) != 4*f.n {
-		return fmt.Errorf("%d bytes for %d pixels: %w", len(rgba), f.n, device.ErrShape)
+		return fmt.Errorf("the picture has %d bytes, expected four for each of %d pixels: %w", len(rgba), f.n, device.ErrShape)
 	}
 	for c := range 3 {
 		plane := f.in[c*f.n : (c+1)*f.n]

@@ -17,8 +17,8 @@ type mandelbrotParams struct {
 	Steps       uint32
 }
 
-// mandelbrot counts the steps in which a point leaves the circle of radius 2. For points that stay
-// inside the count is Steps.
+// mandelbrot counts the steps until a point leaves the circle of radius 2. The count of a point that
+// stays inside is Steps.
 var mandelbrot = kernel.New("mandelbrot", func(b *kernel.Builder, p *mandelbrotParams) {
 	b.LocalSize(64, 1, 1)
 	out := kernel.Output[kernel.F32](b, "steps")
@@ -44,9 +44,9 @@ var mandelbrot = kernel.New("mandelbrot", func(b *kernel.Builder, p *mandelbrotP
 func Mandelbrot(ctx context.Context, dev *device.Device, rgba []byte, width, height int, x, y, span float64, steps int) error {
 	switch {
 	case width < 1 || height < 1 || width > maxPixels/height || len(rgba) != 4*width*height:
-		return fmt.Errorf("%d bytes for %d×%d pixels: %w", len(rgba), width, height, device.ErrShape)
+		return fmt.Errorf("the picture has %d bytes, expected four for each of %d×%d pixels: %w", len(rgba), width, height, device.ErrShape)
 	case steps < 1 || steps > 1<<14:
-		return fmt.Errorf("%d steps, not 1 to %d: %w", steps, 1<<14, device.ErrLimit)
+		return fmt.Errorf("%d steps, expected 1 to %d: %w", steps, 1<<14, device.ErrLimit)
 	}
 	k, err := dev.Kernel(ctx, mandelbrot)
 	if err != nil {

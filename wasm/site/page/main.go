@@ -54,7 +54,8 @@ type picture struct {
 }
 
 // open closes the device and opens the device with the given name, in the syntax of RAYO_DEVICE, or
-// the best one for "". It returns the device, and the reasons for which no better one was opened.
+// the best device for "". It returns the device, and why the devices before it in the order of preference
+// were not opened.
 func (p *page) open(args []js.Value) (any, error) {
 	p.close()
 	if err := os.Setenv("RAYO_DEVICE", args[0].String()); err != nil {
@@ -87,7 +88,7 @@ func (p *page) close() {
 
 func (p *page) opened() error {
 	if p.dev == nil {
-		return fmt.Errorf("no device is open: %w", device.ErrNoDevice)
+		return fmt.Errorf("no device is open: call open first: %w", device.ErrNoDevice)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// chat-worker.mjs runs the model beside the page, so that the page never waits for it: it gets
-// the file from the browser's cache or from the site, and starts chat.wasm.
+// chat-worker.mjs runs the model in a Worker, so that the page never waits for it. It gets the file of the
+// model from the browser's cache or from the site, and starts chat.wasm.
 import "./wasm_exec.js";
 
 const cacheName = "rayo-chat";
@@ -17,16 +17,16 @@ function start() {
 		const go = new Go();
 		WebAssembly.instantiateStreaming(fetch("chat.wasm"), go.importObject)
 			.then(({ instance }) => go.run(instance))
-			.then(() => reject(new Error("the program has ended")), reject);
+			.then(() => reject(new Error("chat.wasm ended before it was ready: its messages are in the console")), reject);
 	});
 }
 
-// store returns the cache of models, or undefined where the browser has none for this page.
+// store returns the cache of models, or undefined if the browser has no cache for this page.
 async function store() {
 	try { return await caches.open(cacheName); } catch { return undefined; }
 }
 
-// kept returns the file as the cache has it, or undefined.
+// kept returns the file from the cache, or undefined if the cache does not have the whole file.
 async function kept(cache, { file, bytes }) {
 	try {
 		const blob = await (await cache?.match(file))?.blob();
@@ -34,10 +34,11 @@ async function kept(cache, { file, bytes }) {
 	} catch { return undefined; }
 }
 
-// fetched gets the file and says how far it is. Parts become Blobs, which the browser may keep on disk.
+// fetched gets the file from the site and posts its progress. It makes Blobs of the parts, which the browser may
+// keep on disk.
 async function fetched({ file, bytes }) {
 	const response = await fetch(file, { cache: "no-store" });
-	if (!response.ok) throw new Error(`${file}: the site answers ${response.status}`);
+	if (!response.ok) throw new Error(`fetching ${file} gave the status ${response.status}`);
 	const reader = response.body.getReader(), blobs = [];
 	let chunks = [], held = 0, got = 0;
 	const flush = () => { blobs.push(new Blob(chunks)); chunks = []; held = 0; };
@@ -51,11 +52,11 @@ async function fetched({ file, bytes }) {
 		postMessage({ type: "progress", phase: "fetch", done: got, total: bytes });
 	}
 	flush();
-	if (got !== bytes) throw new Error(`${file}: ${got} bytes have come, not ${bytes}; load it again`);
+	if (got !== bytes) throw new Error(`${file}: ${got} bytes arrived, expected ${bytes}: load the model again`);
 	return new Blob(blobs);
 }
 
-// keep puts the file into the cache instead of earlier ones, and says whether the browser took it.
+// keep replaces the files in the cache by this one, and returns whether the browser stored it.
 async function keep(cache, { file }, blob) {
 	try {
 		for (const old of await cache.keys()) await cache.delete(old);
@@ -66,7 +67,7 @@ async function keep(cache, { file }, blob) {
 
 async function load({ device, model }) {
 	const starting = start();
-	starting.catch(() => {}); // awaited below
+	starting.catch(() => {}); // the error is reported where starting is awaited below
 	const cache = await store();
 	let blob = await kept(cache, model);
 	let source = "cache", stored = blob !== undefined;

@@ -2,9 +2,9 @@
 const $ = (id) => document.getElementById(id);
 const system = "You are a helpful assistant. Answer briefly.";
 let model;    // the content of model.json
-let worker;   // that runs the model
-let messages; // of the conversation
-let answer;   // the element that the answer under way goes into
+let worker;   // the Worker that runs the model
+let messages; // the messages of the conversation
+let answer;   // the element that shows the current answer
 
 const megabytes = (n) => (n < 1e6 ? `${Math.ceil(n / 1e3)} kB` : `${Math.round(n / 1e6)} MB`);
 
@@ -59,7 +59,7 @@ const receive = {
 		const from = m.source === "cache" ? "It was in this browser already." : m.stored ? "This browser keeps it for the next visit." : "This browser does not keep it: the next visit fetches it again.";
 		$("about").textContent = `${model.name}, ${megabytes(model.bytes)}. ${from}${m.refused ? ` Not WebGPU: ${m.refused}` : ""}`;
 		$("forget").hidden = !m.stored;
-		if (!m.template) note("The model has no chat template: it goes on with the text that you write.");
+		if (!m.template) note("The model has no chat template: it continues the text that you write.");
 		$("text").focus({ preventScroll: true });
 	},
 	piece({ text, tokens }) {
@@ -73,13 +73,13 @@ const receive = {
 		messages.push({ role: "assistant", content: answer.textContent });
 		answer.parentElement.dataset.tokens = JSON.stringify(answer.tokens ?? []);
 		const speed = generated > 1 ? `, ${(1000 * (generated - 1) / restMs).toFixed(1)} tokens a second` : "";
-		const how = { stop: "The answer is complete", length: "The answer was cut: it may not be longer" }[finish] ?? "Stopped";
+		const how = { stop: "The answer is complete", length: "The answer was cut at its greatest length" }[finish] ?? "Stopped";
 		note(`${how}: ${generated ?? 0} tokens${speed}${firstMs === undefined ? "" : `, the first after ${Math.round(firstMs)} ms for ${prompt - cached} new tokens of the conversation`}.`);
 		state("ready");
 	},
 	error({ during, message }) {
 		if (during === "say") {
-			messages.pop(); // the message that has no answer
+			messages.pop(); // the message without an answer
 			answer.parentElement.remove();
 			note(`No answer: ${message}`, true);
 			state("ready");
@@ -100,7 +100,7 @@ function open() {
 	begin();
 	worker = new Worker("chat-worker.mjs", { type: "module" });
 	worker.onmessage = ({ data }) => receive[data.type](data);
-	worker.onerror = (e) => receive.error({ during: "load", message: e.message || "the Worker did not start" });
+	worker.onerror = (e) => receive.error({ during: "load", message: e.message || "the Worker did not start: the console may say why" });
 	worker.postMessage({ type: "load", device: $("device").value, model });
 }
 
@@ -145,7 +145,7 @@ function prepare() {
 	$("forget").addEventListener("click", forget);
 	$("device").addEventListener("change", () => { if (worker) open(); });
 	$("temperature").addEventListener("input", () => { $("temperature-value").value = $("temperature").value; });
-	// ?device=cpu chooses as the list does.
+	// ?device=cpu in the URL has the effect of choosing cpu in the list.
 	$("device").value = new URLSearchParams(location.search).get("device") ?? "";
 }
 

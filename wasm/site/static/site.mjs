@@ -10,8 +10,8 @@ function note(id, text, bad = false) {
 
 const ms = (v) => (v < 10 ? v.toFixed(1) : Math.round(v)) + " ms";
 
-// latest returns a function that runs f, never twice at a time: of calls that come meanwhile the
-// last one runs afterwards.
+// latest returns a function that runs f. While f runs, it runs no second f: if it was called in that time,
+// it runs f once more afterwards.
 function latest(f) {
 	let busy = false, again = false;
 	return async () => {
@@ -32,13 +32,13 @@ async function start() {
 		globalThis.rayoReady = resolve;
 		WebAssembly.instantiateStreaming(fetch("page.wasm"), go.importObject)
 			.then(({ instance }) => go.run(instance))
-			.then(() => reject(new Error("the program has ended")), reject);
+			.then(() => reject(new Error("page.wasm ended before it was ready: its messages are in the console")), reject);
 	});
 	program = await ready;
 	delete globalThis.rayoReady;
 }
 
-// open opens a device and says which it is, and why it is no better one.
+// open opens a device and shows its name, and why better devices were not opened.
 async function open(name) {
 	const status = $("status"), why = $("why");
 	status.className = "";
@@ -51,7 +51,7 @@ async function open(name) {
 		if (d.detail) $("path").textContent += ` (${d.detail})`;
 		status.className = "ready";
 		for (const { kind, reason } of d.refused) {
-			if (kind === "cuda") continue; // never in a page
+			if (kind === "cuda") continue; // pages never have CUDA
 			const li = document.createElement("li");
 			li.textContent = `Not ${kind === "webgpu" ? "WebGPU" : kind}: ${reason}`;
 			why.append(li);
@@ -97,7 +97,7 @@ function landscape(canvas) {
 	return c.getImageData(0, 0, w, h);
 }
 
-// taken fits an image or a frame into the canvas, and returns its pixels.
+// taken draws an image or a video frame into the canvas, scaled to fit, and returns the pixels.
 function taken(source, width, height) {
 	const canvas = $("picture");
 	const scale = Math.min(1, 480 / width, 480 / height);
@@ -138,7 +138,7 @@ async function webcam() {
 		await v.play();
 		video = v;
 		$("webcam").setAttribute("aria-pressed", "true");
-		// Frames come while the page is seen: a hidden tab computes nothing.
+		// The browser delivers frames only while the page is visible, so a hidden tab computes nothing.
 		const frame = async () => {
 			if (!video) return;
 			await filter();
@@ -183,7 +183,7 @@ const mandelbrot = latest(async () => {
 function move(dx, dy, zoom) {
 	view.x += dx * view.span;
 	view.y += dy * view.span;
-	// float32 tells pixels apart up to here.
+	// Beyond this zoom, neighbouring pixels have equal coordinates in float32.
 	view.span = Math.min(8, Math.max(2e-4, view.span / zoom));
 	mandelbrot();
 }
@@ -304,7 +304,7 @@ async function measure() {
 		const said = [];
 		for (const [name, title] of benches) {
 			note("bench-note", `Measuring: ${title} …`);
-			await new Promise((resolve) => setTimeout(resolve, 30)); // the page shows this first
+			await new Promise((resolve) => setTimeout(resolve, 30)); // let the page show the note first
 			const r = await program.bench(name);
 			const most = Math.max(r.device, r.plain);
 			const h3 = document.createElement("h3");
@@ -373,7 +373,7 @@ async function choose(name) {
 try {
 	await start();
 	prepare();
-	// ?device=cpu chooses as the list does.
+	// ?device=cpu in the URL has the effect of choosing cpu in the list.
 	const wanted = new URLSearchParams(location.search).get("device") ?? "";
 	$("device").value = wanted;
 	await choose(wanted);
