@@ -179,3 +179,58 @@ func TestTileChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestTileUses checks which programs and transpositions use tiles.
+func TestTileUses(t *testing.T) {
+	chosen := func(r *Request) string {
+		t.Helper()
+		p, err := For(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Variant
+	}
+	pad, ok := op.Pad.Layout(&[]op.Attrs{op.PadOf(0, 1, 1, 0)}[0], layoutOf(t, permuted{op.Shape{64, 64}, []int{1, 0}, nil}), op.Shape{64, 64}, op.Shape{66, 64}, op.F32)
+	if !ok {
+		t.Fatal("no layout")
+	}
+	for _, c := range []struct {
+		in   []op.Layout
+		n    int // elements of the operands
+		want string
+	}{
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{31, 33}, []int{1, 0}, nil})}, 31 * 33, "scalar"},
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{32, 32}, []int{1, 0}, nil})}, 32 * 32, "tile32x32"},
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{2048, 2, 1024}, []int{2, 0, 1}, nil})}, 1 << 22, "tile64x32"},
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{32, 32, 4}, []int{1, 0, 2}, nil})}, 32 * 32 * 4, "tile32x32"},
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{32, 32, 8}, []int{1, 0, 2}, nil})}, 32 * 32 * 8, "vector"}, // runs of whole sectors
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{64, 64}, []int{0, 1}, []int{1}})}, 64 * 64, "vector"},       // backwards
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{64, 64}, []int{1, 0}, nil}), layoutOf(t, permuted{op.Shape{64, 64}, []int{1, 0}, []int{0}})}, 64 * 64, "vector"},
+		{[]op.Layout{pad}, 64 * 64, "vector"},
+	} {
+		post := &Epilogue{Exprs: []*ir.Node{ir.NewArg(len(c.in)-1, ir.F32)}}
+		for i := range c.in {
+			post.In = append(post.In, Operand{Type: op.F32, Broadcast: op.Strided, N: c.n, Layout: &c.in[i]})
+		}
+		if got := chosen(&Request{Post: post, Out: []Array{{Type: op.F32, Shape: op.Shape{c.in[0].Size()}}}}); got != c.want {
+			t.Errorf("%v: %s, want %s", &c.in[0], got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		s    op.Shape
+		want string
+	}{{op.Shape{300, 300}, "squares"}, {op.Shape{30000, 3}, "tile32x32"}, {op.Shape{64, 3, 30000}, "tile64x32"}, {op.Shape{300, 3}, "squares"}, {op.Shape{100000, 1}, "squares"}} {
+		n := len(c.s)
+		out := slices.Clone(c.s)
+		out[n-2], out[n-1] = out[n-1], out[n-2]
+		if got := chosen(&Request{Op: op.Transpose, In: []Array{{Type: op.F32, Shape: c.s}}, Out: []Array{{Type: op.F32, Shape: out}}}); got != c.want {
+			t.Errorf("transpose of %v: %s, want %s", c.s, got, c.want)
+		}
+	}
+}
+
+// layoutOf returns the layout of a view.
+func layoutOf(t testing.TB, p permuted) op.Layout {
+	l, _ := p.layout(t)
+	return *l
+}

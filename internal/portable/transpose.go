@@ -78,7 +78,7 @@ func (m transposeOf) good(r *tileRuns) bool {
 	if m.N < minNarrow || min(m.Rows, m.Cols) >= tileSide {
 		return *r == tileRuns{}
 	}
-	return r.good(m.N >= manyElements)
+	return r.Result > 0 && r.good(m.N >= manyElements)
 }
 
 func planTranspose(q *request) (*Plan, error) {
