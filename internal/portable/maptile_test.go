@@ -204,7 +204,7 @@ func TestTileUses(t *testing.T) {
 		{[]op.Layout{layoutOf(t, permuted{op.Shape{2048, 2, 1024}, []int{2, 0, 1}, nil})}, 1 << 22, "tile64x32"},
 		{[]op.Layout{layoutOf(t, permuted{op.Shape{32, 32, 4}, []int{1, 0, 2}, nil})}, 32 * 32 * 4, "tile32x32"},
 		{[]op.Layout{layoutOf(t, permuted{op.Shape{32, 32, 8}, []int{1, 0, 2}, nil})}, 32 * 32 * 8, "vector"}, // runs of whole sectors
-		{[]op.Layout{layoutOf(t, permuted{op.Shape{64, 64}, []int{0, 1}, []int{1}})}, 64 * 64, "vector"},       // backwards
+		{[]op.Layout{layoutOf(t, permuted{op.Shape{64, 64}, []int{0, 1}, []int{1}})}, 64 * 64, "vector"},      // backwards
 		{[]op.Layout{layoutOf(t, permuted{op.Shape{64, 64}, []int{1, 0}, nil}), layoutOf(t, permuted{op.Shape{64, 64}, []int{1, 0}, []int{0}})}, 64 * 64, "vector"},
 		{[]op.Layout{pad}, 64 * 64, "vector"},
 	} {
