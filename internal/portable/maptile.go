@@ -19,8 +19,8 @@ import (
 // workgroup memory, and computes and stores its elements in the order of the result, so that
 // neighbouring lanes access neighbouring elements in both arrays.
 
-// tileRuns are the lengths of the runs of a tile: the numbers of neighbouring elements in the result and in memory
-// that it has at least, if the arrays have them and elements have four bytes.
+// tileRuns are the lengths of the runs of a tile: the numbers of neighbouring elements in the result
+// and in memory that it has at least, if the arrays have them and elements have four bytes.
 type tileRuns struct{ Result, Memory int }
 
 // good reports whether tiles with these runs suit arrays of many elements or not. For few elements,
@@ -40,7 +40,7 @@ const (
 	tileLanes   = 256
 	sectorBytes = 32 // devices access memory in sectors of this size
 	// unrolledNodes limits the programs whose elements are computed in an unrolled loop.
-	unrolledNodes = 24
+	unrolledNodes = 16
 )
 
 // mapTiles are the functions for kernels with tiles. They are zero if the program does not use
@@ -133,29 +133,11 @@ func chooseTile(l *op.Layout, bytes int, s tileRuns) mapTile {
 	}
 	least, best := math.Inf(1), t
 	try := func() {
-		n := t.elements()
-		if n > most {
+		if t.elements() > most {
 			return
 		}
-		traffic := t.traffic(fs, rows) * t.traffic(fs, cols)
-		for k, f := range fs {
-			traffic *= float64((f.N-1)/t.Ext[k] + 1)
-		}
-		byRows, byCols := t.extents(rows), t.extents(cols)
-		for lanes := tileLanes; lanes >= tileLanes/2; lanes -= 32 {
-			for _, run := range []int{1, t.Ext[rows[0]], t.Ext[cols[0]]} {
-				t.Lanes = max(lanes-lanes%run, 1)
-				each := 16 // instructions of a lane for an element
-				for _, ext := range [][]int{byRows, byCols} {
-					if !steady(ext, t.Lanes) {
-						each += 5
-					}
-				}
-				rounds, warps := (n-1)/t.Lanes+1, (t.Lanes-1)/32+1
-				if c := traffic * float64(rounds*warps*each+24); c < least {
-					least, best = c, t
-				}
-			}
+		if c := t.fit(fs, rows, cols); c < least {
+			least, best = c, t
 		}
 	}
 	t.each(fs, a, func() {
@@ -206,6 +188,33 @@ func (t *mapTile) elements() int {
 		n *= max(e, 1)
 	}
 	return n
+}
+
+// fit sets the number of lanes that computes a whole array by such tiles at the least cost, and returns an
+// estimate of this cost.
+func (t *mapTile) fit(fs []op.Factor, rows, cols []int) float64 {
+	n, tiles, traffic := t.elements(), 1, t.traffic(fs, rows)*t.traffic(fs, cols)
+	for k, f := range fs {
+		tiles *= (f.N-1)/t.Ext[k] + 1
+	}
+	byRows, byCols := t.extents(rows), t.extents(cols)
+	least, best := math.MaxInt, 0
+	for most := tileLanes; most >= tileLanes/2; most -= 32 {
+		for _, run := range []int{1, t.Ext[rows[0]], t.Ext[cols[0]]} {
+			lanes := max(most-most%run, 1)
+			each := 16 // instructions of a lane for an element
+			for _, ext := range [][]int{byRows, byCols} {
+				if !steady(ext, lanes) {
+					each += 5
+				}
+			}
+			if c := ((n-1)/lanes+1)*((lanes-1)/32+1)*each + 24; c < least {
+				least, best = c, lanes
+			}
+		}
+	}
+	t.Lanes = best
+	return float64(tiles) * float64(least) * traffic
 }
 
 // traffic returns a factor for sectors and lines at the edges of runs, which belong to two tiles. order
