@@ -37,7 +37,7 @@ var (
 
 	// defPermute puts the axes in another order. [PermuteTo] makes its parameters.
 	defPermute = Operation{define: func() *definition {
-		return add(&definition{name: "permute", class: Shaped, selfTest: &irhook.SelfTest{Attrs: Attrs{I: [8]int{3, 2, 1}}, Shapes: [][]int{{5, 3, 7}}}, doc: "the axes in another order",
+		return add(&definition{name: "permute", class: Shaped, selfTest: &irhook.SelfTest{Attrs: Attrs{I: [8]int{3, 2, 1}}, Shapes: [][]int{{37, 3, 33}}}, doc: "the axes in another order",
 			formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
 			shapes: "any; gives the extents of x in the given order, which names each axis once; negative numbers count from the last axis",
 			types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,

@@ -111,6 +111,9 @@ func BenchmarkCUDAResident(b *testing.B) {
 	printGoals(cudaGoals, onTheDevice(b, dev))
 }
 
+// BenchmarkCUDAPermutes measures permuted copies with each variant of their kernels.
+func BenchmarkCUDAPermutes(b *testing.B) { timePermutes(b, openCUDA) }
+
 // BenchmarkCUDAArrays measures sorts, scatters and factorisations beside PyTorch.
 func BenchmarkCUDAArrays(b *testing.B) {
 	dev := openCUDA(b)

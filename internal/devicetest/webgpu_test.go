@@ -51,6 +51,9 @@ func BenchmarkWebGPUArrays(b *testing.B) {
 	onArrays(b, dev)
 }
 
+// BenchmarkWebGPUPermutes measures permuted copies with each variant of their kernels.
+func BenchmarkWebGPUPermutes(b *testing.B) { timePermutes(b, webGPU(b, "lavapipe")) }
+
 // BenchmarkWebGPUResident measures operations over arrays that stay on the GPU.
 func BenchmarkWebGPUResident(b *testing.B) {
 	dev := webGPU(b, "lavapipe")(b)

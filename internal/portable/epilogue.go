@@ -170,18 +170,7 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 		return kernel.Output[kernel.U32](b, "out").Set
 	}
 	put := e.result(b, t)
-	return func(i, v kernel.U32) {
-		switch irhook.Register(uint8(t)) {
-		case ir.I32:
-			put(i, kernel.Dyn(v.I32()))
-		case ir.U32:
-			put(i, kernel.Dyn(v))
-		case ir.Bool:
-			put(i, kernel.Dyn(v.Ne(kernel.U(0))))
-		default:
-			put(i, kernel.Dyn(v.AsF32()))
-		}
-	}
+	return func(i, v kernel.U32) { put(i, fromBits(v, t)) }
 }
 
 // result4 is like result for vectors of four elements: the returned function takes the index of the

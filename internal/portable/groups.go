@@ -55,10 +55,11 @@ func UseOrder() {
 	register(&family{plan: planTopK, variants: topKSchedules.names()}, op.TopK)
 }
 
-// UseMoves registers gather and transpose.
+// UseMoves registers gather and transpose, and the kernels of elementwise programs with tiles.
 func UseMoves() {
+	useTiles()
 	register(&family{plan: planGather, variants: gatherSchedules.names(), quantised: true}, op.Gather)
-	register(&family{plan: planTranspose}, op.Transpose)
+	register(&family{plan: planTranspose, variants: transposeSchedules.names()}, op.Transpose)
 }
 
 // UseAll registers the kernels of all operations.

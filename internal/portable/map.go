@@ -23,17 +23,22 @@ func init() {
 type mapOf struct {
 	N       int
 	Aligned bool // all operands can be read in vectors of four
+	Tiled   bool // one operand should be read by tiles: see tiledOperand
 }
 
 // mapSchedule is the schedule of an elementwise kernel: elements in a vector, vectors for each
 // lane, lanes of a workgroup, whether each vector has its own branch, and whether there is a branch
-// for vectors of moderate elements: see moderate.
+// for vectors of moderate elements: see moderate. The kernel has tiles if Runs is not zero.
 type mapSchedule struct {
 	Width, Each, Lanes int
 	Branches, Guarded  bool
+	Runs               tileRuns
 }
 
 var mapSchedules = table[mapOf, mapSchedule]{
+	{"tile64x32", tiled, mapSchedule{Width: 1, Runs: tileRuns{64, 32}}},
+	{"tile32x32", tiled, mapSchedule{Width: 1, Runs: tileRuns{32, 32}}},
+	{"tile32x64", tiled, mapSchedule{Width: 1, Runs: tileRuns{32, 64}}},
 	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 1}},
 	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 2}},
 	{"scalar", always, mapSchedule{Width: 1, Each: 1}},
@@ -43,11 +48,15 @@ var mapSchedules = table[mapOf, mapSchedule]{
 
 func always(mapOf, *Target) bool { return true }
 
+func tiled(m mapOf, _ *Target) bool { return m.Tiled }
+
 // good reports whether the schedule suits programs with many elements or not, and heavy programs or
 // not. If there are many single elements, a lane reads several, because otherwise too few bytes are
 // in flight.
 func (w *mapSchedule) good(many, heavy bool) bool {
 	switch {
+	case w.Runs != tileRuns{}:
+		return w.Runs.good(many)
 	case w.Width > 1:
 		return (w.Each > 1) == (many && heavy)
 	case !many:
@@ -265,7 +274,11 @@ func planMap(q *request) (*Plan, error) {
 
 // planReshape plans a copy.
 func planReshape(q *request) (*Plan, error) {
-	x := Operand{Type: q.In[0].Type, N: size(q.shapes[0])}
+	return planCopy(q, Operand{Type: q.In[0].Type, N: size(q.shapes[0])})
+}
+
+// planCopy plans a copy of x.
+func planCopy(q *request, x Operand) (*Plan, error) {
 	if q.epilogue == nil && x.Type != op.F16 {
 		// Bits are copied as integers, so that NaN payloads do not change.
 		x.Type = op.U32
@@ -305,15 +318,20 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 		bind = append(bind, Ref{OutputRef, i})
 	}
 	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
-	w, name, err := mapSchedules.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapSchedule) bool { return w.good(many, much) })
+	m := mapOf{n, alignedOperands(e.in, n), mapTiles.plan != nil && mapTiles.operand(e.in) >= 0}
+	w, name, err := mapSchedules.prefer(q, m, func(w *mapSchedule) bool { return w.good(many, much) && (n >= minTiled || w.Runs == tileRuns{}) })
 	if err != nil {
 		return nil, err
 	}
+	f := q.Attrs.Float
+	params := mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}
+	if w.Runs != (tileRuns{}) {
+		return mapTiles.plan(e, w.Runs, name, params, bind)
+	}
 	w.Lanes, w.Branches = q.Target.MapLanes, w.Each > 1 && q.Target.MapBranches
 	w.Guarded = w.Each > 1 && !w.Branches && q.Target.MapGuarded && guards(e)
-	f := q.Attrs.Float
 	var p planner
-	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)
+	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), params, bind...)
 	return p.done(name)
 }
 

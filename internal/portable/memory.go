@@ -5,6 +5,8 @@ package portable
 import (
 	"math"
 
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -43,6 +45,19 @@ func inputBits(b *kernel.Builder, name string, t op.DType) func(i kernel.U32) ke
 		return func(i kernel.U32) kernel.U32 { return x.At(i).F32().AsU32() }
 	}
 	return kernel.Input[kernel.U32](b, name).At
+}
+
+// fromBits returns the value of an element of type t with the bits v: see [inputBits].
+func fromBits(v kernel.U32, t op.DType) kernel.Dynamic {
+	switch irhook.Register(uint8(t)) {
+	case ir.I32:
+		return kernel.Dyn(v.I32())
+	case ir.U32:
+		return kernel.Dyn(v)
+	case ir.Bool:
+		return kernel.Dyn(v.Ne(kernel.U(0)))
+	}
+	return kernel.Dyn(v.AsF32())
 }
 
 // source is an operand whose type is known only while a kernel is built.

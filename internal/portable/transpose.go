@@ -51,13 +51,58 @@ var transposes = maker[transposeParams, op.DType]{name: "transpose", build: func
 	}
 }}
 
+// transposeOf has the properties that decide the variant of a transposition: N is the number of all
+// elements.
+type transposeOf struct {
+	N, Rows, Cols int
+	Tiled         bool // the operand can be read by tiles: see tiledOperand
+}
+
+// minNarrow is the number of elements from which on narrow matrices have kernels of their own, for each
+// shape.
+const minNarrow = 1 << 16
+
+// transposeSchedules has the kernel with square tiles, and the kernels with tiles of [mapSchedules] of
+// the same name.
+var transposeSchedules = table[transposeOf, tileRuns]{
+	{"squares", func(transposeOf, *Target) bool { return true }, tileRuns{}},
+	{"tile64x32", transposeOf.tiled, tileRuns{64, 32}},
+	{"tile32x32", transposeOf.tiled, tileRuns{32, 32}},
+	{"tile32x64", transposeOf.tiled, tileRuns{32, 64}},
+}
+
+func (m transposeOf) tiled(*Target) bool { return m.Tiled }
+
+// good reports whether the variant suits the matrices: narrow ones fill only a part of a square.
+func (m transposeOf) good(r *tileRuns) bool {
+	if m.N < minNarrow || min(m.Rows, m.Cols) >= tileSide {
+		return *r == tileRuns{}
+	}
+	return r.Result > 0 && r.good(m.N >= manyElements)
+}
+
 func planTranspose(q *request) (*Plan, error) {
 	s := q.In[0].Shape
 	n := len(s)
 	m, rows, cols := size(s[:n-2]), s[n-2], s[n-1]
+	l, _ := op.Transpose.Layout(&q.Attrs, op.RowMajor(size(s)), s, q.shapes[0], q.In[0].Type)
+	x := Operand{Type: q.In[0].Type, N: size(s), Broadcast: op.Strided, Layout: &l}
+	in := []Operand{x}
+	if q.epilogue != nil {
+		in = append(in, q.epilogue.in...)
+	}
+	of := transposeOf{x.N, rows, cols, tiledOperand(in) == 0}
+	_, name, err := transposeSchedules.prefer(q, of, of.good)
+	if err != nil {
+		return nil, err
+	}
+	if name != transposeSchedules[0].name {
+		q.Variant = name
+		return planCopy(q, x)
+	}
 	across, down := (cols-1)/tileSide+1, (rows-1)/tileSide+1
 	params := transposeParams{uint32(m), uint32(rows), uint32(cols), uint32(across), uint32(down)}
 	var p planner
 	p.stage(transposes.of(q.In[0].Type, q.epilogue), kernel.GridOf(m*across*down), params, append(q.inputs(), q.outputs()...)...)
-	return p.done("")
+	return p.done(name)
 }

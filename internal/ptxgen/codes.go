@@ -2,6 +2,7 @@ package ptxgen
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/ptx"
@@ -124,17 +125,38 @@ var unsigned = [256]operation{
 	ir.Le:      dyadic(ptx.U32.Le),
 	ir.Shr:     func(g *lowering, a, n, _ ptx.U32) ptx.U32 { return register[ptx.U32](g, a).Shr(count(n)) },
 	ir.MulHigh: dyadic(ptx.U32.MulHigh),
-	ir.IDiv:    func(g *lowering, a, b, _ ptx.U32) ptx.U32 { return g.divide(a, b, ptx.U32.Div) },
-	ir.IMod:    func(g *lowering, a, b, _ ptx.U32) ptx.U32 { return g.divide(a, b, ptx.U32.Rem) },
+	ir.IDiv: func(g *lowering, a, b, _ ptx.U32) ptx.U32 {
+		if n, ok := b.Constant(); ok {
+			return quotient(register[ptx.U32](g, a), max(n, 1))
+		}
+		return register[ptx.U32](g, a).Div(b.Max(ptx.U(1)))
+	},
+	ir.IMod: func(g *lowering, a, b, _ ptx.U32) ptx.U32 {
+		a = register[ptx.U32](g, a)
+		if n, ok := b.Constant(); ok {
+			return a.Sub(quotient(a, max(n, 1)).Mul(ptx.U(max(n, 1))))
+		}
+		return a.Rem(b.Max(ptx.U(1)))
+	},
 }
 
-// divide applies f to a and b, or to a and 1 if b is 0.
-func (g *lowering) divide(a, b ptx.U32, f func(x, y ptx.U32) ptx.U32) ptx.U32 {
-	a = register[ptx.U32](g, a)
-	if n, ok := b.Constant(); ok {
-		return f(a, ptx.U(max(n, 1)))
+// quotient returns a/n, where n is not 0. It multiplies by the reciprocal of n, because NVIDIA's assembler
+// computes the reciprocal in each lane, in about twenty instructions. See Granlund and Montgomery,
+// Division by Invariant Integers using Multiplication, 1994.
+func quotient(a ptx.U32, n uint32) ptx.U32 {
+	// n is at most 2^shift. The reciprocal is 2^(32+shift)/n, rounded up; it has 33 bits.
+	shift := uint32(bits.Len32(n - 1))
+	if n == 1<<shift {
+		return a.Shr(ptx.U(shift))
 	}
-	return f(a, b.Max(ptx.U(1)))
+	for s := range shift {
+		// A reciprocal of 32 bits is sufficient if the error is small.
+		if m := (1<<(32+s)-1)/uint64(n) + 1; m < 1<<32 && m*uint64(n)-1<<(32+s) <= 1<<s {
+			return a.MulHigh(ptx.U(uint32(m))).Shr(ptx.U(s))
+		}
+	}
+	high := a.MulHigh(ptx.U(uint32((1<<shift-uint64(n))<<32/uint64(n)) + 1)) // without the highest bit of the reciprocal
+	return high.Add(a.Sub(high).Shr(ptx.U(1))).Shr(ptx.U(shift - 1))
 }
 
 // signed has the other operations of I32.
