@@ -27,7 +27,7 @@ import (
 
 // kernelVersion is part of a device's identity. Raise it when the speed of kernels changes, so that
 // variants are measured again.
-const kernelVersion = "2"
+const kernelVersion = "3"
 
 // gpuDevice is an open GPU.
 type gpuDevice struct {
