@@ -12,7 +12,7 @@ func TestStagingIsOrdered(t *testing.T) {
 	k := newFake()
 	d := k.open(t)
 	s := must[*Stream](t)(d.NewStream(0))
-	const room = 3*slots*slotSize + 100
+	const room = 6*halfSize + 100
 	m := must[Memory](t)(s.Alloc(room))
 	want := make([]byte, room)
 	seed := uint32(1)

@@ -11,21 +11,24 @@ import (
 
 // A ring is a staging buffer of locked host memory for copies between Go memory and the device. The
 // device cannot access Go memory directly, and the driver's own copy from pageable memory blocks
-// and is half as fast. The ring has slots: while some are transferred, threads copy to or from
-// others. The lock of the stream to which it belongs protects it.
+// and is half as fast. The ring has two halves: one is filled while the other is transferred. Each
+// half is sent in chunks, so that the bus does not wait for a whole half. The lock of the stream to
+// which it belongs protects it.
 type ring struct {
 	addr   uintptr
 	ptr    Ptr
-	events [slots]uintptr // recorded behind the last transfer of a slot
-	sent   [slots]bool    // an upload from the slot is recorded, and was not waited for
-	at     int            // the slot that small uploads fill
-	filled int            // how much of it is
-	task   copyTask
+	events [2 * chunks]uintptr // of the chunks
+	sent   [2]bool             // the event of the last chunk of the half is recorded and was not waited for
+	at     int                 // the half that is being filled
+	filled int                 // how much of it is
+	up     uploadTask
+	down   downloadTask
 }
 
 const (
-	slots    = 8
-	slotSize = 1 << 20 // 21 µs of the bus, and 5 µs of calls
+	halfSize  = 4 << 20
+	chunkSize = 1 << 20 // 21 µs of the bus, and 5 µs of calls
+	chunks    = halfSize / chunkSize
 )
 
 // copyWorkers returns the threads that copy to and from rings, which are started at the
@@ -45,45 +48,94 @@ const (
 
 var copyThreads = copyThreadsDefault
 
-const partsOfSlot = slotSize / copyPart
+// An uploadTask is a copy from Go's memory to a half of the ring, in parts. The thread that ends a
+// chunk sends it.
+type uploadTask struct {
+	s    *Stream
+	user []byte
+	half []byte // as much of the ring
+	dst  Ptr
 
-// A copyTask is a copy between Go's memory and the device by way of a ring. The bytes are divided
-// into chunks of the size of a slot. Chunk c uses slot first + c, modulo slots; the threads copy
-// parts of chunks in their order.
-type copyTask struct {
-	s     *Stream
-	r     *ring
-	up    bool
-	user  []byte
-	mem   Ptr
-	first int
+	left [chunks]atomic.Int32 // parts of a chunk that are not copied
+	err  atomic.Pointer[error]
+}
 
-	mu    sync.Mutex          // held by the thread that waits for a slot
-	ready atomic.Int32        // number of chunks whose slots the threads may copy to or from
+// run does the copy with several threads if it is worth it.
+func (t *uploadTask) run() error {
+	n := len(t.user)
+	t.err.Store(nil)
+	for c := 0; c*chunkSize < n; c++ {
+		t.left[c].Store(int32((min(chunkSize, n-c*chunkSize) + copyPart - 1) / copyPart))
+	}
+	parts := (n + copyPart - 1) / copyPart
+	if n < copyParallel {
+		for i := range parts {
+			t.Part(i)
+		}
+	} else {
+		t.s.dev.copyWorkers().Do(parts, t)
+	}
+	t.user = nil // the slice is the caller's again
+	if e := t.err.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// Part implements workers.Task.
+func (t *uploadTask) Part(i int) {
+	lo, hi := i*copyPart, min((i+1)*copyPart, len(t.user))
+	c := lo / chunkSize
+	copyOut(t.half[lo:hi], t.user[lo:hi])
+	if t.left[c].Add(-1) > 0 {
+		return
+	}
+	from, to := c*chunkSize, min((c+1)*chunkSize, len(t.user))
+	f := newFrame()
+	defer f.release()
+	f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(t.dst)+uintptr(from), address(t.half[from:]), uintptr(to-from), t.s.handle
+	if err := t.s.call(f, cuMemcpyHtoDAsync); err != nil {
+		t.fail(err)
+	}
+}
+
+func (t *uploadTask) fail(err error) { t.err.CompareAndSwap(nil, &err) }
+
+// A downloadTask is a copy to Go's memory by way of the ring, whose two halves are slots of one chunk
+// each. Chunk c uses slot c modulo slots; the threads copy the parts of chunks in their order, and
+// the thread that copies the last part of a chunk begins the next transfer to its slot. All threads
+// work on one task until the end, because they would otherwise wait for each other in between.
+type downloadTask struct {
+	s    *Stream
+	r    *ring
+	user []byte
+	src  Ptr
+
+	mu    sync.Mutex          // held by the thread that waits for a transfer
+	ready atomic.Int32        // number of chunks that have arrived
+	begun [slots]atomic.Int32 // number of transfers to the slot that were begun
 	left  [slots]atomic.Int32 // parts of the slot's chunk that are not copied
-	// asked counts the chunks that were transferred, or whose transfer was begun, by each slot.
-	asked [slots]atomic.Int32
 	err   atomic.Pointer[error]
 }
 
-func (t *copyTask) fail(err error) { t.err.CompareAndSwap(nil, &err) }
+const slots = 2 * chunks
+
+func (t *downloadTask) fail(err error) { t.err.CompareAndSwap(nil, &err) }
 
 // chunk returns the bytes of chunk c, and its slot.
-func (t *copyTask) chunk(c int) (user []byte, slot int) {
-	return t.user[c*slotSize : min((c+1)*slotSize, len(t.user))], (t.first + c) % slots
+func (t *downloadTask) chunk(c int) (user []byte, slot int) {
+	return t.user[c*chunkSize : min((c+1)*chunkSize, len(t.user))], c % slots
 }
 
 // run does the copy.
-func (t *copyTask) run() error {
+func (t *downloadTask) run() error {
 	t.err.Store(nil)
 	t.ready.Store(0)
-	for i := range t.asked {
-		t.asked[i].Store(0)
+	for i := range t.begun {
+		t.begun[i].Store(0)
 	}
-	if !t.up {
-		for c := 0; c < slots && c*slotSize < len(t.user); c++ {
-			t.transfer(c)
-		}
+	for c := 0; c < slots && c*chunkSize < len(t.user); c++ {
+		t.transfer(c)
 	}
 	t.s.dev.copyWorkers().Do((len(t.user)+copyPart-1)/copyPart, t)
 	t.user = nil // the slice is the caller's again
@@ -93,60 +145,49 @@ func (t *copyTask) run() error {
 	return nil
 }
 
-// Part implements workers.Task.
-func (t *copyTask) Part(i int) {
-	c := i / partsOfSlot
-	user, slot := t.chunk(c)
-	if !t.await(c) {
-		return
-	}
-	lo := i % partsOfSlot * copyPart
-	hi := min(lo+copyPart, len(user))
-	ring := at(t.r.slot(slot), len(user))
-	if t.up {
-		copyOut(ring[lo:hi], user[lo:hi])
-	} else {
-		copyIn(user[lo:hi], ring[lo:hi])
-	}
-	switch {
-	case t.left[slot].Add(-1) > 0:
-	case t.up:
-		t.transfer(c)
-	case (c+slots)*slotSize < len(t.user):
-		t.transfer(c + slots)
-	}
-}
-
 // transfer begins the transfer of a chunk.
-func (t *copyTask) transfer(c int) {
+func (t *downloadTask) transfer(c int) {
 	user, slot := t.chunk(c)
 	f := newFrame()
 	defer f.release()
-	e, dst, src := cuMemcpyHtoDAsync, uintptr(t.mem)+uintptr(c*slotSize), t.r.slot(slot)
-	if !t.up {
-		e, dst, src = cuMemcpyDtoHAsync, src, dst
-	}
-	f.Args[0], f.Args[1], f.Args[2], f.Args[3] = dst, src, uintptr(len(user)), t.s.handle
-	err := t.s.call(f, e)
+	f.Args[0], f.Args[1], f.Args[2], f.Args[3] = t.r.slot(slot), uintptr(t.src)+uintptr(c*chunkSize), uintptr(len(user)), t.s.handle
+	err := t.s.call(f, cuMemcpyDtoHAsync)
 	if err == nil {
-		err = t.s.record(f, t.r.events[slot])
+		f.Args[0], f.Args[1] = t.r.events[slot], t.s.handle
+		err = t.s.call(f, cuEventRecord)
 	}
 	if err != nil {
 		t.fail(err)
 	}
-	t.asked[slot].Add(1)
+	t.begun[slot].Add(1)
 }
 
-// await waits until the threads may copy chunk c, or reports false after an error. One thread asks
-// the driver for all.
-func (t *copyTask) await(c int) bool {
+// Part implements workers.Task.
+func (t *downloadTask) Part(i int) {
+	const parts = chunkSize / copyPart
+	c := i / parts
+	user, slot := t.chunk(c)
+	if !t.await(c) {
+		return
+	}
+	lo := i % parts * copyPart
+	hi := min(lo+copyPart, len(user))
+	copyIn(user[lo:hi], at(t.r.slot(slot), len(user))[lo:hi])
+	if t.left[slot].Add(-1) == 0 && (c+slots)*chunkSize < len(t.user) {
+		t.transfer(c + slots)
+	}
+}
+
+// await waits until chunk c has arrived, or reports false after an error. One thread asks the driver
+// for all.
+func (t *downloadTask) await(c int) bool {
 	for spin := 1; int(t.ready.Load()) <= c; spin++ {
 		if t.err.Load() != nil {
 			return false
 		}
 		if t.mu.TryLock() {
-			if next := int(t.ready.Load()); next <= c {
-				t.prepare(next)
+			if next := int(t.ready.Load()); next <= c && int(t.begun[next%slots].Load()) > next/slots {
+				t.arrive(next)
 			}
 			t.mu.Unlock()
 		} else if spin%64 == 0 {
@@ -156,40 +197,18 @@ func (t *copyTask) await(c int) bool {
 	return true
 }
 
-// prepare makes the slot of chunk c, the next one, ready, if the transfer for which that has to wait
-// was begun.
-func (t *copyTask) prepare(c int) {
+// arrive waits for the transfer of chunk c, the next one.
+func (t *downloadTask) arrive(c int) {
 	user, slot := t.chunk(c)
-	begun, wait := int(t.asked[slot].Load()), true
-	if t.up {
-		begun++ // an upload waits for the transfer of the chunk that had the slot before
-		wait = c >= slots || t.r.sent[slot]
-	}
-	if begun <= c/slots {
+	f := newFrame()
+	defer f.release()
+	f.Args[0] = t.r.events[slot]
+	if err := t.s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, t.s.last.Load()); err != nil {
+		t.fail(err)
 		return
-	}
-	if wait {
-		f := newFrame()
-		defer f.release()
-		if err := t.s.wait(f, t.r.events[slot]); err != nil {
-			t.fail(err)
-			return
-		}
 	}
 	t.left[slot].Store(int32((len(user) + copyPart - 1) / copyPart))
 	t.ready.Add(1)
-}
-
-// record records an event in the stream.
-func (s *Stream) record(f *frame, event uintptr) error {
-	f.Args[0], f.Args[1] = event, s.handle
-	return s.call(f, cuEventRecord)
-}
-
-// wait waits for an event.
-func (s *Stream) wait(f *frame, event uintptr) error {
-	f.Args[0] = event
-	return s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, s.last.Load())
 }
 
 // staging returns the ring of the stream, which is made at first use.
@@ -199,7 +218,7 @@ func (s *Stream) staging(f *frame) (*ring, error) {
 	}
 	r := &ring{}
 	var err error
-	if r.addr, r.ptr, err = s.dev.allocHost(f, slots*slotSize); err != nil {
+	if r.addr, r.ptr, err = s.dev.allocHost(f, 2*halfSize); err != nil {
 		return nil, err
 	}
 	for i := range r.events {
@@ -223,16 +242,33 @@ func (s *Stream) freeRing(f *frame, r *ring) {
 	s.dev.freeHost(f, r.addr)
 }
 
-// slot returns the address of a slot.
-func (r *ring) slot(i int) uintptr { return r.addr + uintptr(i*slotSize) }
+// half returns the address of a half, and slot that of a slot.
+func (r *ring) half(i int) uintptr { return r.addr + uintptr(i*halfSize) }
+func (r *ring) slot(i int) uintptr { return r.addr + uintptr(i*chunkSize) }
 
-// advance records that the present slot is sent, and goes on to the next one.
+// advance records that the present half is sent, and waits until the other one
+// can be filled.
 func (s *Stream) advance(f *frame, r *ring) error {
-	if err := s.record(f, r.events[r.at]); err != nil {
+	f.Args[0], f.Args[1] = r.events[r.at*chunks+chunks-1], s.handle
+	if err := s.call(f, cuEventRecord); err != nil {
 		return err
 	}
 	r.sent[r.at] = true
-	r.at, r.filled = (r.at+1)%slots, 0
+	r.at = 1 - r.at
+	r.filled = 0
+	return s.arrived(f, r, r.at)
+}
+
+// arrived waits until the transfers of a half are complete.
+func (s *Stream) arrived(f *frame, r *ring, half int) error {
+	if !r.sent[half] {
+		return nil
+	}
+	f.Args[0] = r.events[half*chunks+chunks-1]
+	if err := s.dev.await(context.Background(), f, cuEventQuery, cuEventSynchronize, s.last.Load()); err != nil {
+		return err
+	}
+	r.sent[half] = false
 	return nil
 }
 
@@ -251,48 +287,21 @@ func (s *Stream) Upload(dst Ptr, src []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(src) < copyParallel {
-		return s.uploadFew(f, r, dst, src)
-	}
-	if r.filled > 0 {
-		if err := s.advance(f, r); err != nil {
-			return err
-		}
-	}
-	t := &r.task
-	t.s, t.r, t.up, t.user, t.mem, t.first = s, r, true, src, dst, r.at
-	n := (len(src) + slotSize - 1) / slotSize
-	err = t.run()
-	for c := range min(n, slots) {
-		r.sent[(r.at+c)%slots] = true
-	}
-	r.at = (r.at + n) % slots
-	return err
-}
-
-// uploadFew uploads src, which one thread copies. Several such uploads share a slot.
-func (s *Stream) uploadFew(f *frame, r *ring, dst Ptr, src []byte) error {
 	for len(src) > 0 {
-		if r.filled == slotSize {
+		if r.filled == halfSize {
 			if err := s.advance(f, r); err != nil {
 				return err
 			}
 		}
-		if r.filled == 0 && r.sent[r.at] {
-			if err := s.wait(f, r.events[r.at]); err != nil {
-				return err
-			}
-			r.sent[r.at] = false
-		}
-		n := min(len(src), slotSize-r.filled)
-		from := r.slot(r.at) + uintptr(r.filled)
-		copyOut(at(from, n), src[:n])
-		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = uintptr(dst), from, uintptr(n), s.handle
-		if err := s.call(f, cuMemcpyHtoDAsync); err != nil {
+		n := min(len(src), halfSize-r.filled)
+		t := &r.up
+		t.s, t.user, t.dst = s, src[:n], dst
+		t.half = at(r.half(r.at)+uintptr(r.filled), n)
+		if err := t.run(); err != nil {
 			return err
 		}
 		// The upload positions are a cache line apart.
-		r.filled = min((r.filled+n+63)&^63, slotSize)
+		r.filled = min((r.filled+n+63)&^63, halfSize)
 		src, dst = src[n:], dst+Ptr(n)
 	}
 	return nil
@@ -313,7 +322,7 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 	if err != nil {
 		return err
 	}
-	// Transfers to a slot run after the uploads from it, because they are in the same stream.
+	// A transfer to a half runs after the uploads from it, because they are in the same stream.
 	if len(dst) < copyParallel {
 		f.Args[0], f.Args[1], f.Args[2], f.Args[3] = r.addr, uintptr(src), uintptr(len(dst)), s.handle
 		if err := s.call(f, cuMemcpyDtoHAsync); err != nil {
@@ -325,13 +334,13 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 		}
 		copy(dst, at(r.addr, len(dst)))
 	} else {
-		t := &r.task
-		t.s, t.r, t.up, t.user, t.mem, t.first = s, r, false, dst, src, 0
+		t := &r.down
+		t.s, t.r, t.user, t.src = s, r, dst, src
 		if err := t.run(); err != nil {
 			return err
 		}
 	}
-	r.sent, r.filled, r.at = [slots]bool{}, 0, 0 // no transfer is running
+	r.sent, r.filled = [2]bool{}, 0 // no transfer is running
 	return nil
 }
 
