@@ -28,17 +28,15 @@ type mapOf struct {
 
 // mapSchedule is the schedule of an elementwise kernel: elements in a vector, vectors for each
 // lane, lanes of a workgroup, whether each vector has its own branch, and whether there is a branch
-// for vectors of moderate elements: see moderate. The kernel has tiles if Runs is not zero.
+// for vectors of moderate elements: see moderate. A kernel with tiles reads one operand by tiles: see maptile.go.
 type mapSchedule struct {
 	Width, Each, Lanes int
 	Branches, Guarded  bool
-	Runs               tileRuns
+	Tiled              bool
 }
 
 var mapSchedules = table[mapOf, mapSchedule]{
-	{"tile64x32", tiled, mapSchedule{Width: 1, Runs: tileRuns{64, 32}}},
-	{"tile32x32", tiled, mapSchedule{Width: 1, Runs: tileRuns{32, 32}}},
-	{"tile32x64", tiled, mapSchedule{Width: 1, Runs: tileRuns{32, 64}}},
+	{"tile", tiled, mapSchedule{Width: 1, Tiled: true}},
 	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 1}},
 	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 2}},
 	{"scalar", always, mapSchedule{Width: 1, Each: 1}},
@@ -55,8 +53,8 @@ func tiled(m mapOf, _ *Target) bool { return m.Tiled }
 // in flight.
 func (w *mapSchedule) good(many, heavy bool) bool {
 	switch {
-	case w.Runs != tileRuns{}:
-		return w.Runs.good(many)
+	case w.Tiled:
+		return true
 	case w.Width > 1:
 		return (w.Each > 1) == (many && heavy)
 	case !many:
@@ -319,14 +317,14 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	}
 	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
 	m := mapOf{n, alignedOperands(e.in, n), mapTiles.plan != nil && mapTiles.operand(e.in) >= 0}
-	w, name, err := mapSchedules.prefer(q, m, func(w *mapSchedule) bool { return w.good(many, much) && (n >= minTiled || w.Runs == tileRuns{}) })
+	w, name, err := mapSchedules.prefer(q, m, func(w *mapSchedule) bool { return w.good(many, much) && (n >= minTiled || !w.Tiled) })
 	if err != nil {
 		return nil, err
 	}
 	f := q.Attrs.Float
 	params := mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}
-	if w.Runs != (tileRuns{}) {
-		return mapTiles.plan(e, w.Runs, name, params, bind)
+	if w.Tiled {
+		return mapTiles.plan(e, name, params, bind)
 	}
 	w.Lanes, w.Branches = q.Target.MapLanes, w.Each > 1 && q.Target.MapBranches
 	w.Guarded = w.Each > 1 && !w.Branches && q.Target.MapGuarded && guards(e)

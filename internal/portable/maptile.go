@@ -23,9 +23,9 @@ import (
 // and in memory that it has at least, if the arrays have them and elements have four bytes.
 type tileRuns struct{ Result, Memory int }
 
-// good reports whether tiles with these runs suit arrays of many elements or not. For few elements,
-// small tiles keep more workgroups busy.
-func (r *tileRuns) good(many bool) bool { return many == (r.Result > 32) }
+// usualRuns are the fastest of 64×32, 32×32 and 32×64 for most permutations on an H200: see
+// docs/measurements/gpu.md.
+var usualRuns = tileRuns{Result: 64, Memory: 32}
 
 // mapTile specialises the kernels. Ext are the extents of the tile along the factors of the layout
 // of operand At.
@@ -47,7 +47,7 @@ const (
 // [UseMoves].
 var mapTiles struct {
 	operand func(in []Operand) int
-	plan    func(e *epilogue, s tileRuns, name string, p mapParams, bind []Ref) (*Plan, error)
+	plan    func(e *epilogue, name string, p mapParams, bind []Ref) (*Plan, error)
 }
 
 // useTiles sets mapTiles.
@@ -265,10 +265,10 @@ func steady(ext []int, lanes int) bool {
 }
 
 // planTiles plans the program e by tiles.
-func planTiles(e *epilogue, s tileRuns, name string, params mapParams, bind []Ref) (*Plan, error) {
+func planTiles(e *epilogue, name string, params mapParams, bind []Ref) (*Plan, error) {
 	at := tiledOperand(e.in)
 	l := e.in[at].Layout
-	t := chooseTile(l, e.in[at].Type.Size(), s)
+	t := chooseTile(l, e.in[at].Type.Size(), usualRuns)
 	t.At = at
 	groups := 1
 	for k, f := range l.Factors() {

@@ -62,23 +62,21 @@ type transposeOf struct {
 // shape.
 const minNarrow = 1 << 16
 
-// transposeSchedules has the kernel with square tiles, and the kernels with tiles of [mapSchedules] of
-// the same name.
-var transposeSchedules = table[transposeOf, tileRuns]{
-	{"squares", func(transposeOf, *Target) bool { return true }, tileRuns{}},
-	{"tile64x32", transposeOf.tiled, tileRuns{64, 32}},
-	{"tile32x32", transposeOf.tiled, tileRuns{32, 32}},
-	{"tile32x64", transposeOf.tiled, tileRuns{32, 64}},
+// transposeSchedule is the schedule of a transposition: with square tiles, or with the tiles of the
+// variant of [mapSchedules] that has the same name.
+type transposeSchedule struct{ Tiled bool }
+
+var transposeSchedules = table[transposeOf, transposeSchedule]{
+	{"squares", func(transposeOf, *Target) bool { return true }, transposeSchedule{}},
+	{"tile", transposeOf.tiled, transposeSchedule{Tiled: true}},
 }
 
 func (m transposeOf) tiled(*Target) bool { return m.Tiled }
 
-// good reports whether the variant suits the matrices: narrow ones fill only a part of a square.
-func (m transposeOf) good(r *tileRuns) bool {
-	if m.N < minNarrow || min(m.Rows, m.Cols) >= tileSide {
-		return *r == tileRuns{}
-	}
-	return r.Result > 0 && r.good(m.N >= manyElements)
+// good reports whether the variant suits the matrices: narrow ones fill only a part of a square. Other
+// matrices use squares, because one kernel then serves all shapes.
+func (m transposeOf) good(w *transposeSchedule) bool {
+	return w.Tiled == (m.N >= minNarrow && min(m.Rows, m.Cols) < tileSide)
 }
 
 func planTranspose(q *request) (*Plan, error) {
