@@ -223,6 +223,7 @@ func (b *Buffer) read(ctx context.Context, dst []byte) error {
 }
 
 func (b *Buffer) run(ctx context.Context, g *graph.Graph, refs []engine.Ref, outs [][]byte) error {
+	programs.use()
 	p, err := b.dev.engine().Compile(ctx, g)
 	if err == nil {
 		err = p.Run(ctx, refs, outs, nil)

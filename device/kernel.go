@@ -44,6 +44,7 @@ type Kernel struct {
 //   - the error of ctx. A compilation that a driver has begun continues in the background.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	cpu.UseKernels()
+	useFindings()
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/interp"
@@ -60,7 +61,8 @@ func findingOf(f *interp.Finding) *Finding {
 	return &Finding{f.Kind, f.Kernel, f.Name, f.Index, f.Lanes, f.Group, f.Note, f.File, f.Line, f.Error()}
 }
 
-func init() {
+// useFindings lets errors.As find a [Finding] in the errors of kernels.
+var useFindings = sync.OnceFunc(func() {
 	interp.FindingAs = func(f *interp.Finding, target any) bool {
 		t, ok := target.(**Finding)
 		if ok {
@@ -68,7 +70,7 @@ func init() {
 		}
 		return ok
 	}
-}
+})
 
 // Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders of lanes and with
 // several subgroup sizes. It returns the errors that it finds, including those without effect on

@@ -40,11 +40,14 @@ func MapAt(level Level, name string) MapFunc {
 	return mapGeneric(name)
 }
 
+// LevelMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go.
+func LevelMap(name string) MapFunc { return mapLevel(active, name) }
+
 // VectorMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go, except loops of
 // copies, shifts, conversions, roundings and steps of integer reductions. A page that calls VectorMap and
 // not Map does not load the loops in plain Go, which only browsers without SIMD128 need.
 func VectorMap(name string) MapFunc {
-	if f := mapLevel(active, name); f != nil {
+	if f := LevelMap(name); f != nil {
 		return f
 	}
 	return mapBasic(name)

@@ -67,7 +67,7 @@ const (
 	maxArenas = 64 << 20
 )
 
-func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
+func (d *processor) prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
 	if d.closed.Load() {
 		return nil, driver.ErrClosed
 	}

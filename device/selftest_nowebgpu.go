@@ -1,0 +1,12 @@
+//go:build js && nowebgpu
+
+package device
+
+import (
+	"context"
+
+	"github.com/rayo-go/rayo/internal/engine"
+)
+
+// knownElements serves devices other than the CPU, which such a page does not have.
+func knownElements(context.Context, *engine.Engine) error { return ErrUnsupported }
