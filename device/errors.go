@@ -2,8 +2,8 @@ package device
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -58,13 +58,30 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // wrap returns err as an OpError, unless it already is one, or is the error of a context.
 func (d *Device) wrap(err error, o *op.Operation, shapes ...op.Shape) error {
-	var oe *OpError
-	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) {
-		return err
-	}
 	name := "nil operation"
-	if o != nil {
+	if err != nil && o != nil {
 		name = o.Name()
 	}
+	return d.wrapAs(err, name, shapes...)
+}
+
+// wrapAs is wrap with the name of the operation.
+func (d *Device) wrapAs(err error, name string, shapes ...op.Shape) error {
+	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || hasOpError(err) {
+		return err
+	}
 	return &OpError{Op: name, Shapes: shapes, Device: d.String(), Err: err}
+}
+
+// hasOpError reports whether err wraps an OpError. Pages do not load it with the reflection of errors.As.
+func hasOpError(err error) bool {
+	switch e := err.(type) {
+	case *OpError:
+		return true
+	case interface{ Unwrap() error }:
+		return hasOpError(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), hasOpError)
+	}
+	return false
 }

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/devicehook"
+	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/memory"
@@ -61,8 +64,11 @@ func findingOf(f *interp.Finding) *Finding {
 	return &Finding{f.Kind, f.Kernel, f.Name, f.Index, f.Lanes, f.Group, f.Note, f.File, f.Line, f.Error()}
 }
 
-// useFindings lets errors.As find a [Finding] in the errors of kernels.
-var useFindings = sync.OnceFunc(func() {
+// kernels links what only programs with kernels need.
+var kernels sync.Once
+
+func useKernels() {
+	cpu.UseKernels()
 	interp.FindingAs = func(f *interp.Finding, target any) bool {
 		t, ok := target.(**Finding)
 		if ok {
@@ -70,7 +76,15 @@ var useFindings = sync.OnceFunc(func() {
 		}
 		return ok
 	}
-})
+	devicehook.Fits = fits
+	devicehook.Launch = func(k any, grid kernel.Size, params any) (*graph.Kernel, []byte, error) {
+		block, err := k.(*Kernel).parameters(grid, params)
+		if err != nil {
+			return nil, nil, err
+		}
+		return k.(*Kernel).launched(grid), block, nil
+	}
+}
 
 // Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders of lanes and with
 // several subgroup sizes. It returns the errors that it finds, including those without effect on
