@@ -10,9 +10,7 @@ import (
 
 // cores has a function for each operation with a core in this driver. The functions below add the
 // groups of operations of package portable, whose documentation says when to call them.
-var cores = map[*op.Operation]func(d *processor) core{
-	op.Reshape: func(*processor) core { return &reshapeTask{} },
-}
+var cores = map[*op.Operation]func(d *processor) core{}
 
 func enter(c func(d *processor) core, os ...*op.Operation) {
 	for _, o := range os {
@@ -23,6 +21,7 @@ func enter(c func(d *processor) core, os ...*op.Operation) {
 // UseReductions adds the reductions.
 func UseReductions() {
 	UsePrograms()
+	useWordReductions()
 	reductions := map[*op.Operation]simd.Reduction{
 		op.Sum: simd.ReduceSum, op.Dot: simd.ReduceDot, op.Mean: simd.ReduceMean, op.Var: simd.ReduceVar,
 		op.Min: simd.ReduceMin, op.Max: simd.ReduceMax, op.ArgMin: simd.ReduceArgMin, op.ArgMax: simd.ReduceArgMax,
@@ -84,6 +83,7 @@ func UseAll() {
 	}
 	driver.UseFactors()
 	linkChains()
+	simd.UseBlocks()
 	mapNamed = simd.Map
 	enter(func(d *processor) core { return &quantTask{d: d} }, op.MatMulQ)
 	enter(func(d *processor) core { return &expertsTask{d: d} }, op.MatMulExperts)

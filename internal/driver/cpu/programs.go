@@ -20,6 +20,7 @@ var composed = evaluate
 // single elementwise operations of the catalogue.
 func UsePrograms() {
 	if prepareProgram == nil {
+		enter(func(*processor) core { return &reshapeTask{} }, op.Reshape)
 		prepareProgram, composed, mapNamed = (*processor).prepare, (*processor).elementwisePrepared, simd.VectorMap
 	}
 }

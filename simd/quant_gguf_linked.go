@@ -1,0 +1,5 @@
+//go:build !js
+
+package simd
+
+func init() { UseBlocks() }
