@@ -205,7 +205,17 @@ func (o *Operation) Class() Class { return o.def().class }
 func (o *Operation) Doc() string { return o.def().doc }
 
 // Formula returns the definition.
-func (o *Operation) Formula() string { return o.def().formula }
+func (o *Operation) Formula() string {
+	d := o.def()
+	if d.expr == nil || d.formula != "" {
+		return d.formula
+	}
+	var names []string
+	for _, p := range d.params {
+		names = append(names, p.Name)
+	}
+	return ir.Format(d.expr, d.inputs, names)
+}
 
 // Special describes the results for NaN, infinities and signed zeros.
 func (o *Operation) Special() string { return o.def().special }

@@ -23,7 +23,7 @@ type encoder struct {
 }
 
 // simple are the encoders without a search: they give the same bytes as ggml.
-var simple = map[Format]func(dst []byte, src []float32){
+var simple = [len(basics)]func(dst []byte, src []float32){
 	Q4_0: quantizeQ4_0, Q5_0: quantizeQ5_0, Q8_0: quantizeQ8_0,
 	Q4_1: func(dst []byte, src []float32) { quantizeRange(Q4_1, dst, src) },
 	Q5_1: func(dst []byte, src []float32) { quantizeRange(Q5_1, dst, src) },
