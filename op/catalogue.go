@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
 )
 
 // ErrShape is the error of sizes, shapes or parameters that an operation does
