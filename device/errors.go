@@ -3,10 +3,10 @@ package device
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/errtree"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -67,21 +67,8 @@ func (d *Device) wrap(err error, o *op.Operation, shapes ...op.Shape) error {
 
 // wrapAs is wrap with the name of the operation.
 func (d *Device) wrapAs(err error, name string, shapes ...op.Shape) error {
-	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || hasOpError(err) {
+	if _, is := errtree.As[*OpError](err); is || err == nil || err == context.Canceled || err == context.DeadlineExceeded {
 		return err
 	}
 	return &OpError{Op: name, Shapes: shapes, Device: d.String(), Err: err}
-}
-
-// hasOpError reports whether err wraps an OpError. Pages do not load it with the reflection of errors.As.
-func hasOpError(err error) bool {
-	switch e := err.(type) {
-	case *OpError:
-		return true
-	case interface{ Unwrap() error }:
-		return hasOpError(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), hasOpError)
-	}
-	return false
 }

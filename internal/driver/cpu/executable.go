@@ -152,6 +152,9 @@ func behind(m driver.Memory, off int64) (int64, error) {
 	return a.bytes - off, nil
 }
 
+// running counts the submissions in the queue.
+func (e *executable) running() *driver.RefBarrier { return &e.inUse }
+
 // admit runs s when its entry is admitted.
 func (e *executable) admit(ctx context.Context, s *driver.Submission, t *queueEntry) error {
 	if t == nil {

@@ -10,8 +10,13 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// prepareProgram prepares programs, and is nil before [UsePrograms].
-var prepareProgram func(d *processor, ctx context.Context, p *driver.Program) (driver.Executable, error)
+// planning has what plans of programs need, after [UsePrograms].
+var planning struct {
+	prepare func(d *processor, ctx context.Context, p *driver.Program) (driver.Executable, error)
+	fuses   func(d *processor, o *op.Operation, at driver.Place) bool
+	reads   func(d *processor, o *op.Operation, at int, s op.Shape, l *op.Layout) bool
+	writes  func(d *processor, o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool
+}
 
 // composed computes an elementwise operation that has no kernel of its own.
 var composed = evaluate
@@ -19,18 +24,35 @@ var composed = evaluate
 // UsePrograms links the compiler of elementwise programs. Pages link it if they compute more than
 // single elementwise operations of the catalogue.
 func UsePrograms() {
-	if prepareProgram == nil {
+	if planning.prepare == nil {
 		enter(func(*processor) core { return &reshapeTask{} }, op.Reshape)
-		prepareProgram, composed, mapNamed = (*processor).prepare, (*processor).elementwisePrepared, simd.VectorMap
+		planning.prepare, planning.fuses = (*processor).prepare, (*processor).fuses
+		planning.reads, planning.writes = (*processor).reads, (*processor).writes
+		composed, mapNamed = (*processor).elementwisePrepared, simd.VectorMap
 	}
 }
 
 // Prepare implements [driver.Device].
 func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
-	if prepareProgram == nil {
+	if planning.prepare == nil {
 		return nil, driver.ErrUnsupported // package device links the compiler before it uses programs
 	}
-	return prepareProgram(d, ctx, p)
+	return planning.prepare(d, ctx, p)
+}
+
+// Fuses implements [driver.Device].
+func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
+	return planning.fuses != nil && planning.fuses(d, o, at)
+}
+
+// Reads implements [driver.Strided].
+func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+	return planning.reads != nil && planning.reads(d, o, at, s, l)
+}
+
+// Writes implements [driver.Strided].
+func (d *processor) Writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
+	return planning.writes != nil && planning.writes(d, o, s, t, l)
 }
 
 // evaluate computes the expression of o in float64, one element after the other. It serves pages
