@@ -10,5 +10,6 @@ import (
 func init() {
 	cpu.UseAll()
 	engine.UseBlocks()
+	engine.UseSelfTests()
 	portable.UseAll()
 }

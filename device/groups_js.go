@@ -27,15 +27,15 @@ func (g *group) use() {
 }
 
 var (
-	reductions = group{link: func() { portable.UseReductions(); cpu.UseReductions() }}
-	rowwises   = group{link: func() { portable.UseRows(); cpu.UseRows() }}
-	products   = group{link: func() { portable.UseProducts(); cpu.UseProducts() }}
-	conv2Ds    = group{link: func() { portable.UseConv2D(); cpu.UseConv2D() }}
-	attentions = group{link: func() { portable.UseAttention(); cpu.UseAttention() }}
-	orders     = group{link: func() { portable.UseOrder(); cpu.UseOrder() }}
-	moves      = group{link: func() { portable.UseMoves(); cpu.UseMoves() }}
+	reductions = group{link: func() { useOperations(); portable.UseReductions(); cpu.UseReductions() }}
+	rowwises   = group{link: func() { useOperations(); portable.UseRows(); cpu.UseRows() }}
+	products   = group{link: func() { useOperations(); portable.UseProducts(); cpu.UseProducts() }}
+	conv2Ds    = group{link: func() { useOperations(); portable.UseConv2D(); cpu.UseConv2D() }}
+	attentions = group{link: func() { useOperations(); portable.UseAttention(); cpu.UseAttention() }}
+	orders     = group{link: func() { useOperations(); portable.UseOrder(); cpu.UseOrder() }}
+	moves      = group{link: func() { useOperations(); portable.UseMoves(); cpu.UseMoves() }}
 	programs   = group{link: cpu.UsePrograms}
-	everything = group{link: func() { portable.UseAll(); cpu.UseAll() }}
+	everything = group{link: func() { useOperations(); portable.UseAll(); cpu.UseAll() }}
 )
 
 // openTests are the tests of a device before Open returns it. Sums and products are tested before

@@ -2,4 +2,7 @@
 
 package engine
 
-func init() { UseBlocks() }
+func init() {
+	UseBlocks()
+	UseSelfTests()
+}

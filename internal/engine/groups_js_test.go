@@ -8,5 +8,6 @@ import (
 func init() {
 	cpu.UseAll()
 	portable.UseAll()
+	UseSelfTests()
 	UseBlocks()
 }
