@@ -11,5 +11,6 @@ func init() {
 	cpu.UseAll()
 	engine.UseBlocks()
 	engine.UseSelfTests()
+	engine.UsePasses()
 	portable.UseAll()
 }

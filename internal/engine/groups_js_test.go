@@ -9,5 +9,6 @@ func init() {
 	cpu.UseAll()
 	portable.UseAll()
 	UseSelfTests()
+	UsePasses()
 	UseBlocks()
 }

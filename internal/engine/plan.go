@@ -74,11 +74,22 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 // is gone.
 func (p *Plan) Close() { p.exec.end() }
 
+// passes is [graph.Passes] after [UsePasses], otherwise nil: all but Snapshot change nothing in graphs of
+// one operation, so pages without batches do not load them.
+var passes func() []graph.Pass
+
+// UsePasses links the passes. In pages package batch calls it; other programs call it before main begins.
+func UsePasses() { passes = graph.Passes }
+
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
-	simple, err := graph.Apply(g, graph.Passes()...)
+	run := []graph.Pass{graph.Snapshot}
+	if passes != nil {
+		run = passes()
+	}
+	simple, err := graph.Apply(g, run...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,4 +5,5 @@ package engine
 func init() {
 	UseBlocks()
 	UseSelfTests()
+	UsePasses()
 }
