@@ -10,5 +10,7 @@ import (
 func init() {
 	cpu.UseAll()
 	engine.UseBlocks()
+	engine.UseSelfTests()
+	engine.UsePasses()
 	portable.UseAll()
 }

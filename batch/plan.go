@@ -273,5 +273,5 @@ func (p *Plan) String() string {
 	if p.p == nil {
 		return errNoPlan.Error()
 	}
-	return p.p.String()
+	return p.p.Listing()
 }

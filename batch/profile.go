@@ -116,7 +116,7 @@ func (b *Batch) Profile(ctx context.Context, outs ...Value) (*Profile, error) {
 			sp.Name = "copy"
 		}
 		if s.Post != nil && len(s.Post.Body) > 0 {
-			sp.Formula = s.Post.String()
+			sp.Formula = s.Post.Formulas()
 		}
 		sp.Bytes, sp.Flops = engine.StepCost(s)
 		sp.classify(r)

@@ -22,11 +22,11 @@ func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape 
 	}
 	s := op.Shape(shape)
 	if err := blocksFit(raw, t, s); err != nil {
-		return nil, d.wrap(err, copying, s)
+		return nil, d.wrapAs(err, copying, s)
 	}
 	b, err := d.engine().NewBuffer(t, s)
 	if err != nil {
-		return nil, d.wrap(err, alloc, s)
+		return nil, d.wrapAs(err, alloc, s)
 	}
 	buf := &Buffer{d, b}
 	if err := buf.write(ctx, words(raw, b.Bytes())); err != nil {
@@ -43,7 +43,7 @@ func ReadBlocks(ctx context.Context, dst []byte, b *Buffer) error {
 		return err
 	}
 	if err := blocksFit(dst, b.Type(), b.Shape()); err != nil {
-		return b.dev.wrap(err, copying, b.Shape())
+		return b.dev.wrapAs(err, copying, b.Shape())
 	}
 	w := words(dst, b.buf.Bytes())
 	err := b.read(ctx, w)

@@ -62,7 +62,7 @@ type Buffer struct {
 func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buffer, error) {
 	b, err := d.engine().NewBuffer(t, shape)
 	if err != nil {
-		return nil, d.wrap(err, alloc, shape)
+		return nil, d.wrapAs(err, alloc, shape)
 	}
 	buf := &Buffer{d, b}
 	if err := buf.clear(ctx); err != nil {
@@ -73,9 +73,9 @@ func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buff
 }
 
 // alloc and copying are the operation names in errors of calls that are not operations of the catalogue.
-var (
-	alloc   = op.Unary("new buffer", func(x op.Expr) op.Expr { return x })
-	copying = op.Unary("copy", func(x op.Expr) op.Expr { return x })
+const (
+	alloc   = "new buffer"
+	copying = "copy"
 )
 
 // Upload copies a slice to the device. Without a shape, the buffer has one extent, the length of
@@ -92,11 +92,11 @@ func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (
 		if err == nil {
 			err = fmt.Errorf("the slice has %d elements, and the shape is %v: %w", len(data), s, ErrShape)
 		}
-		return nil, d.wrap(err, copying, s)
+		return nil, d.wrapAs(err, copying, s)
 	}
 	b, err := d.engine().NewBuffer(TypeOf[T](), s)
 	if err != nil {
-		return nil, d.wrap(err, alloc, s)
+		return nil, d.wrapAs(err, alloc, s)
 	}
 	buf := &Buffer{d, b}
 	if err := buf.write(ctx, engine.Bytes(data)); err != nil {
@@ -127,10 +127,10 @@ func matches[T Element](b *Buffer, n int) error {
 		return err
 	}
 	if !Holds[T](b.Type()) {
-		return b.dev.wrap(fmt.Errorf("the slice has elements of type %v, and the buffer has type %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
+		return b.dev.wrapAs(fmt.Errorf("the slice has elements of type %v, and the buffer has type %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
 	}
 	if size, _ := b.Shape().Size(); size != n {
-		return b.dev.wrap(fmt.Errorf("the slice has %d elements; it must have as many as the buffer: %w", n, ErrShape), copying, b.Shape())
+		return b.dev.wrapAs(fmt.Errorf("the slice has %d elements; it must have as many as the buffer: %w", n, ErrShape), copying, b.Shape())
 	}
 	return nil
 }
@@ -223,11 +223,12 @@ func (b *Buffer) read(ctx context.Context, dst []byte) error {
 }
 
 func (b *Buffer) run(ctx context.Context, g *graph.Graph, refs []engine.Ref, outs [][]byte) error {
+	programs.use()
 	p, err := b.dev.engine().Compile(ctx, g)
 	if err == nil {
 		err = p.Run(ctx, refs, outs, nil)
 	}
-	return b.dev.wrap(err, copying, b.Shape())
+	return b.dev.wrapAs(err, copying, b.Shape())
 }
 
 // Alloc returns a slice of n zeros in memory that is aligned to 64 bytes. Large slices use huge

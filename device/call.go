@@ -137,6 +137,7 @@ func (d *Device) elementwiseAsync(ctx context.Context, o *op.Operation, a op.Att
 
 // start runs an operation without waiting for it.
 func (d *Device) start(ctx context.Context, o *op.Operation, a op.Attrs, in []engine.Host, out ...engine.Host) *Pending {
+	programs.use()
 	return &Pending{p: d.pick(o, &a, in, out).Start(ctx, o, &a, in, out), explain: func(err error) error { return d.explain(err, o, in) }}
 }
 
@@ -157,6 +158,7 @@ func i32(x []int32, s op.Shape) engine.Host {
 //     parameter without a default value; for example, scale has a method of its own for its factor.
 //   - [ErrOverlap] if dst partly overlaps an operand.
 func (d *Device) Map(ctx context.Context, dst []float32, o *op.Operation, in ...[]float32) error {
+	programs.use()
 	var v [3][]float32
 	if err := checkMap(o, in); err != nil {
 		return d.fail(err, o, lengths(in)...)

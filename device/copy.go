@@ -27,11 +27,11 @@ func Copy(ctx context.Context, dst, src *Buffer) error {
 		}
 	}
 	if dst.Type() != src.Type() {
-		return dst.dev.wrap(fmt.Errorf("the source has type %v, and the destination %v: %w", src.Type(), dst.Type(), ErrUnsupported), copying, src.Shape(), dst.Shape())
+		return dst.dev.wrapAs(fmt.Errorf("the source has type %v, and the destination %v: %w", src.Type(), dst.Type(), ErrUnsupported), copying, src.Shape(), dst.Shape())
 	}
 	from, _ := src.Shape().Size()
 	if to, _ := dst.Shape().Size(); from != to {
-		return dst.dev.wrap(fmt.Errorf("the source has %d elements, and the destination %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
+		return dst.dev.wrapAs(fmt.Errorf("the source has %d elements, and the destination %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
 	}
 	if dst.dev.engine() == src.dev.engine() {
 		g := &graph.Graph{}
@@ -41,11 +41,11 @@ func Copy(ctx context.Context, dst, src *Buffer) error {
 		return dst.run(ctx, g, []engine.Ref{{Buf: src.buf}, {Buf: dst.buf}}, nil)
 	}
 	if err := engine.Copy(ctx, dst.buf, src.buf); !errors.Is(err, ErrUnsupported) {
-		return dst.dev.wrap(err, copying, src.Shape(), dst.Shape())
+		return dst.dev.wrapAs(err, copying, src.Shape(), dst.Shape())
 	}
 	words, err := memory.Slice[uint32](int((src.buf.Bytes() + 3) / 4))
 	if err != nil {
-		return dst.dev.wrap(fmt.Errorf("%w: %w", err, ErrOutOfMemory), copying, src.Shape(), dst.Shape())
+		return dst.dev.wrapAs(fmt.Errorf("%w: %w", err, ErrOutOfMemory), copying, src.Shape(), dst.Shape())
 	}
 	host := engine.Bytes(words)[:src.buf.Bytes()]
 	if err := src.read(ctx, host); err != nil {

@@ -2,11 +2,11 @@ package device
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/errtree"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -58,13 +58,17 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // wrap returns err as an OpError, unless it already is one, or is the error of a context.
 func (d *Device) wrap(err error, o *op.Operation, shapes ...op.Shape) error {
-	var oe *OpError
-	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) {
-		return err
-	}
 	name := "nil operation"
-	if o != nil {
+	if err != nil && o != nil {
 		name = o.Name()
+	}
+	return d.wrapAs(err, name, shapes...)
+}
+
+// wrapAs is wrap with the name of the operation.
+func (d *Device) wrapAs(err error, name string, shapes ...op.Shape) error {
+	if _, is := errtree.As[*OpError](err); is || err == nil || err == context.Canceled || err == context.DeadlineExceeded {
+		return err
 	}
 	return &OpError{Op: name, Shapes: shapes, Device: d.String(), Err: err}
 }

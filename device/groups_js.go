@@ -2,10 +2,12 @@ package device
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
 )
 
 // A group is a set of operations. A page links their kernels only if it calls a method of one of
@@ -25,16 +27,37 @@ func (g *group) use() {
 }
 
 var (
-	reductions = group{link: func() { portable.UseReductions(); cpu.UseReductions() }}
-	rowwises   = group{link: func() { portable.UseRows(); cpu.UseRows() }}
-	products   = group{link: func() { portable.UseProducts(); cpu.UseProducts() }}
-	conv2Ds    = group{link: func() { portable.UseConv2D(); cpu.UseConv2D() }}
-	attentions = group{link: func() { portable.UseAttention(); cpu.UseAttention() }}
-	orders     = group{link: func() { portable.UseOrder(); cpu.UseOrder() }}
-	moves      = group{link: func() { portable.UseMoves(); cpu.UseMoves() }}
-	everything = group{link: func() { portable.UseAll(); cpu.UseAll() }}
+	reductions = group{link: func() { useOperations(); portable.UseReductions(); cpu.UseReductions() }}
+	rowwises   = group{link: func() { useOperations(); portable.UseRows(); cpu.UseRows() }}
+	products   = group{link: func() { useOperations(); portable.UseProducts(); cpu.UseProducts() }}
+	conv2Ds    = group{link: func() { useOperations(); portable.UseConv2D(); cpu.UseConv2D() }}
+	attentions = group{link: func() { useOperations(); portable.UseAttention(); cpu.UseAttention() }}
+	orders     = group{link: func() { useOperations(); portable.UseOrder(); cpu.UseOrder() }}
+	moves      = group{link: func() { useOperations(); portable.UseMoves(); cpu.UseMoves() }}
+	programs   = group{link: cpu.UsePrograms}
+	everything = group{link: func() { useOperations(); portable.UseAll(); cpu.UseAll() }}
 )
 
 // openTests are the tests of a device before Open returns it. Sums and products are tested before
 // their first use, like other operations, because a page may not have their kernels.
-var openTests = []func(context.Context, *engine.Engine) error{knownElements}
+var openTests = []func(context.Context, *engine.Engine) error{func(ctx context.Context, e *engine.Engine) error {
+	if e.Info().Kind == CPU {
+		return knownMaxima(ctx, e)
+	}
+	return knownElements(ctx, e)
+}}
+
+// knownMaxima tests an operation of the CPU. A page may not have the kernels for other operations.
+func knownMaxima(ctx context.Context, e *engine.Engine) error {
+	x := small(13)
+	got := make([]float32, len(x))
+	if err := e.Elementwise(ctx, op.Relu, &op.Attrs{}, got, x, nil, nil); err != nil {
+		return err
+	}
+	for i, v := range got {
+		if want := max(x[i], 0); v != want {
+			return fmt.Errorf("the positive part of %v is %v, not %v", x[i], want, v)
+		}
+	}
+	return nil
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -43,7 +42,7 @@ type Kernel struct {
 //     of a lane of a text need more than 64 KiB.
 //   - the error of ctx. A compilation that a driver has begun continues in the background.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
-	cpu.UseKernels()
+	kernels.Do(useKernels)
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
+	"github.com/rayo-go/rayo/internal/devicehook"
+	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/memory"
@@ -60,13 +64,25 @@ func findingOf(f *interp.Finding) *Finding {
 	return &Finding{f.Kind, f.Kernel, f.Name, f.Index, f.Lanes, f.Group, f.Note, f.File, f.Line, f.Error()}
 }
 
-func init() {
+// kernels links what only programs with kernels need.
+var kernels sync.Once
+
+func useKernels() {
+	cpu.UseKernels()
 	interp.FindingAs = func(f *interp.Finding, target any) bool {
 		t, ok := target.(**Finding)
 		if ok {
 			*t = findingOf(f)
 		}
 		return ok
+	}
+	devicehook.Fits = fits
+	devicehook.Launch = func(k any, grid kernel.Size, params any) (*graph.Kernel, []byte, error) {
+		block, err := k.(*Kernel).parameters(grid, params)
+		if err != nil {
+			return nil, nil, err
+		}
+		return k.(*Kernel).launched(grid), block, nil
 	}
 }
 

@@ -33,15 +33,15 @@ func UploadFrom(ctx context.Context, d *Device, r io.Reader, t op.DType, shape .
 	}
 	s := op.Shape(shape)
 	if t == op.Bool || t == op.InvalidType {
-		return nil, d.wrap(fmt.Errorf("elements of type %v from a reader: %w", t, ErrUnsupported), copying, s)
+		return nil, d.wrapAs(fmt.Errorf("elements of type %v from a reader: %w", t, ErrUnsupported), copying, s)
 	}
 	n, err := t.Bytes(s)
 	if err != nil {
-		return nil, d.wrap(err, copying, s)
+		return nil, d.wrapAs(err, copying, s)
 	}
 	b, err := d.engine().NewBuffer(t, s)
 	if err != nil {
-		return nil, d.wrap(err, alloc, s)
+		return nil, d.wrapAs(err, alloc, s)
 	}
 	buf := &Buffer{d, b}
 	if err := buf.fill(ctx, r, n); err != nil {
@@ -64,7 +64,7 @@ func (b *Buffer) fill(ctx context.Context, r io.Reader, n int) error {
 	for range min(2, (n+uploadPiece-1)/uploadPiece) {
 		x, err := memory.Floats((size + 3) / 4)
 		if err != nil {
-			return b.dev.wrap(err, copying, b.Shape())
+			return b.dev.wrapAs(err, copying, b.Shape())
 		}
 		free <- engine.Bytes(x)
 	}
@@ -78,7 +78,7 @@ func (b *Buffer) fill(ctx context.Context, r io.Reader, n int) error {
 	for at := 0; at < n; {
 		p := <-full
 		if p.err != nil {
-			return b.dev.wrap(p.err, copying, b.Shape())
+			return b.dev.wrapAs(p.err, copying, b.Shape())
 		}
 		if err := b.writeAt(ctx, int64(at), p.data); err != nil {
 			return err

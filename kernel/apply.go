@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"math"
+	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
@@ -73,7 +74,10 @@ func As[T Value](b *Builder, d Dynamic) T {
 	return T(d.h)
 }
 
-func init() {
+// useInline sets the hook when the first builder is made, so that pages without kernels do not load it.
+var useInline sync.Once
+
+func setInline() {
 	irhook.Inline = func(b any, roots []*ir.Node, args, params any, size float64) any {
 		return inline(b.(*Builder), roots, args.([]Dynamic), params.([]F32), size)
 	}

@@ -111,6 +111,7 @@ var (
 func notMade(what string) *Builder { return &Builder{arena: spent, err: &Error{Msg: what}} }
 
 func newBuilder(name string, positions bool) *Builder {
+	useInline.Do(setInline)
 	a := arenas.Get().(*arena)
 	a.code = append(a.code[:0], instr{})
 	a.blocks = append(a.blocks[:0], block{})

@@ -165,7 +165,7 @@ func (k *builds) Positions() (*ir.Program, error) {
 	if e != nil {
 		return nil, e
 	}
-	if len(p.Code) != len(q.Code) || p.Budget != q.Budget || p.String() != q.String() {
+	if len(p.Code) != len(q.Code) || p.Budget != q.Budget || p.Listing() != q.Listing() {
 		return nil, &Error{Kernel: k.name, Msg: "the build function does not do the same each time"}
 	}
 	return q, nil
@@ -239,7 +239,7 @@ func (k *Kernel) String() string {
 		return err.Error()
 	}
 	p, _ := k.Program()
-	return p.String()
+	return p.Listing()
 }
 
 // finish makes the checks that need the complete program, and returns the program.

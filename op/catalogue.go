@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/rayo-go/rayo/internal/ir"
 )
 
 // ErrShape is the error of sizes, shapes or parameters that an operation does
@@ -62,13 +60,6 @@ func Lookup(name string) *Operation {
 func add(o *definition) *definition {
 	if o.outs == 0 {
 		o.outs = 1
-	}
-	if o.expr != nil && o.formula == "" {
-		var names []string
-		for _, p := range o.params {
-			names = append(names, p.Name)
-		}
-		o.formula = ir.Format(o.expr, o.inputs, names)
 	}
 	o.setPlain()
 	return o

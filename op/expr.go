@@ -231,7 +231,7 @@ func userOperation(name string, arity int, result Expr) *Operation {
 	}
 	o := &definition{name: name, class: Elementwise, arity: [2]int{arity, arity}, outs: 1, id: -1,
 		tol:  Tolerance{ULP: 1, Mag: 1}, // the reference computes the magnitude from the expression
-		expr: result.n, inputs: operandNames[:arity], formula: ir.Format(result.n, operandNames, nil)}
+		expr: result.n, inputs: operandNames[:arity]}
 	o.key = "user:" + ir.Key(result.n)
 	o.setPlain()
 	return operationOf(o)

@@ -54,6 +54,9 @@ type Operation struct {
 	once   sync.Once
 	made   atomic.Bool
 	d      definition // valid once made is true
+
+	inOperands sync.Once
+	parametric *Operation // see Parametric; valid once inOperands is done
 }
 
 // def returns the definition.
@@ -72,7 +75,6 @@ func (o *Operation) first() {
 		} else {
 			o.d = *o.define()
 			o.d.id = int(lastID.Add(1) - 1)
-			o.d.parametric = o.parametricOf(&o.d)
 		}
 		o.made.Store(true)
 	})
@@ -110,7 +112,7 @@ type definition struct {
 	plain   bool   // see Plain
 	err     error
 
-	parametric, fixed *Operation // see Parametric and Fixed
+	fixed *Operation // see Fixed
 
 	expr *ir.Node // elementwise: the expression of operands Arg, of type F32 except for conditions
 	// typed has expressions for operands of particular types, which replace expr for these types.
@@ -203,7 +205,17 @@ func (o *Operation) Class() Class { return o.def().class }
 func (o *Operation) Doc() string { return o.def().doc }
 
 // Formula returns the definition.
-func (o *Operation) Formula() string { return o.def().formula }
+func (o *Operation) Formula() string {
+	d := o.def()
+	if d.expr == nil || d.formula != "" {
+		return d.formula
+	}
+	var names []string
+	for _, p := range d.params {
+		names = append(names, p.Name)
+	}
+	return ir.Format(d.expr, d.inputs, names)
+}
 
 // Special describes the results for NaN, infinities and signed zeros.
 func (o *Operation) Special() string { return o.def().special }

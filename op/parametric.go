@@ -10,7 +10,14 @@ import (
 // but takes its float parameters as operands: scalars of float32 after the others, in the
 // order of [Operation.Params]. One plan then serves all values of the parameters. It
 // returns nil for other operations.
-func (o *Operation) Parametric() *Operation { return o.def().parametric }
+func (o *Operation) Parametric() *Operation {
+	d := o.def()
+	if d.class != Elementwise || len(d.params) == 0 || d.arity[1]+len(d.params) > MaxInputs {
+		return nil
+	}
+	o.inOperands.Do(func() { o.parametric = o.parametricOf(d) })
+	return o.parametric
+}
 
 // Fixed returns the operation of which o is the Parametric form, or nil.
 func (o *Operation) Fixed() *Operation { return o.def().fixed }
@@ -18,9 +25,6 @@ func (o *Operation) Fixed() *Operation { return o.def().fixed }
 // parametricOf makes the result of Parametric; d is the definition of o.
 func (o *Operation) parametricOf(d *definition) *Operation {
 	n := d.arity[1]
-	if d.class != Elementwise || len(d.params) == 0 || n+len(d.params) > MaxInputs {
-		return nil
-	}
 	p := *d
 	p.fixed, p.id, p.key = o, -1, d.name+" of operands"
 	p.params, p.options, p.aliases, p.plain = nil, "", nil, false

@@ -243,12 +243,12 @@ func (t *attentionTask) queries(q []float32, head, r0, n int) {
 		scale /= t.Softcap
 	}
 	if t.QRow == t.Dim && t.QHead == t.Queries*t.Dim {
-		rowKernel.affine(&q[0], &t.Q[(head*t.rows+r0)*t.Dim], nil, nil, n*t.Dim, 0, scale, 0)
+		rowKernel().affine(&q[0], &t.Q[(head*t.rows+r0)*t.Dim], nil, nil, n*t.Dim, 0, scale, 0)
 		return
 	}
 	for r := range n {
 		at := head*t.rows + r0 + r
-		rowKernel.affine(&q[r*t.Dim], &t.Q[at/t.Queries*t.QHead+at%t.Queries*t.QRow], nil, nil, t.Dim, 0, scale, 0)
+		rowKernel().affine(&q[r*t.Dim], &t.Q[at/t.Queries*t.QHead+at%t.Queries*t.QRow], nil, nil, t.Dim, 0, scale, 0)
 	}
 }
 
@@ -274,7 +274,7 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 		clear(scores)
 	case n <= dotQueries && kRow == t.Dim:
 		for r := range n {
-			reducers.dotEach(&scores[r*count], &k[0], &s.q[r*t.Dim], count, t.Dim)
+			reducers().dotEach(&scores[r*count], &k[0], &s.q[r*t.Dim], count, t.Dim)
 		}
 	default:
 		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: kRow, C: scores}
@@ -313,15 +313,15 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 // weigh converts the scores of row r to weights, and scales down the earlier sums if there is a new
 // maximum.
 func (t *attentionTask) weigh(w *attentionWeights, r int, row []float32) {
-	top := max(w.tops[r], reducers.block[kindMax](&row[0], nil, len(row)))
+	top := max(w.tops[r], reducers().block[kindMax](&row[0], nil, len(row)))
 	from := top
 	if math.IsInf(float64(top), -1) {
 		from = 0 // no weight yet, but a later key may have one
 	}
-	sum := rowKernel.expStore(&row[0], &row[0], len(row), from)
+	sum := rowKernel().expStore(&row[0], &row[0], len(row), from)
 	if f := shrink(float64(w.tops[r]), float64(top)); f != 1 {
 		o := &w.out[r*t.ValueDim]
-		rowKernel.affine(o, o, nil, nil, t.ValueDim, 0, float32(f), 0)
+		rowKernel().affine(o, o, nil, nil, t.ValueDim, 0, float32(f), 0)
 		w.sums[r] *= f
 	}
 	w.sums[r] += float64(sum)
@@ -356,10 +356,10 @@ func rowsOf(x []float32, at, rows, stride, dim int) []float32 {
 // finiteRows reports whether no row has a NaN or an infinity.
 func finiteRows(x []float32, rows, stride, dim int) bool {
 	if stride == dim {
-		return finite(reducers.allMaxAbs(x))
+		return finite(reducers().allMaxAbs(x))
 	}
 	for i := range rows {
-		if !finite(reducers.allMaxAbs(x[i*stride:][:dim])) {
+		if !finite(reducers().allMaxAbs(x[i*stride:][:dim])) {
 			return false
 		}
 	}
@@ -371,7 +371,7 @@ func (t *attentionTask) divide(row []float32, sum float64, shown int) {
 	if shown == 0 {
 		return // zeros
 	}
-	rowKernel.affine(&row[0], &row[0], nil, nil, len(row), 0, float32(1/sum), 0)
+	rowKernel().affine(&row[0], &row[0], nil, nil, len(row), 0, float32(1/sum), 0)
 }
 
 // join joins the stretches of keys, in their order.

@@ -13,8 +13,6 @@ type Halves struct {
 	KHalves, VHalves []uint16
 }
 
-var halfKernels = map[op.DType]MapFunc{op.F16: VectorMap("cast.f16.f32"), op.BF16: VectorMap("cast.bf16.f32")}
-
 // elements returns the number of elements of an operand, which is x, or y if there are Halves.
 func (h *Halves) elements(x []float32, y []uint16) int {
 	if h.Half != op.InvalidType {
@@ -30,7 +28,11 @@ func (h *Halves) read(scratch *[]float32, x []float32, y []uint16, at, rows, str
 		return rowsOf(x, at, rows, stride, dim), stride
 	}
 	*scratch = resized(*scratch, rows*dim)
-	dst, widen := *scratch, halfKernels[h.Half]
+	dst, name := *scratch, "cast.f16.f32"
+	if h.Half == op.BF16 {
+		name = "cast.bf16.f32"
+	}
+	widen := VectorMap(name)
 	if len(dst) == 0 {
 		return nil, dim
 	}

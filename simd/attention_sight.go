@@ -89,7 +89,7 @@ func (t *attentionTask) stretch(r, j, count int) (first, end int) {
 func (t *attentionTask) cap(scores []float32) {
 	if n := len(scores); n > 0 {
 		kernelTanh(&scores[0], &scores[0], nil, nil, n, nil)
-		rowKernel.affine(&scores[0], &scores[0], nil, nil, n, 0, t.Softcap, 0)
+		rowKernel().affine(&scores[0], &scores[0], nil, nil, n, 0, t.Softcap, 0)
 	}
 }
 

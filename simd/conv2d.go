@@ -127,7 +127,7 @@ func holds(name string, have int, sizes [4]int) {
 func (j *gemmJob) runConv(p *workers.Pool) {
 	c := &j.window
 	h, w := c.outSize()
-	j.conv, j.ks = c, gemmActive
+	j.conv, j.ks = c, gemmActive()
 	j.g = Gemm{
 		M: c.O / c.Groups, N: h * w, K: c.C / c.Groups * c.KH * c.KW,
 		A: c.Weights, B: c.X, C: c.Y,

@@ -42,7 +42,7 @@ func (c *Conv2D) ringFloats() int {
 
 func (j *gemmJob) runDirect(p *workers.Pool) {
 	c := &j.window
-	j.form, j.ks = formConv, gemmActive
+	j.form, j.ks = formConv, gemmActive()
 	h, w := c.outSize()
 	planes := c.N * c.Groups
 	flops := 2 * float64(c.N) * float64(c.O) * float64(h) * float64(w) * float64(c.C/c.Groups*c.KH*c.KW)

@@ -125,7 +125,7 @@ func (t *cumsumTask) Part(i int) {
 	case fromOffsets:
 		for b := range last - first {
 			in := blockOf(x, b)
-			rowKernel.cumsum(&blockOf(dst, b)[0], &in[0], len(in), float32(t.starts[first+b]))
+			rowKernel().cumsum(&blockOf(dst, b)[0], &in[0], len(in), float32(t.starts[first+b]))
 		}
 	}
 }
@@ -134,13 +134,13 @@ func (t *cumsumTask) Part(i int) {
 // the sum before the next block.
 func cumsumBlocks(dst, x []float32, before float64) float64 {
 	if len(x) <= ReduceBlock && before == 0 {
-		rowKernel.cumsum(&dst[0], &x[0], len(x), 0)
+		rowKernel().cumsum(&dst[0], &x[0], len(x), 0)
 		return 0 // there is no next block: parts of a long row have several blocks
 	}
 	for b := 0; b*ReduceBlock < len(x); b++ {
 		in := blockOf(x, b)
 		sum := ReduceSum.Block(in, nil, 0).value // first, because dst may be x
-		rowKernel.cumsum(&blockOf(dst, b)[0], &in[0], len(in), float32(before))
+		rowKernel().cumsum(&blockOf(dst, b)[0], &in[0], len(in), float32(before))
 		before += sum
 	}
 	return before

@@ -93,6 +93,3 @@ type dotsFunc func(s, p, c *float32, ss, cr, cq, k, rows int)
 func step(p *float32, i int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), i*4))
 }
-
-// gemmActive are the kernels of the active level.
-var gemmActive = gemmKernelsOf(active)

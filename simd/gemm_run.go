@@ -67,7 +67,7 @@ const bytesPerNS = 20
 
 func (g *Gemm) run(p *workers.Pool) {
 	j := gemmJobs.Get().(*gemmJob)
-	j.g, j.ks = *g, gemmActive
+	j.g, j.ks = *g, gemmActive()
 	j.repeatA = g.Batch
 	j.plan(p)
 	p.Do(j.count(), j)

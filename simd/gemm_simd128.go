@@ -4,21 +4,19 @@ package simd
 
 import "unsafe"
 
-var gemmSIMD128 = gemmKernels{
-	rows: 4, cols: panelSIMD128, wholePanels: true,
-	tile:  []tileFunc{tileAtPlace(1, placeGemmTile1), tileAtPlace(2, placeGemmTile2), tileAtPlace(3, placeGemmTile3), tileAtPlace(4, placeGemmTile4)},
-	lanes: 4, transpose: transposeSIMD128, copyPanels: copyPanelsSIMD128,
-	rowsFew: []rowsFunc{rowsFewSIMD128},
-	dots:    []dotsFunc{dotsSIMD128},
-	convRow: convRowSIMD128, convGather: convGatherSIMD128,
-}
-
 // panelSIMD128 is the number of columns of a panel of B.
 const panelSIMD128 = 8
 
 func gemmKernelsOf(l Level) *gemmKernels {
 	if l == SIMD128 {
-		return &gemmSIMD128
+		return &gemmKernels{
+			rows: 4, cols: panelSIMD128, wholePanels: true,
+			tile:  []tileFunc{tileAtPlace(1, placeGemmTile1), tileAtPlace(2, placeGemmTile2), tileAtPlace(3, placeGemmTile3), tileAtPlace(4, placeGemmTile4)},
+			lanes: 4, transpose: transposeSIMD128, copyPanels: copyPanelsSIMD128,
+			rowsFew: []rowsFunc{rowsFewSIMD128},
+			dots:    []dotsFunc{dotsSIMD128},
+			convRow: convRowSIMD128, convGather: convGatherSIMD128,
+		}
 	}
 	return &gemmGeneric
 }

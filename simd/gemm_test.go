@@ -13,9 +13,9 @@ import (
 
 // eachGemmLevel runs the test at every level of the machine.
 func eachGemmLevel(t *testing.T, test func(t *testing.T)) {
-	defer func(ks *gemmKernels) { gemmActive = ks }(gemmActive)
+	defer useKernels(active)
 	for _, l := range Supported() {
-		gemmActive = gemmKernelsOf(l)
+		useKernels(l)
 		t.Run(l.String(), test)
 	}
 }
@@ -279,10 +279,10 @@ func TestGemmGoes(t *testing.T) {
 	defer func(goes, far int) { rowsGoes, farB = goes, far }(rowsGoes, farB)
 	rowsGoes, farB = 4, 0
 	eachGemmLevel(t, func(t *testing.T) {
-		few := len(gemmActive.rowsFew)
+		few := len(gemmActive().rowsFew)
 		for i, m := range []int{few + 1, 2 * few, 2*few + 1, 4*few - 1, 4 * few, 4*few + 1} {
 			for _, s := range [][2]int{{1, 1024}, {300, 1024}, {67, 2048}} {
-				j := gemmJob{ks: gemmActive, g: Gemm{M: m, N: s[1], K: s[0], BRow: s[1], BCol: 1}}
+				j := gemmJob{ks: gemmActive(), g: Gemm{M: m, N: s[1], K: s[0], BRow: s[1], BCol: 1}}
 				if is := m <= 4*few; j.planRows() != is {
 					t.Errorf("%d rows, %d at a time: %v", m, few, !is)
 				}

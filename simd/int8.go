@@ -80,8 +80,6 @@ type int8Kernels struct {
 	tiles        []int8Tiles // the fastest first
 }
 
-var activeInt8 = int8KernelsOf(active)
-
 // int8Width is the number of columns of a tile.
 const int8Width = 16
 
@@ -120,7 +118,7 @@ type Int8Product struct {
 // FastInt8 reports whether there are kernels for integer products of m rows of k numbers with blocks of
 // format f. Without them an [Int8Product] is slower than [DotBlocks] and than [Gemm] of dequantised rows.
 func FastInt8(f block.Format, m, k int) bool {
-	return activeInt8.tiles != nil || activeInt8.columnsFor(f, m, k) != nil
+	return activeInt8().tiles != nil || activeInt8().columnsFor(f, m, k) != nil
 }
 
 // columnsFor returns the kernel for few rows, or nil.
@@ -137,7 +135,7 @@ func (k *int8Kernels) columnsFor(f block.Format, m, depth int) *int8Columns {
 // NewInt8Product returns a product with blocks of a format. It panics if rows are not
 // whole blocks.
 func NewInt8Product(f block.Format, m, k, n int) Int8Product {
-	return newInt8Product(&activeInt8, f, m, k, n)
+	return newInt8Product(activeInt8(), f, m, k, n)
 }
 
 func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {

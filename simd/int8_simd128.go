@@ -9,15 +9,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-var int8SIMD128 = int8Kernels{columns: []int8Columns{
-	block.Q4_0: {run: int8ColumnsAtPlace(block.Q4_0, placeInt8Q40), signed: false},
-	block.Q8_0: {run: int8ColumnsAtPlace(block.Q8_0, placeInt8Q80), signed: true},
-	block.Q4_1: {run: int8ColumnsAtPlace(block.Q4_1, placeInt8Q41), signed: false},
-}}
-
 func int8KernelsOf(l Level) int8Kernels {
 	if l == SIMD128 {
-		return int8SIMD128
+		return int8Kernels{columns: []int8Columns{
+			block.Q4_0: {run: int8ColumnsAtPlace(block.Q4_0, placeInt8Q40), signed: false},
+			block.Q8_0: {run: int8ColumnsAtPlace(block.Q8_0, placeInt8Q80), signed: true},
+			block.Q4_1: {run: int8ColumnsAtPlace(block.Q4_1, placeInt8Q41), signed: false},
+		}}
 	}
 	return int8Kernels{}
 }

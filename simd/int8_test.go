@@ -224,7 +224,7 @@ func TestInt8NotFinite(t *testing.T) {
 		}
 	}
 	for _, s := range [][3]int{{0, 64, 3}, {2, 0, 3}, {2, 64, 0}} {
-		got := multiplyInt8(&activeInt8, block.Q4_0, s[0], s[1], s[2], make([]float32, s[0]*s[1]), make([]byte, s[1]*s[2]/32*18), []float32{1, 2, 3}[:s[2]])
+		got := multiplyInt8(activeInt8(), block.Q4_0, s[0], s[1], s[2], make([]float32, s[0]*s[1]), make([]byte, s[1]*s[2]/32*18), []float32{1, 2, 3}[:s[2]])
 		if len(got) != s[0]*s[2] || s[1] == 0 && (got[0] != 1 || got[5] != 3) {
 			t.Errorf("%v: %v", s, got)
 		}

@@ -40,11 +40,14 @@ func MapAt(level Level, name string) MapFunc {
 	return mapGeneric(name)
 }
 
+// LevelMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go.
+func LevelMap(name string) MapFunc { return mapLevel(active, name) }
+
 // VectorMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go, except loops of
 // copies, shifts, conversions, roundings and steps of integer reductions. A page that calls VectorMap and
 // not Map does not load the loops in plain Go, which only browsers without SIMD128 need.
 func VectorMap(name string) MapFunc {
-	if f := mapLevel(active, name); f != nil {
+	if f := LevelMap(name); f != nil {
 		return f
 	}
 	return mapBasic(name)
@@ -96,7 +99,11 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 // trig runs a kernel that is accurate for |x| <= ir.TrigLimit, and replaces the results of
 // other elements by f in float64. An element's result does not depend on its neighbours.
 func trig(kernel MapFunc, level Level, f func(float64) float64, dst, x *float32, n int) {
-	largest := reduceKernelsOf(level).block[kindMaxAbs]
+	trigWithin(reduceKernelsOf(level).block[kindMaxAbs], kernel, f, dst, x, n)
+}
+
+// trigWithin is trig with the kernel that returns the largest magnitude.
+func trigWithin(largest func(x, y *float32, n int) float32, kernel MapFunc, f func(float64) float64, dst, x *float32, n int) {
 	for n > 0 {
 		m := min(n, mapBlock)
 		if largest(x, nil, m) <= ir.TrigLimit {

@@ -45,7 +45,8 @@ func newMapKernel(name string) MapFunc {
 	}
 	kernel := mapAtPlace(uint32(mapPlaces[i]>>2), int(mapPlaces[i]&3))
 	if f := trigFunctions[strings.TrimPrefix(name, "code.")]; f != nil {
-		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, f, dst, x, n) }
+		largest := blockAtPlace(placeReduceMaxabs)
+		return func(dst, x, y, z *float32, n int, p *float32) { trigWithin(largest, kernel, f, dst, x, n) }
 	}
 	return kernel
 }

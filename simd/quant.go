@@ -25,8 +25,6 @@ type quantKernels struct {
 	dot        dotBlocksFunc
 }
 
-var activeQuant = quantKernelsOf(active)
-
 // quantKernelsFor returns the kernels of a format at a level.
 func quantKernelsFor(all []quantKernels, f block.Format) quantKernels {
 	if int(f) < len(all) {
@@ -55,7 +53,7 @@ func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 	if len(dst) == 0 {
 		return
 	}
-	k := quantKernelsFor(activeQuant, f)
+	k := quantKernelsFor(activeQuant(), f)
 	if k.dequantize == nil {
 		_ = f.Dequantize(dst, src) // the lengths are right
 		return
@@ -140,7 +138,7 @@ func DotBlocks(f block.Format, x, sums []float32, src []byte) float32 {
 	if len(x) == 0 {
 		return 0
 	}
-	dot, total := quantKernelsFor(activeQuant, f).dot, 0.0
+	dot, total := quantKernelsFor(activeQuant(), f).dot, 0.0
 	for {
 		n, size := quantCall(f, len(x))
 		var part float32

@@ -10,6 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
+func init() { UseBlocks() } // pages call it with package batch
+
 // TestTensorsOfFiles has files read by this package's kernels: the same bits as package block's.
 func TestTensorsOfFiles(t *testing.T) {
 	r := testutil.Rand(t)

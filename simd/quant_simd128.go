@@ -8,16 +8,14 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-var quantSIMD128 = []quantKernels{
-	block.Q4_0: quantAtPlaces(block.Q4_0, placeDequantizeQ40, placeDotQ40),
-	block.Q8_0: quantAtPlaces(block.Q8_0, placeDequantizeQ80, placeDotQ80),
-	block.Q4_K: quantAtPlaces(block.Q4_K, placeDequantizeQ4k, placeDotQ4k),
-	block.Q6_K: quantAtPlaces(block.Q6_K, placeDequantizeQ6k, placeDotQ6k),
-}
-
 func quantKernelsOf(l Level) []quantKernels {
 	if l == SIMD128 {
-		return quantSIMD128
+		return []quantKernels{
+			block.Q4_0: quantAtPlaces(block.Q4_0, placeDequantizeQ40, placeDotQ40),
+			block.Q8_0: quantAtPlaces(block.Q8_0, placeDequantizeQ80, placeDotQ80),
+			block.Q4_K: quantAtPlaces(block.Q4_K, placeDequantizeQ4k, placeDotQ4k),
+			block.Q6_K: quantAtPlaces(block.Q6_K, placeDequantizeQ6k, placeDotQ6k),
+		}
 	}
 	return nil
 }

@@ -97,16 +97,16 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 	if k == kindDot {
 		yp = &y[:n][0]
 	}
-	raw := reducers.block[k](&x[0], yp, n)
+	raw := reducers().block[k](&x[0], yp, n)
 	p := Partial{n: n, value: float64(raw), at: at}
 	switch r {
 	case ReduceVar:
 		p.value = k.repair(raw, x, y)
 		p.value, p.m2 = deviations(x, p.value/float64(n))
 	case ReduceArgMax, ReduceArgMin:
-		p.at += reducers.index(&x[0], n, raw)
+		p.at += reducers().index(&x[0], n, raw)
 	case ReduceLogSumExp:
-		p.m2 = float64(rowKernel.expSum(&x[0], n, expFrom(raw)))
+		p.m2 = float64(rowKernel().expSum(&x[0], n, expFrom(raw)))
 	case ReduceMax, ReduceMin, ReduceMaxAbs:
 	default:
 		p.value = k.repair(raw, x, y)
@@ -130,7 +130,7 @@ func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 			if k == kindDot {
 				yp = &y[:n*ReduceBlock][0]
 			}
-			reducers.rows[k](&s.a[0], &x[0], yp, n, ReduceBlock)
+			reducers().rows[k](&s.a[0], &x[0], yp, n, ReduceBlock)
 			for i, raw := range s.a[:n] {
 				value := float64(raw)
 				if k.doubtful(raw) {
@@ -167,7 +167,7 @@ func blockOf(x []float32, i int) []float32 {
 // the mean, given a rounded mean.
 func deviations(x []float32, mean float64) (exact, m2 float64) {
 	m := float32(mean)
-	s1, s2 := reducers.deviations(&x[0], len(x), m)
+	s1, s2 := reducers().deviations(&x[0], len(x), m)
 	return settle(x, m, s1, s2)
 }
 

@@ -42,8 +42,6 @@ type reduceKernels struct {
 	indexRows func(dst *int32, x, v *float32, rows, cols int)
 }
 
-var reducers = *reduceKernelsOf(active)
-
 // tiny is a sum of squares below which squares may have underflowed.
 const tiny = 0x1p-80
 
@@ -56,11 +54,11 @@ func (k kind) doubtful(raw float32) bool {
 // repair returns the sum of a block, in float64 if the kernel's result raw overflowed or
 // underflowed.
 func (k kind) repair(raw float32, x, y []float32) float64 {
-	if finite(raw) && (k != kindSumSquares || raw >= tiny || reducers.block[kindMaxAbs](&x[0], nil, len(x)) == 0) {
+	if finite(raw) && (k != kindSumSquares || raw >= tiny || reducers().block[kindMaxAbs](&x[0], nil, len(x)) == 0) {
 		return float64(raw)
 	}
 	n := len(x)
-	if m := reducers.block[kindMax](&x[0], nil, n); m != m {
+	if m := reducers().block[kindMax](&x[0], nil, n); m != m {
 		return math.NaN()
 	}
 	var s float64

@@ -87,8 +87,8 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 	case t.index != nil && many:
 		eachChunk(first, last, cols, func(s *chunk, i, n int) {
 			x := &t.x[i*cols]
-			reducers.rows[r.kind()](&s.a[0], x, nil, n, cols)
-			reducers.indexRows(&t.index[i], x, &s.a[0], n, cols)
+			reducers().rows[r.kind()](&s.a[0], x, nil, n, cols)
+			reducers().indexRows(&t.index[i], x, &s.a[0], n, cols)
 		})
 		return
 	case t.index != nil:
@@ -135,7 +135,7 @@ func (t *rowsTask) direct(first, last int) {
 		yp = &t.y[first*cols]
 	}
 	dst := t.dst[first:last]
-	reducers.rows[k](&dst[0], &t.x[first*cols], yp, len(dst), cols)
+	reducers().rows[k](&dst[0], &t.x[first*cols], yp, len(dst), cols)
 	switch r {
 	case ReduceMax, ReduceMin, ReduceMaxAbs:
 		return
@@ -179,11 +179,11 @@ var chunks = sync.Pool{New: func() any { return new(chunk) }}
 // logSumExps sets dst to the logarithms of the sums of the exponentials of rows of x.
 func (s *chunk) logSumExps(dst, x []float32, cols int) {
 	n := len(dst)
-	reducers.rows[kindMax](&s.a[0], &x[0], nil, n, cols)
+	reducers().rows[kindMax](&s.a[0], &x[0], nil, n, cols)
 	for j, top := range s.a[:n] {
 		s.b[j] = expFrom(top)
 	}
-	rowKernel.expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
+	rowKernel().expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
 	for j := range dst {
 		dst[j] = ReduceLogSumExp.Value(Partial{n: cols, value: float64(s.a[j]), m2: float64(s.c[j])}, 0)
 	}
@@ -202,7 +202,7 @@ func eachChunk(first, last, cols int, f func(s *chunk, i, n int)) {
 
 // variances sets parts to the result of ReduceVar.Block for each of n rows of x.
 func (s *chunk) variances(x []float32, n, cols int) {
-	reducers.rows[kindSum](&s.a[0], &x[0], nil, n, cols)
+	reducers().rows[kindSum](&s.a[0], &x[0], nil, n, cols)
 	for j, raw := range s.a[:n] {
 		sum := float64(raw)
 		if !finite(raw) {
@@ -210,7 +210,7 @@ func (s *chunk) variances(x []float32, n, cols int) {
 		}
 		s.a[j] = float32(sum / float64(cols))
 	}
-	reducers.deviationsRows(&s.b[0], &s.c[0], &x[0], &s.a[0], n, cols)
+	reducers().deviationsRows(&s.b[0], &s.c[0], &x[0], &s.a[0], n, cols)
 	for j, m := range s.a[:n] {
 		q := Partial{n: cols}
 		q.value, q.m2 = settle(x[j*cols:][:cols], m, s.b[j], s.c[j])

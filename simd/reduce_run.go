@@ -44,7 +44,7 @@ func Sum(x []float32) float32 { return Reduce(nil, ReduceSum, x, nil) }
 // of one length: see [Reduction] for its accuracy.
 func Dot(x, y []float32) float32 {
 	if n := len(x); n > 0 && n <= ReduceBlock && len(y) == n { // for short vectors Reduce itself takes most of the time
-		if raw := reducers.block[kindDot](&x[0], &y[0], n); finite(raw) {
+		if raw := reducers().block[kindDot](&x[0], &y[0], n); finite(raw) {
 			return raw
 		}
 	}
@@ -118,7 +118,7 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 func (r Reduction) Search(x []float32, p Partial) Partial {
 	if (r == ReduceArgMax || r == ReduceArgMin) && p.n > 0 {
 		block := x[p.at:min(p.at+ReduceBlock, len(x))]
-		p.at += reducers.index(&block[0], len(block), float32(p.value))
+		p.at += reducers().index(&block[0], len(block), float32(p.value))
 	}
 	return p
 }
@@ -157,7 +157,7 @@ func (r Reduction) nth(x, y []float32, b int) Partial {
 	case ReduceDot:
 		return r.Block(x[lo:hi], y[lo:hi], lo)
 	case ReduceArgMax, ReduceArgMin:
-		return Partial{n: hi - lo, value: float64(reducers.block[r.kind()](&x[lo], nil, hi-lo)), at: lo}
+		return Partial{n: hi - lo, value: float64(reducers().block[r.kind()](&x[lo], nil, hi-lo)), at: lo}
 	}
 	return r.Block(x[lo:hi], nil, lo)
 }

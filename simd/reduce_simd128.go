@@ -7,35 +7,33 @@ import (
 	"unsafe"
 )
 
-var reduceSIMD128 = reduceKernels{
-	block: [numKinds]func(x, y *float32, n int) float32{
-		kindSum:        blockAtPlace(placeReduceSum),
-		kindSumAbs:     blockAtPlace(placeReduceSumabs),
-		kindSumSquares: blockAtPlace(placeReduceSumsquares),
-		kindDot:        blockAtPlace(placeReduceDot),
-		kindMax:        blockAtPlace(placeReduceMax),
-		kindMin:        blockAtPlace(placeReduceMin),
-		kindMaxAbs:     blockAtPlace(placeReduceMaxabs),
-	},
-	rows: [numKinds]func(dst, x, y *float32, rows, cols int){
-		kindSum:        rowsAtPlace(placeReduceSumRows),
-		kindSumAbs:     rowsAtPlace(placeReduceSumabsRows),
-		kindSumSquares: rowsAtPlace(placeReduceSumsquaresRows),
-		kindDot:        rowsAtPlace(placeReduceDotRows),
-		kindMax:        rowsAtPlace(placeReduceMaxRows),
-		kindMin:        rowsAtPlace(placeReduceMinRows),
-		kindMaxAbs:     rowsAtPlace(placeReduceMaxabsRows),
-	},
-	dotEach:        rowsAtPlace(placeReduceDotEach),
-	deviations:     deviationsSIMD128,
-	deviationsRows: deviationsRowsSIMD128,
-	index:          indexSIMD128,
-	indexRows:      indexRowsSIMD128,
-}
-
 func reduceKernelsOf(l Level) *reduceKernels {
 	if l == SIMD128 {
-		return &reduceSIMD128
+		return &reduceKernels{
+			block: [numKinds]func(x, y *float32, n int) float32{
+				kindSum:        blockAtPlace(placeReduceSum),
+				kindSumAbs:     blockAtPlace(placeReduceSumabs),
+				kindSumSquares: blockAtPlace(placeReduceSumsquares),
+				kindDot:        blockAtPlace(placeReduceDot),
+				kindMax:        blockAtPlace(placeReduceMax),
+				kindMin:        blockAtPlace(placeReduceMin),
+				kindMaxAbs:     blockAtPlace(placeReduceMaxabs),
+			},
+			rows: [numKinds]func(dst, x, y *float32, rows, cols int){
+				kindSum:        rowsAtPlace(placeReduceSumRows),
+				kindSumAbs:     rowsAtPlace(placeReduceSumabsRows),
+				kindSumSquares: rowsAtPlace(placeReduceSumsquaresRows),
+				kindDot:        rowsAtPlace(placeReduceDotRows),
+				kindMax:        rowsAtPlace(placeReduceMaxRows),
+				kindMin:        rowsAtPlace(placeReduceMinRows),
+				kindMaxAbs:     rowsAtPlace(placeReduceMaxabsRows),
+			},
+			dotEach:        rowsAtPlace(placeReduceDotEach),
+			deviations:     deviationsSIMD128,
+			deviationsRows: deviationsRowsSIMD128,
+			index:          indexSIMD128,
+			indexRows:      indexRowsSIMD128,
+		}
 	}
 	return &reduceGeneric
 }

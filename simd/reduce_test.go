@@ -15,9 +15,8 @@ import (
 func eachLevel(t *testing.T, f func(t *testing.T)) {
 	for _, l := range Supported() {
 		t.Run(l.String(), func(t *testing.T) {
-			r, w, g := reducers, rowKernel, gemmActive
-			defer func() { reducers, rowKernel, gemmActive = r, w, g }()
-			reducers, rowKernel, gemmActive = *reduceKernelsOf(l), *rowKernelsOf(l), gemmKernelsOf(l)
+			defer useKernels(active)
+			useKernels(l)
 			f(t)
 		})
 	}

@@ -159,9 +159,9 @@ func (t *ropeTask) rotate(dst, x []float32, a *turn) {
 		return
 	}
 	if t.Rotary > 0 {
-		turn := rowKernel.ropePairs
+		turn := rowKernel().ropePairs
 		if t.Half {
-			turn = rowKernel.ropeHalves
+			turn = rowKernel().ropeHalves
 		}
 		turn(&dst[0], &x[0], &a.cos[0], &a.sin[0], len(a.cos), t.Inner, 4*t.Dim)
 	}

@@ -126,7 +126,7 @@ func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 	case RowLayerNorm:
 		s.variances(x, n, cols)
 	case RowRMSNorm:
-		reducers.rows[kindSumSquares](&s.a[0], &x[0], nil, n, cols)
+		reducers().rows[kindSumSquares](&s.a[0], &x[0], nil, n, cols)
 		for j, raw := range s.a[:n] {
 			v := float64(raw)
 			if !finite(raw) || raw < tiny {
@@ -135,20 +135,20 @@ func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 			s.parts[j] = Partial{n: cols, value: v}
 		}
 	default:
-		reducers.rows[kindMax](&s.a[0], &x[0], nil, n, cols)
+		reducers().rows[kindMax](&s.a[0], &x[0], nil, n, cols)
 		for j, top := range s.a[:n] {
 			s.b[j] = expFrom(top)
 		}
 		if o.Kind == RowSoftmax {
-			rowKernel.expStoreRows(&dst[0], &x[0], &s.b[0], &s.c[0], n, cols)
+			rowKernel().expStoreRows(&dst[0], &x[0], &s.b[0], &s.c[0], n, cols)
 			from = dst
 		} else {
-			rowKernel.expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
-			logKernel(&s.c[0], &s.c[0], nil, nil, n, nil)
+			rowKernel().expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
+			logKernel()(&s.c[0], &s.c[0], nil, nil, n, nil)
 			for j, top := range s.a[:n] {
 				s.msb[3*j], s.msb[3*j+1], s.msb[3*j+2] = top, 1, -s.c[j]
 			}
-			rowKernel.affineRows(&dst[0], &x[0], nil, nil, &s.msb[0], n, cols)
+			rowKernel().affineRows(&dst[0], &x[0], nil, nil, &s.msb[0], n, cols)
 			return
 		}
 		for j, top := range s.a[:n] {
@@ -159,7 +159,7 @@ func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 		s.msb[3*j], s.msb[3*j+1], s.msb[3*j+2] = o.coefficients(q, q)
 	}
 	gamma, beta := o.weights(0)
-	rowKernel.affineRows(&dst[0], &from[0], gamma, beta, &s.msb[0], n, cols)
+	rowKernel().affineRows(&dst[0], &from[0], gamma, beta, &s.msb[0], n, cols)
 }
 
 // Row computes one row in the calling thread. Use it to process a row further while it is in the
@@ -266,12 +266,12 @@ func (o *RowOp) begin(dst, x []float32) Partial {
 		return ReduceSumSquares.Block(x, nil, 0)
 	}
 	n := len(x)
-	top := reducers.block[kindMax](&x[0], nil, n)
+	top := reducers().block[kindMax](&x[0], nil, n)
 	var sum float32
 	if o.Kind == RowSoftmax {
-		sum = rowKernel.expStore(&dst[0], &x[0], n, expFrom(top))
+		sum = rowKernel().expStore(&dst[0], &x[0], n, expFrom(top))
 	} else {
-		sum = rowKernel.expSum(&x[0], n, expFrom(top))
+		sum = rowKernel().expSum(&x[0], n, expFrom(top))
 	}
 	return Partial{n: n, value: float64(top), m2: float64(sum)}
 }
@@ -325,7 +325,7 @@ func (o *RowOp) end(dst, x []float32, at int, block, row Partial) {
 	}
 	gamma, beta := o.weights(at)
 	m, s, b := o.coefficients(block, row)
-	rowKernel.affine(&dst[0], &x[0], gamma, beta, len(x), m, s, b)
+	rowKernel().affine(&dst[0], &x[0], gamma, beta, len(x), m, s, b)
 }
 
 // weights returns Gamma and Beta from column at on, or nil.
@@ -349,7 +349,7 @@ func (o *RowOp) coefficients(block, row Partial) (m, s, b float32) {
 		// m is the maximum, so that x-m is accurate however large the elements are.
 		sum := [1]float32{float32(row.m2)}
 		at := hide(sum[:])
-		logKernel(at, at, nil, nil, 1, nil)
+		logKernel()(at, at, nil, nil, 1, nil)
 		return float32(row.value), 1, -sum[0]
 	case RowLayerNorm:
 		m = float32(row.value)

@@ -30,14 +30,9 @@ type rowKernels struct {
 	fetch func(p *float32, stride, rows, bytes int)
 }
 
-var rowKernel = *rowKernelsOf(active)
-
-// logKernel computes the logarithms of sums.
-var logKernel = logarithm()
-
-// logarithm returns Map("log"). Unlike Map it does not link the other loops in plain Go.
-func logarithm() MapFunc {
-	if f := mapLevel(active, "log"); f != nil {
+// logarithm returns MapAt(l, "log"). Unlike MapAt it does not link the other loops in plain Go.
+func logarithm(l Level) MapFunc {
+	if f := mapLevel(l, "log"); f != nil {
 		return f
 	}
 	return mapLogGeneric

@@ -4,17 +4,15 @@ package simd
 
 import "unsafe"
 
-var rowsSIMD128 = rowKernels{
-	expStore: expStoreSIMD128, expStoreRows: expStoreRowsSIMD128,
-	expSum: expSumSIMD128, expSumRows: expSumRowsSIMD128,
-	affine: affineSIMD128, affineRows: affineRowsSIMD128,
-	ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric,
-	cumsum: rowsCumsumGeneric,
-}
-
 func rowKernelsOf(l Level) *rowKernels {
 	if l == SIMD128 {
-		return &rowsSIMD128
+		return &rowKernels{
+			expStore: expStoreSIMD128, expStoreRows: expStoreRowsSIMD128,
+			expSum: expSumSIMD128, expSumRows: expSumRowsSIMD128,
+			affine: affineSIMD128, affineRows: affineRowsSIMD128,
+			ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric,
+			cumsum: rowsCumsumGeneric,
+		}
 	}
 	return &rowsGeneric
 }

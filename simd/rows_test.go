@@ -209,7 +209,7 @@ func TestRowsExp(t *testing.T) {
 			uniform(x, -110, 0)
 			x[n/2] = float32(math.Inf(-1))
 			x[0] = 0
-			s := rowKernel.expStore(&dst[0], &x[0], n, 0)
+			s := rowKernel().expStore(&dst[0], &x[0], n, 0)
 			sum := 0.0
 			for i, v := range x {
 				w := math.Exp(float64(v))
@@ -219,7 +219,7 @@ func TestRowsExp(t *testing.T) {
 					t.Fatalf("exp(%v) = %v, not %v: %.2f ulp", v, dst[i], w, e/ulp)
 				}
 			}
-			for name, got := range map[string]float32{"expStore": s, "expSum": rowKernel.expSum(&x[0], n, 0)} {
+			for name, got := range map[string]float32{"expStore": s, "expSum": rowKernel().expSum(&x[0], n, 0)} {
 				if !near(got, sum, 1e-6*sum) {
 					t.Fatalf("%s of %d: %v, not %v", name, n, got, sum)
 				}

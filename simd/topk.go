@@ -126,7 +126,7 @@ func (s *keys) heaped(row []float32, k int) []uint64 {
 	}
 	for from := k; from < len(row); from += topKChunk {
 		chunk := row[from:min(from+topKChunk, len(row))]
-		m := reducers.block[kindMax](&chunk[0], nil, len(chunk))
+		m := reducers().block[kindMax](&chunk[0], nil, len(chunk))
 		// An element that equals the least of the heap has a higher column, so it comes after it.
 		if topKey(m, from) < h[0] {
 			continue

@@ -87,7 +87,7 @@ func transposeTile(dst, x *float32, ds, ss, rows, cols int, past bool) {
 	if transposeNarrow(dst, x, ds, ss, rows, cols) {
 		return
 	}
-	k := gemmActive
+	k := gemmActive()
 	for j := 0; j < cols; j += transposeSide {
 		c := min(transposeSide, cols-j)
 		for i := transposeTall(step(dst, j*ds), step(x, j), ds, ss, rows, c, past); i < rows; i += k.lanes {
@@ -99,7 +99,7 @@ func transposeTile(dst, x *float32, ds, ss, rows, cols int, past bool) {
 
 // Prefetch requests rows of cols elements, which are stride elements apart, for the first cache.
 func Prefetch(x *float32, stride, rows, cols int) {
-	if rowKernel.fetch != nil {
-		rowKernel.fetch(x, 4*stride, rows, 4*cols)
+	if rowKernel().fetch != nil {
+		rowKernel().fetch(x, 4*stride, rows, 4*cols)
 	}
 }

@@ -1,6 +1,9 @@
 package wgsl
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // body reads a block of statements. Its names belong to the innermost scope, which the caller has
 // created.
@@ -62,9 +65,12 @@ func (c *checker) declare() (*local, *CompileError) {
 }
 
 // statements maps the keyword that begins a statement to the function that reads the statement.
-var statements map[string]func(c *checker) *CompileError
+var (
+	statements     map[string]func(c *checker) *CompileError
+	statementsMade sync.Once
+)
 
-func init() {
+func makeStatements() {
 	statements = map[string]func(c *checker) *CompileError{
 		"if": (*checker).branch, "switch": (*checker).choice, "loop": (*checker).block, "while": (*checker).while, "for": (*checker).loop,
 		"continuing": (*checker).block, "break": (*checker).leave, "continue": (*checker).semicolon, "discard": (*checker).semicolon,
@@ -88,6 +94,7 @@ func (c *checker) statement() *CompileError {
 	if t.is("{") {
 		return c.scoped(c.body)
 	}
+	statementsMade.Do(makeStatements) // an initialiser would be a cycle
 	if read := statements[t.text]; read != nil && t.kind == wordToken {
 		c.next()
 		return read(c)

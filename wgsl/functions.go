@@ -1,7 +1,6 @@
 package wgsl
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -229,8 +228,8 @@ func typeName(t ir.Type, width uint8) string { return typeNames[t][widthIndex(wi
 var library = sync.OnceValue(func() (texts [numFns][3]string) {
 	for f := range functions {
 		for n, suffix := range widthSuffix {
-			texts[f][n] = strings.NewReplacer("$T", typeNames[ir.F32][n], "$I", typeNames[ir.I32][n], "$U", typeNames[ir.U32][n],
-				"$B", typeNames[ir.Bool][n], "$N", suffix).Replace(functions[f].text)
+			texts[f][n] = substitute(functions[f].text, "$T", typeNames[ir.F32][n], "$I", typeNames[ir.I32][n], "$U", typeNames[ir.U32][n],
+				"$B", typeNames[ir.Bool][n], "$N", suffix)
 		}
 	}
 	return texts

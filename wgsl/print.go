@@ -14,7 +14,10 @@ import (
 // [ir.ErrProgram].
 func printProgram(p *ir.Program, t Target) (Shader, error) {
 	if p != nil && p.Text != nil {
-		return printText(p, &t)
+		if p.Text.Language != ir.WGSL {
+			return Shader{}, fmt.Errorf("wgsl: %s is written in %v, not in WGSL: %w", p.Name, p.Text.Language, op.ErrUnsupported)
+		}
+		return textPrinter(p, &t)
 	}
 	if err := ir.Verify(p); err != nil {
 		return Shader{}, err

@@ -436,6 +436,7 @@ func (s Source) Kernel() *kernel.Kernel {
 }
 
 func (s Source) program() (*ir.Program, *ir.KernelText, error) {
+	textPrinterMade.Do(useTexts)
 	u, err := s.use()
 	if err != nil {
 		return nil, nil, err

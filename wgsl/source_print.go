@@ -3,6 +3,7 @@ package wgsl
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
@@ -11,12 +12,17 @@ import (
 // featureNames are the names of the features, in the order of their bits.
 var featureNames = [...]string{"half floats", "subgroups"}
 
+// textPrinter is printText once [Source] has made a program, so that pages without texts do not load it.
+var (
+	textPrinter     func(p *ir.Program, t *Target) (Shader, error)
+	textPrinterMade sync.Once
+)
+
+func useTexts() { textPrinter = printText }
+
 // printText is printProgram for the text of a user. It adds nothing to the text, and checks that
 // the target has the features that the text needs.
 func printText(p *ir.Program, t *Target) (Shader, error) {
-	if p.Text.Language != ir.WGSL {
-		return Shader{}, fmt.Errorf("wgsl: %s is written in %v, not in WGSL: %w", p.Name, p.Text.Language, op.ErrUnsupported)
-	}
 	if err := t.allows(p); err != nil {
 		return Shader{}, err
 	}

@@ -30,6 +30,14 @@ fn $C(x: f32) -> f32 {
   return bitcast<f32>(bitcast<u32>(y) ^ ((turn & 2u) << 30u)$M);
 }`
 
+// substitute replaces words. The pairs have a word and its replacement, which has no such words.
+func substitute(text string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	}
+	return text
+}
+
 // composeTrig is compose for Sin and Cos. It computes vectors component by component.
 func composeTrig(c ir.Code, t *Target) *composition {
 	other := ir.Sin + ir.Cos - c
@@ -41,7 +49,7 @@ func composeTrig(c ir.Code, t *Target) *composition {
 		words = append(words, "$S", turnedName(c), "$Q", nearName(c), "$A", " + 1u", "$M", "")
 	}
 	k := &composition{}
-	k.text[0] = near.text[0] + "\n" + turned.text[0] + strings.NewReplacer(words...).Replace(trigText)
+	k.text[0] = near.text[0] + "\n" + turned.text[0] + substitute(trigText, words...)
 	k.fns[0] = near.fns[0]
 	for f := range k.fns[0] {
 		k.fns[0][f] |= turned.fns[0][f]

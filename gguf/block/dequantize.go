@@ -7,28 +7,40 @@ import (
 
 // loops are hand-written decoders for single formats. They are faster than the decoder derived from
 // the description and give the same results; TestLoopsAreLayouts compares them.
-var loops = [len(layouts)]func(dst []float32, src []byte){
+var loops = [len(basics)]func(dst []float32, src []byte){
 	Q4_0: dequantizeQ4_0, Q4_1: dequantizeQ4_1, Q5_0: dequantizeQ5_0, Q5_1: dequantizeQ5_1, Q8_0: dequantizeQ8_0,
 	Q4_K: dequantizeQ4_K, Q5_K: dequantizeQ5_K, Q6_K: dequantizeQ6_K,
-	F32: scalars(4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }),
-	F16: scalars(2, half),
-	BF16: scalars(2, func(b []byte) float32 {
-		return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
-	}),
-	F64: scalars(8, func(b []byte) float32 { return float32(math.Float64frombits(binary.LittleEndian.Uint64(b))) }),
-	I8:  scalars(1, func(b []byte) float32 { return float32(int8(b[0])) }),
-	I16: scalars(2, func(b []byte) float32 { return float32(int16(binary.LittleEndian.Uint16(b))) }),
-	I32: scalars(4, func(b []byte) float32 { return float32(int32(binary.LittleEndian.Uint32(b))) }),
-	I64: scalars(8, func(b []byte) float32 { return float32(int64(binary.LittleEndian.Uint64(b))) }),
+	F32: func(dst []float32, src []byte) {
+		scalars(dst, src, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+	},
+	F16: func(dst []float32, src []byte) { scalars(dst, src, 2, half) },
+	BF16: func(dst []float32, src []byte) {
+		scalars(dst, src, 2, func(b []byte) float32 {
+			return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
+		})
+	},
+	F64: func(dst []float32, src []byte) {
+		scalars(dst, src, 8, func(b []byte) float32 { return float32(math.Float64frombits(binary.LittleEndian.Uint64(b))) })
+	},
+	I8: func(dst []float32, src []byte) {
+		scalars(dst, src, 1, func(b []byte) float32 { return float32(int8(b[0])) })
+	},
+	I16: func(dst []float32, src []byte) {
+		scalars(dst, src, 2, func(b []byte) float32 { return float32(int16(binary.LittleEndian.Uint16(b))) })
+	},
+	I32: func(dst []float32, src []byte) {
+		scalars(dst, src, 4, func(b []byte) float32 { return float32(int32(binary.LittleEndian.Uint32(b))) })
+	},
+	I64: func(dst []float32, src []byte) {
+		scalars(dst, src, 8, func(b []byte) float32 { return float32(int64(binary.LittleEndian.Uint64(b))) })
+	},
 }
 
-// scalars returns a loop that decodes numbers of size bytes.
-func scalars(size int, value func([]byte) float32) func(dst []float32, src []byte) {
-	return func(dst []float32, src []byte) {
-		for i := range dst {
-			dst[i] = value(src[:size:size])
-			src = src[size:]
-		}
+// scalars decodes numbers of size bytes.
+func scalars(dst []float32, src []byte, size int, value func([]byte) float32) {
+	for i := range dst {
+		dst[i] = value(src[:size:size])
+		src = src[size:]
 	}
 }
 

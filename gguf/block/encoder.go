@@ -23,16 +23,17 @@ type encoder struct {
 }
 
 // simple are the encoders without a search: they give the same bytes as ggml.
-var simple = map[Format]func(dst []byte, src []float32){
+var simple = [len(basics)]func(dst []byte, src []float32){
 	Q4_0: quantizeQ4_0, Q5_0: quantizeQ5_0, Q8_0: quantizeQ8_0,
-	Q4_1: quantizeRange(Q4_1), Q5_1: quantizeRange(Q5_1),
+	Q4_1: func(dst []byte, src []float32) { quantizeRange(Q4_1, dst, src) },
+	Q5_1: func(dst []byte, src []float32) { quantizeRange(Q5_1, dst, src) },
 }
 
 // limits has for each encoding the greatest scale, plus half a step if greater scales are
 // rounded down to it.
 var limits = map[Encoding]float64{Binary16: math.MaxFloat64, E8M0: 0x1p125, UE4M3: 232}
 
-var encoders [len(layouts)]struct {
+var encoders [len(basics)]struct {
 	once sync.Once
 	e    *encoder
 }

@@ -109,7 +109,7 @@ func (e *RangeError) Error() string {
 // Formats returns every format.
 func Formats() []Format {
 	var fs []Format
-	for f := Invalid + 1; int(f) < len(layouts); f++ {
+	for f := Invalid + 1; int(f) < len(basics); f++ {
 		fs = append(fs, f)
 	}
 	return fs
@@ -117,8 +117,8 @@ func Formats() []Format {
 
 // ByID returns the format with this number in ggml, or Invalid.
 func ByID(id uint32) Format {
-	for f := Invalid + 1; int(f) < len(layouts); f++ {
-		if layouts[f].ID == id {
+	for f := Invalid + 1; int(f) < len(basics); f++ {
+		if basics[f].id == id {
 			return f
 		}
 	}
@@ -127,37 +127,38 @@ func ByID(id uint32) Format {
 
 // ByName returns the format of that name, or Invalid.
 func ByName(name string) Format {
-	for f := Invalid + 1; int(f) < len(layouts); f++ {
-		if layouts[f].Name == name {
+	for f := Invalid + 1; int(f) < len(basics); f++ {
+		if basics[f].name == name {
 			return f
 		}
 	}
 	return Invalid
 }
 
-func (f Format) layout() *Layout {
-	if int(f) < len(layouts) {
-		return &layouts[f]
-	}
-	return &layouts[Invalid]
-}
-
 // String returns ggml's name of the format, for example Q4_0.
 func (f Format) String() string {
-	if int(f) < len(layouts) {
-		return layouts[f].Name
+	if int(f) < len(basics) {
+		return basics[f].name
 	}
 	return fmt.Sprintf("Format(%d)", uint8(f))
 }
 
+// known returns f, or Invalid if f is no format.
+func (f Format) known() Format {
+	if int(f) < len(basics) {
+		return f
+	}
+	return Invalid
+}
+
 // ID returns ggml's number of the type, as GGUF files hold it; 0 for Invalid.
-func (f Format) ID() uint32 { return f.layout().ID }
+func (f Format) ID() uint32 { return basics[f.known()].id }
 
 // Elements returns the number of elements of a block, 0 for Invalid.
-func (f Format) Elements() int { return f.layout().Elements }
+func (f Format) Elements() int { return basics[f.known()].elements }
 
 // Bytes returns the number of bytes of a block, 0 for Invalid.
-func (f Format) Bytes() int { return f.layout().Bytes }
+func (f Format) Bytes() int { return basics[f.known()].bytes }
 
 // Scalar reports whether the blocks of f are single numbers.
 func (f Format) Scalar() bool { return f.Elements() == 1 }
@@ -177,14 +178,14 @@ func (f Format) Valid() bool { return f.Elements() > 0 }
 // Size returns the number of bytes of n elements. It returns a [SizeError] if n is not a
 // whole number of blocks, or if the number of bytes overflows an int.
 func (f Format) Size(n int) (int, error) {
-	l := f.layout()
-	if l.Elements == 0 {
+	b := &basics[f.known()]
+	if b.elements == 0 {
 		return 0, ErrFormat
 	}
-	if n < 0 || n%l.Elements != 0 || n/l.Elements > math.MaxInt/l.Bytes {
+	if n < 0 || n%b.elements != 0 || n/b.elements > math.MaxInt/b.bytes {
 		return 0, &SizeError{f, n, -1}
 	}
-	return n / l.Elements * l.Bytes, nil
+	return n / b.elements * b.bytes, nil
 }
 
 // check returns an error if blocks of f with n elements do not have size bytes.
@@ -213,7 +214,7 @@ func (f Format) dequantize(dst []float32, src []byte) {
 		loop(dst, src)
 		return
 	}
-	layouts[f].dequantize(dst, src, false)
+	f.layout().dequantize(dst, src, false)
 }
 
 // Magnitudes writes the magnitude of the terms of each number of src to dst: |q·s| for formats
@@ -225,7 +226,7 @@ func (f Format) Magnitudes(dst []float32, src []byte) error {
 		return err
 	}
 	if f.Elements() > 1 {
-		layouts[f].dequantize(dst, src, true)
+		f.layout().dequantize(dst, src, true)
 		return nil
 	}
 	f.dequantize(dst, src)

@@ -43,7 +43,7 @@ func newLevelSet(l *Layout) levelSet {
 		s.insert(float64(y[0]), c)
 	}
 	// Three values of two bits are used by ternary formats.
-	if v.Number[0].Ternary || l.ID == layouts[TQ2_0].ID {
+	if v.Number[0].Ternary || l.ID == TQ2_0.ID() {
 		s.levels, s.codes = s.levels[:3], s.codes[:3]
 	}
 	s.lo, s.hi = s.levels[0], s.levels[len(s.levels)-1]

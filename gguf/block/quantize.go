@@ -251,36 +251,34 @@ func rangeOf(x []float32) (lo, hi float32) {
 	return lo, hi
 }
 
-// quantizeRange returns the encoder of Q4_1 or Q5_1. The least element gets level 0, and the
+// quantizeRange encodes a block of Q4_1 or Q5_1. The least element gets level 0, and the
 // greatest the last level.
-func quantizeRange(f Format) func(dst []byte, src []float32) {
+func quantizeRange(f Format, dst []byte, src []float32) {
 	l := f.layout()
 	limit := float32(uint32(1)<<l.Level.Number.bits() - 1)
 	low := l.Bytes - shortElements/2 // where the low halves of levels begin
-	return func(dst []byte, src []float32) {
-		x := (*[shortElements]float32)(src)
-		lo, hi := rangeOf(x[:])
-		d := (hi - lo) / limit
-		r := reciprocal(d)
-		putHalf(dst, d)
-		putHalf(dst[2:], lo)
-		high := uint32(0)
-		halves := (*[shortElements / 2]byte)(dst[low:])
-		for j := range halves {
-			a := uint32(min(limit, float32((x[j]-lo)*r)+0.5))
-			b := uint32(min(limit, float32((x[j+16]-lo)*r)+0.5))
-			halves[j] = byte(a&15 | b<<4)
-			high |= a>>4<<j | b>>4<<(j+16)
-		}
-		if low > 4 {
-			binary.LittleEndian.PutUint32(dst[4:], high)
-		}
+	x := (*[shortElements]float32)(src)
+	lo, hi := rangeOf(x[:])
+	d := (hi - lo) / limit
+	r := reciprocal(d)
+	putHalf(dst, d)
+	putHalf(dst[2:], lo)
+	high := uint32(0)
+	halves := (*[shortElements / 2]byte)(dst[low:])
+	for j := range halves {
+		a := uint32(min(limit, float32((x[j]-lo)*r)+0.5))
+		b := uint32(min(limit, float32((x[j+16]-lo)*r)+0.5))
+		halves[j] = byte(a&15 | b<<4)
+		high |= a>>4<<j | b>>4<<(j+16)
+	}
+	if low > 4 {
+		binary.LittleEndian.PutUint32(dst[4:], high)
 	}
 }
 
 // encodeScalar are the encoders of single numbers. An integer is rounded to nearest even; a number
 // outside of its range is an error.
-var encodeScalar = [len(layouts)]func(dst []byte, v float32) bool{
+var encodeScalar = [len(basics)]func(dst []byte, v float32) bool{
 	F32: func(b []byte, v float32) bool { binary.LittleEndian.PutUint32(b, math.Float32bits(v)); return true },
 	F16: func(b []byte, v float32) bool { putHalf(b, v); return true },
 	BF16: func(b []byte, v float32) bool {
@@ -292,20 +290,38 @@ var encodeScalar = [len(layouts)]func(dst []byte, v float32) bool{
 		binary.LittleEndian.PutUint64(b, math.Float64bits(float64(v)))
 		return true
 	},
-	I8:  encodeInteger(8, func(b []byte, v int64) { b[0] = byte(v) }),
-	I16: encodeInteger(16, func(b []byte, v int64) { binary.LittleEndian.PutUint16(b, uint16(v)) }),
-	I32: encodeInteger(32, func(b []byte, v int64) { binary.LittleEndian.PutUint32(b, uint32(v)) }),
-	I64: encodeInteger(64, func(b []byte, v int64) { binary.LittleEndian.PutUint64(b, uint64(v)) }),
+	I8: func(b []byte, x float32) bool {
+		v, ok := integer(8, x)
+		if ok {
+			b[0] = byte(v)
+		}
+		return ok
+	},
+	I16: func(b []byte, x float32) bool {
+		v, ok := integer(16, x)
+		if ok {
+			binary.LittleEndian.PutUint16(b, uint16(v))
+		}
+		return ok
+	},
+	I32: func(b []byte, x float32) bool {
+		v, ok := integer(32, x)
+		if ok {
+			binary.LittleEndian.PutUint32(b, uint32(v))
+		}
+		return ok
+	},
+	I64: func(b []byte, x float32) bool {
+		v, ok := integer(64, x)
+		if ok {
+			binary.LittleEndian.PutUint64(b, uint64(v))
+		}
+		return ok
+	},
 }
 
-func encodeInteger(bits int, put func(b []byte, v int64)) func(b []byte, v float32) bool {
-	limit := math.Ldexp(1, bits-1)
-	return func(b []byte, v float32) bool {
-		r := math.RoundToEven(float64(v))
-		if r < -limit || r >= limit {
-			return false
-		}
-		put(b, int64(r))
-		return true
-	}
+// integer rounds v to a signed integer of so many bits, and reports whether it is in their range.
+func integer(bits int, v float32) (int64, bool) {
+	limit, r := math.Ldexp(1, bits-1), math.RoundToEven(float64(v))
+	return int64(r), r >= -limit && r < limit
 }

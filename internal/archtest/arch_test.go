@@ -38,7 +38,7 @@ var order = [][]string{
 	{"op", "gguf/convert"},
 	{"internal/irhook"},
 	{"internal/ir", "gguf", "safetensors"},
-	{"gguf/block", "internal/blockdecode", "internal/genfile", "internal/jscall", "internal/jsmemory"},
+	{"gguf/block", "internal/blockdecode", "internal/errtree", "internal/genfile", "internal/jscall", "internal/jsmemory"},
 }
 
 // beside lists what a room may use that does not stand below it.

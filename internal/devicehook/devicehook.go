@@ -1,7 +1,7 @@
 // Package devicehook lets the packages of this module reach what the types of package device
 // hold. These are no exported methods, because their arguments and results are of internal
-// types, which users cannot name. Package device sets the variables when it is initialised;
-// each takes or returns, as any, the type of package device that its comment names.
+// types, which users cannot name. Package device sets the variables when it is initialised, and
+// Launch and Fits when it makes the first kernel; each takes or returns, as any, the type of package device that its comment names.
 package devicehook
 
 import (

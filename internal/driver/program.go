@@ -237,8 +237,8 @@ func computed(t op.DType) op.DType {
 	return t
 }
 
-// String writes the program as formulas over x0, x1 …
-func (f *Fused) String() string {
+// Formulas writes the program as formulas over x0, x1 …
+func (f *Fused) Formulas() string {
 	es, err := f.Expressions()
 	if err != nil {
 		return err.Error()

@@ -8,5 +8,7 @@ import (
 func init() {
 	cpu.UseAll()
 	portable.UseAll()
+	UseSelfTests()
+	UsePasses()
 	UseBlocks()
 }

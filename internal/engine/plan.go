@@ -74,11 +74,22 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 // is gone.
 func (p *Plan) Close() { p.exec.end() }
 
+// passes is [graph.Passes] after [UsePasses], otherwise nil: all but Snapshot change nothing in graphs of
+// one operation, so pages without batches do not load them.
+var passes func() []graph.Pass
+
+// UsePasses links the passes. In pages package batch calls it; other programs call it before main begins.
+func UsePasses() { passes = graph.Passes }
+
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
-	simple, err := graph.Apply(g, graph.Passes()...)
+	run := []graph.Pass{graph.Snapshot}
+	if passes != nil {
+		run = passes()
+	}
+	simple, err := graph.Apply(g, run...)
 	if err != nil {
 		return nil, err
 	}
@@ -401,9 +412,9 @@ func (p *Plan) Program() *driver.Program { return p.prog }
 // Engine returns the engine that made the plan.
 func (p *Plan) Engine() *Engine { return p.eng }
 
-// String lists the steps with their fused expressions and slots, and the memory that the plan
+// Listing lists the steps with their fused expressions and slots, and the memory that the plan
 // saves.
-func (p *Plan) String() string {
+func (p *Plan) Listing() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plan for %s: %d steps, %d slots, temporaries %d bytes", p.eng.name, len(p.prog.Steps), len(p.prog.Slots), p.prog.Arena)
 	if p.unshared > p.prog.Arena {
@@ -425,11 +436,11 @@ func (p *Plan) String() string {
 		fmt.Fprintf(w, "%d\t%s\t%s\t<- %s\t", i, name, strings.Join(out, " "), strings.Join(in, " "))
 		for j, f := range s.Pre {
 			if f != nil {
-				fmt.Fprintf(w, "operand %d: %s ", j, f)
+				fmt.Fprintf(w, "operand %d: %s ", j, f.Formulas())
 			}
 		}
 		if s.Post != nil && len(s.Post.Body) > 0 {
-			fmt.Fprintf(w, "%s", s.Post)
+			fmt.Fprint(w, s.Post.Formulas())
 		}
 		fmt.Fprintln(w)
 	}

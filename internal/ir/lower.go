@@ -1,6 +1,9 @@
 package ir
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // Lower returns root with every code that a back end does not have replaced by arithmetic that it
 // has. native reports which of the following codes the back end computes as accurately as the
@@ -44,10 +47,13 @@ var TwoOverPi = [8]uint32{0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xd
 // expansions computes each code from others. The operands are already lowered, and so must be the
 // result: the functions use only codes that are not in this table, or methods of lowering that
 // check whether a code is native.
-var expansions [numCodes]func(l *lowering, a [3]*Node) *Node
+var (
+	expansions     [numCodes]func(l *lowering, a [3]*Node) *Node
+	expansionsMade sync.Once
+)
 
-func init() {
-	// An initialiser would be a cycle, because the expansions refer to the table through expand.
+// makeExpansions makes the table at its first use, so that programs that lower no expressions do not load it.
+func makeExpansions() {
 	expansions = [numCodes]func(l *lowering, a [3]*Node) *Node{
 		CopySign:  func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
 		Round:     func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
@@ -74,6 +80,12 @@ func init() {
 	}
 }
 
+// expansionOf returns the expansion of a code, or nil if it has none.
+func expansionOf(c Code) func(l *lowering, a [3]*Node) *Node {
+	expansionsMade.Do(makeExpansions)
+	return expansions[c]
+}
+
 type lowering struct {
 	native func(Code) bool
 	ranges ranges // nil unless the back end has Exp2Approx, which uses them
@@ -86,7 +98,7 @@ func (l *lowering) expand(was, n *Node) *Node {
 			return m
 		}
 	}
-	f := expansions[n.Code]
+	f := expansionOf(n.Code)
 	if f == nil || l.native(n.Code) {
 		return n
 	}

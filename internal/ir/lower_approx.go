@@ -104,17 +104,20 @@ type Narrow struct {
 	More    float64 // additional error of the function in this range, beyond ApproxUnits
 }
 
-// narrows lists such ranges: see bounded. It omits ranges whose arithmetic fails with compilers
-// that treat products as associative, as those of texts do: they replace x - x·a·b by x·(1 - a·b).
-var narrows = map[Code][]Narrow{
-	Tanh:    {{"small", Interval{-tanhSmall, tanhSmall, true}, 0}},
-	Exp:     {{"unit", Interval{0, direct, true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}},
-	Sigmoid: {{"positive", Interval{0, math.Inf(1), true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}},
-}
-
 // Narrows returns the ranges of operands for which the expansion of c is shorter, for back ends
-// with Exp2Approx and the codes after it.
-func Narrows(c Code) []Narrow { return narrows[c] }
+// with Exp2Approx and the codes after it: see bounded. It omits ranges whose arithmetic fails with compilers
+// that treat products as associative, as those of texts do: they replace x - x·a·b by x·(1 - a·b).
+func Narrows(c Code) []Narrow {
+	switch c {
+	case Tanh:
+		return []Narrow{{"small", Interval{-tanhSmall, tanhSmall, true}, 0}}
+	case Exp:
+		return []Narrow{{"unit", Interval{0, direct, true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}}
+	case Sigmoid:
+		return []Narrow{{"positive", Interval{0, math.Inf(1), true}, 0}, {"moderate", Interval{-moderate, moderate, true}, 1}}
+	}
+	return nil
+}
 
 // Within reports whether y contains x.
 func (x Interval) Within(y Interval) bool {

@@ -16,7 +16,7 @@ func TestLowerLeavesNoComposite(t *testing.T) {
 		}
 		args := []*Node{NewArg(0, F32), NewArg(1, F32), NewArg(2, F32)}[:c.Arity()]
 		n := m(New(c, args...))
-		if expansions[c] == nil {
+		if expansionOf(c) == nil {
 			t.Errorf("%v has no expansion", c)
 			continue
 		}

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// builderPackage is the prefix of the names of the functions of package kernel. Their callers are
+// builderPackage returns the prefix of the names of the functions of package kernel. Their callers are
 // the author's functions.
-var builderPackage = strings.TrimSuffix(reflect.TypeFor[Program]().PkgPath(), "internal/ir") + "kernel."
+func builderPackage() string {
+	return strings.TrimSuffix(reflect.TypeFor[Program]().PkgPath(), "internal/ir") + "kernel."
+}
 
 // AuthorFrame reports whether a stack frame belongs to the author, and not to the builder of
 // programs or the Go runtime.
 func AuthorFrame(f runtime.Frame) bool {
-	return f.File != "" && !strings.HasPrefix(f.Function, builderPackage) && !strings.HasPrefix(f.Function, "runtime.")
+	return f.File != "" && !strings.HasPrefix(f.Function, builderPackage()) && !strings.HasPrefix(f.Function, "runtime.")
 }
 
 // Position returns the file and line of the author's call that made instruction v. It returns ""

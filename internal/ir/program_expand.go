@@ -28,7 +28,7 @@ type expander struct {
 }
 
 func (e *expander) expands(c Code) bool {
-	return c < numCodes && expansions[c] != nil && (e.native == nil || !e.native(c))
+	return c < numCodes && expansionOf(c) != nil && (e.native == nil || !e.native(c))
 }
 
 func (e *expander) emit(in Instr) Value {

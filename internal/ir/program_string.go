@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// String lists the program as structured code: a value that is used once stands
+// Listing lists the program as structured code: a value that is used once stands
 // where it is used, others have the number of their instruction. The program
-// must be well formed.
-func (p *Program) String() string {
+// must be well formed. It is no String method, which pages would load with every program.
+func (p *Program) Listing() string {
 	l := newListing(p)
 	fmt.Fprintf(&l.b, "kernel %s, local size %d x %d x %d\n", p.Name, p.Local[0], p.Local[1], p.Local[2])
 	if p.PreferRegisters {

@@ -232,7 +232,7 @@ func FuzzVerify(f *testing.F) {
 		if ir.Verify(&p) != nil {
 			return
 		}
-		_ = p.String()
+		_ = p.Listing()
 		_ = p.Hash()
 		_ = ir.Divergent(&p)
 		if q := ir.ExpandMath(&p, nil); ir.Verify(q) != nil {

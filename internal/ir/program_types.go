@@ -63,13 +63,13 @@ var typeRules = [numInstrCodes - BuiltIn]func(t *typing) bool{
 	TrailingZeros - BuiltIn:   (*typing).integers,
 	ReverseBits - BuiltIn:     (*typing).integers,
 	MulHigh - BuiltIn:         func(t *typing) bool { return t.is.t == U32 && t.all(t.is) },
-	Dot4I8 - BuiltIn:          from(oneI32, oneU32, oneU32, oneI32),
-	Dot4U8 - BuiltIn:          from(oneU32, oneU32, oneU32, oneU32),
-	PackHalf - BuiltIn:        from(oneU32, twoFloats),
-	UnpackHalf - BuiltIn:      from(twoFloats, oneU32),
-	PackI8 - BuiltIn:          from(oneU32, shape{I32, 4}),
-	UnpackI8 - BuiltIn:        from(shape{I32, 4}, oneU32),
-	UnpackU8 - BuiltIn:        from(shape{U32, 4}, oneU32),
+	Dot4I8 - BuiltIn:          func(t *typing) bool { return t.from(oneI32, oneU32, oneU32, oneI32) },
+	Dot4U8 - BuiltIn:          func(t *typing) bool { return t.from(oneU32, oneU32, oneU32, oneU32) },
+	PackHalf - BuiltIn:        func(t *typing) bool { return t.from(oneU32, twoFloats) },
+	UnpackHalf - BuiltIn:      func(t *typing) bool { return t.from(twoFloats, oneU32) },
+	PackI8 - BuiltIn:          func(t *typing) bool { return t.from(oneU32, shape{I32, 4}) },
+	UnpackI8 - BuiltIn:        func(t *typing) bool { return t.from(shape{I32, 4}, oneU32) },
+	UnpackU8 - BuiltIn:        func(t *typing) bool { return t.from(shape{U32, 4}, oneU32) },
 	SubgroupOp - BuiltIn:      (*typing).reduce,
 	SubgroupScan - BuiltIn:    func(t *typing) bool { return t.is == t.a[0] && t.is.t != Bool && t.in.Flag == ReduceAdd },
 	SubgroupShuffle - BuiltIn: func(t *typing) bool { return t.is == t.a[0] && t.a[1] == oneU32 },
@@ -77,22 +77,22 @@ var typeRules = [numInstrCodes - BuiltIn]func(t *typing) bool{
 		return t.is == t.a[0] && t.in.Imm != 0 && t.in.Imm&(t.in.Imm-1) == 0 && t.in.Imm < 128
 	},
 	SubgroupFirst - BuiltIn: func(t *typing) bool { return t.is == t.a[0] },
-	If - BuiltIn:            from(noShape, oneBool),
+	If - BuiltIn:            func(t *typing) bool { return t.from(noShape, oneBool) },
 	For - BuiltIn: func(t *typing) bool {
 		return t.is.t.Integer() && t.is.w == 1 && t.all(t.is) && t.in.Flag <= Bounded
 	},
 	Loop - BuiltIn:     func(t *typing) bool { return t.is == noShape && t.in.Flag <= Bounded },
-	Barrier - BuiltIn:  from(noShape),
-	Else - BuiltIn:     from(noShape),
-	End - BuiltIn:      from(noShape),
-	Break - BuiltIn:    from(noShape),
-	Continue - BuiltIn: from(noShape),
-	Return - BuiltIn:   from(noShape),
+	Barrier - BuiltIn:  func(t *typing) bool { return t.from(noShape) },
+	Else - BuiltIn:     func(t *typing) bool { return t.from(noShape) },
+	End - BuiltIn:      func(t *typing) bool { return t.from(noShape) },
+	Break - BuiltIn:    func(t *typing) bool { return t.from(noShape) },
+	Continue - BuiltIn: func(t *typing) bool { return t.from(noShape) },
+	Return - BuiltIn:   func(t *typing) bool { return t.from(noShape) },
 }
 
-// from returns the rule of a value of one shape from operands of others.
-func from(is shape, operands ...shape) func(t *typing) bool {
-	return func(t *typing) bool { return t.is == is && slices.Equal(t.a, operands) }
+// from reports whether a value of one shape has operands of others.
+func (t *typing) from(is shape, operands ...shape) bool {
+	return t.is == is && slices.Equal(t.a, operands)
 }
 
 // all reports whether all operands have a shape.

@@ -11,24 +11,10 @@ var (
 	// for blocks.
 	Register func(dtype uint8) ir.Type
 
-	// Widen returns the interval that holds the results of an operation with an
-	// op.Tolerance whose true results are in v: of type dtype, of sums of magnitude mag.
-	Widen func(tolerance any, v ir.Interval, mag float64, dtype uint8) ir.Interval
-
 	// Expression returns the expression of an elementwise *op.Operation with an *op.Attrs, over operands
 	// of the types in an []op.DType: Arg i is operand i in the register type of its type, and Param i
 	// is Attrs.F[i].
 	Expression func(operation, attrs, types any) (*ir.Node, error)
-
-	// Range returns the function from ranges of the operands to the range of the results that a device
-	// may compute in float32, for an elementwise *op.Operation with an *op.Attrs, over operands of the
-	// types in an []op.DType. That is the range of the expression's values over the operands' ranges,
-	// widened by the operation's tolerance. The function is not safe for concurrent use.
-	Range func(operation, attrs, types any) (func(in []ir.Interval) ir.Interval, error)
-
-	// Reducer returns the definition of a reduction or scan, an *op.Operation, of elements of an
-	// op.DType, or nil if the operation has none.
-	Reducer func(operation any, dtype uint8) *ir.Reducer
 
 	// SelfTestOf returns the case with which a device tests its kernels of an *op.Operation that is neither
 	// a reduction nor of class row, or nil if there is none.
@@ -42,6 +28,36 @@ var (
 	// maxima; size NaN means that nothing is guaranteed.
 	Inline func(b any, roots []*ir.Node, args, params any, size float64) any
 )
+
+// Operations has the methods that the functions below call. The linker keeps a method only in programs
+// that call its function, which it could not do for a variable that package op sets.
+var Operations any
+
+// Widen returns the interval that holds the results of an operation with an
+// op.Tolerance whose true results are in v: of type dtype, of sums of magnitude mag.
+func Widen(tolerance any, v ir.Interval, mag float64, dtype uint8) ir.Interval {
+	return Operations.(interface {
+		Widen(tolerance any, v ir.Interval, mag float64, dtype uint8) ir.Interval
+	}).Widen(tolerance, v, mag, dtype)
+}
+
+// Range returns the function from ranges of the operands to the range of the results that a device
+// may compute in float32, for an elementwise *op.Operation with an *op.Attrs, over operands of the
+// types in an []op.DType. That is the range of the expression's values over the operands' ranges,
+// widened by the operation's tolerance. The function is not safe for concurrent use.
+func Range(operation, attrs, types any) (func(in []ir.Interval) ir.Interval, error) {
+	return Operations.(interface {
+		Range(operation, attrs, types any) (func(in []ir.Interval) ir.Interval, error)
+	}).Range(operation, attrs, types)
+}
+
+// Reducer returns the definition of a reduction or scan, an *op.Operation, of elements of an
+// op.DType, or nil if the operation has none.
+func Reducer(operation any, dtype uint8) *ir.Reducer {
+	return Operations.(interface {
+		Reducer(operation any, dtype uint8) *ir.Reducer
+	}).Reducer(operation, dtype)
+}
 
 // SelfTest is a case of an operation: operands of float32, but for those that a field describes.
 type SelfTest struct {

@@ -125,7 +125,7 @@ func library(t testing.TB) map[string]*ir.Program {
 			for _, d := range types {
 				for role := range 4 {
 					request(asked, o, in, d, role, func(name string, p *ir.Program) {
-						if text := p.String(); !seen[text] {
+						if text := p.Listing(); !seen[text] {
 							seen[text] = true
 							programs[name] = p
 						}

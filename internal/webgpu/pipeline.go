@@ -3,10 +3,11 @@ package webgpu
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/errtree"
 )
 
 // Pipeline is a compiled kernel. Equal shaders have one, however often they are
@@ -92,7 +93,7 @@ func (d *Device) compile(k *compiled, s *Shader) {
 	}()
 	k.err = d.hosted(k.err)
 	if k.err != nil {
-		if e := (*CompileError)(nil); !errors.As(k.err, &e) {
+		if _, is := errtree.As[*CompileError](k.err); !is {
 			k.err = fmt.Errorf("%s: %w", s.Label, k.err)
 		}
 		d.mu.Lock()

@@ -101,22 +101,22 @@ func (d *processor) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: op.MaxRank}
 }
 
-// Fuses implements [driver.Device]. Reductions and row operations process blocks of a row, to which
+// fuses implements [driver.Device]. Reductions and row operations process blocks of a row, to which
 // prologues and epilogues are applied in the cache. Products call epilogues for finished pieces of
 // the result. A prologue of a product would be computed each time the operand is read, or need a
 // copy of the operand, so a separate step is as fast. The other operations only move elements and
 // gain nothing.
-func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
+func (d *processor) fuses(o *op.Operation, at driver.Place) bool {
 	if o.Class() == op.Reduction || o.Class() == op.Row {
 		return true
 	}
 	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
-// Reads implements [driver.Strided]: operations that only move elements read any layout, reductions
+// reads implements [driver.Strided]: operations that only move elements read any layout, reductions
 // and scans read columns, products take any strides except those that repeat elements of a matrix, and attention and rope any
 // strides except between the elements of a row.
-func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+func (d *processor) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if d.portable && portable.Has(o) {
 		return o.Class() != op.Reduction && portable.Reads(o, at, s, l)
 	}
@@ -160,9 +160,9 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	return ok && (o == op.MatMul || axes[n-1] == 1 || strides[n-1] == 1)
 }
 
-// Writes implements [driver.Strided]: attention supports any strides between rows of the result, and scans write columns.
-func (d *processor) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
-	return (o == op.Attention || o.Class() == op.Row) && d.Reads(o, 0, s, l)
+// writes implements [driver.Strided]: attention supports any strides between rows of the result, and scans write columns.
+func (d *processor) writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
+	return (o == op.Attention || o.Class() == op.Row) && d.reads(o, 0, s, l)
 }
 
 // Close waits for queued submissions, which the engine has waited for already,

@@ -67,7 +67,7 @@ const (
 	maxArenas = 64 << 20
 )
 
-func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
+func (d *processor) prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
 	if d.closed.Load() {
 		return nil, driver.ErrClosed
 	}
@@ -151,6 +151,9 @@ func behind(m driver.Memory, off int64) (int64, error) {
 	}
 	return a.bytes - off, nil
 }
+
+// running counts the submissions in the queue.
+func (e *executable) running() *driver.RefBarrier { return &e.inUse }
 
 // admit runs s when its entry is admitted.
 func (e *executable) admit(ctx context.Context, s *driver.Submission, t *queueEntry) error {

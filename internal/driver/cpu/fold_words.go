@@ -25,20 +25,24 @@ type wordReduction struct {
 	decides  func(v uint32, n int) bool              // whether the result for n elements decides the result for all
 }
 
-// wordReductions has the wordReduction of operations. An element is a 32-bit word; a bool is 0 or
+// wordReductions has the wordReduction of operations after [UseReductions]. An element is a 32-bit word; a bool is 0 or
 // 1.
-var wordReductions = map[*op.Operation]*wordReduction{
-	op.Sum:          {kernel: "add", identity: zeroWord, combine: addWords},
-	op.Prod:         {kernel: "mul", identity: oneWord, combine: mulWords},
-	op.Max:          {kernel: "maximum", identity: leastWord, combine: maxWords},
-	op.Min:          {kernel: "minimum", identity: greatestWord, combine: minWords},
-	op.ArgMax:       {kernel: "maximum", identity: leastWord, combine: maxWords, place: true},
-	op.ArgMin:       {kernel: "minimum", identity: greatestWord, combine: minWords, place: true},
-	op.CountNonzero: {kernel: "add", identity: zeroWord, combine: addWords, count: true},
-	op.Any: {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: anyWord,
-		decides: func(v uint32, _ int) bool { return v > 0 }},
-	op.All: {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: allWords,
-		decides: func(v uint32, n int) bool { return v < uint32(n) }},
+var wordReductions map[*op.Operation]*wordReduction
+
+func useWordReductions() {
+	wordReductions = map[*op.Operation]*wordReduction{
+		op.Sum:          {kernel: "add", identity: zeroWord, combine: addWords},
+		op.Prod:         {kernel: "mul", identity: oneWord, combine: mulWords},
+		op.Max:          {kernel: "maximum", identity: leastWord, combine: maxWords},
+		op.Min:          {kernel: "minimum", identity: greatestWord, combine: minWords},
+		op.ArgMax:       {kernel: "maximum", identity: leastWord, combine: maxWords, place: true},
+		op.ArgMin:       {kernel: "minimum", identity: greatestWord, combine: minWords, place: true},
+		op.CountNonzero: {kernel: "add", identity: zeroWord, combine: addWords, count: true},
+		op.Any: {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: anyWord,
+			decides: func(v uint32, _ int) bool { return v > 0 }},
+		op.All: {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: allWords,
+			decides: func(v uint32, n int) bool { return v < uint32(n) }},
+	}
 }
 
 func zeroWord(op.DType) uint32       { return 0 }

@@ -141,7 +141,7 @@ func TestRandomPrograms(t *testing.T) {
 				set = []op.Shape{{200, 700}, {700}, {200, 1}, {1}}
 			}
 			r.random(set, r.rand.IntN(20))
-			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post))
+			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post.Formulas()))
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestInPlace(t *testing.T) {
 			if _, err := e.Submit(t.Context(), &driver.Submission{Ext: r.bindings(), Wait: true}); err != nil {
 				t.Fatal(err)
 			}
-			r.verify(fmt.Sprintf("seed %d in place: %v", seed, st.Post))
+			r.verify(fmt.Sprintf("seed %d in place: %v", seed, st.Post.Formulas()))
 			e.Close()
 		}
 	}
@@ -211,7 +211,7 @@ func TestStreamed(t *testing.T) {
 			}
 			r := newRig(t, seed)
 			r.random([]op.Shape{{60, 700}, {700}, {60, 1}, {1}}, r.rand.IntN(8))
-			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post))
+			r.run(d, fmt.Sprintf("seed %d: %v", seed, r.p.Steps[0].Post.Formulas()))
 		}
 		for _, n := range []int{1001, 70001} {
 			r := newRig(t, 1)

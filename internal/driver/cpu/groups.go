@@ -10,9 +10,7 @@ import (
 
 // cores has a function for each operation with a core in this driver. The functions below add the
 // groups of operations of package portable, whose documentation says when to call them.
-var cores = map[*op.Operation]func(d *processor) core{
-	op.Reshape: func(*processor) core { return &reshapeTask{} },
-}
+var cores = map[*op.Operation]func(d *processor) core{}
 
 func enter(c func(d *processor) core, os ...*op.Operation) {
 	for _, o := range os {
@@ -22,6 +20,8 @@ func enter(c func(d *processor) core, os ...*op.Operation) {
 
 // UseReductions adds the reductions.
 func UseReductions() {
+	UsePrograms()
+	useWordReductions()
 	reductions := map[*op.Operation]simd.Reduction{
 		op.Sum: simd.ReduceSum, op.Dot: simd.ReduceDot, op.Mean: simd.ReduceMean, op.Var: simd.ReduceVar,
 		op.Min: simd.ReduceMin, op.Max: simd.ReduceMax, op.ArgMin: simd.ReduceArgMin, op.ArgMax: simd.ReduceArgMax,
@@ -36,6 +36,7 @@ func UseReductions() {
 
 // UseRows adds the operations of class [op.Row].
 func UseRows() {
+	UsePrograms()
 	enter(func(d *processor) core { return &rowTask{d: d} }, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm)
 	enter(func(d *processor) core { return &cumsumTask{d: d} }, op.Cumsum)
 	maps.Copy(columnScans, map[*op.Operation]string{op.Cumsum: "add", op.Cumprod: "mul", op.Cummax: "maximum", op.Cummin: "minimum"})
@@ -44,28 +45,33 @@ func UseRows() {
 
 // UseProducts adds the products of matrices and vectors.
 func UseProducts() {
+	UsePrograms()
 	enter(func(d *processor) core { return &productTask{d: d} }, op.MatMul, op.MatVec)
 }
 
 // UseConv2D adds convolutions.
 func UseConv2D() {
+	UsePrograms()
 	enter(func(d *processor) core { return &convTask{d: d} }, op.Conv2D)
 }
 
 // UseAttention adds attention and rope.
 func UseAttention() {
+	UsePrograms()
 	enter(func(d *processor) core { return &attentionTask{d: d} }, op.Attention)
 	enter(func(d *processor) core { return &ropeTask{d: d} }, op.Rope)
 }
 
 // UseOrder adds sort and topk.
 func UseOrder() {
+	UsePrograms()
 	enter(func(d *processor) core { return &sortTask{d: d} }, op.Sort)
 	enter(func(d *processor) core { return &topKTask{d: d} }, op.TopK)
 }
 
 // UseMoves adds gather and transpose.
 func UseMoves() {
+	UsePrograms()
 	enter(func(d *processor) core { return &gatherTask{d: d} }, op.Gather)
 	enter(func(d *processor) core { return &transposeTask{mapTask: mapTask{d: d}} }, op.Transpose)
 }
@@ -77,6 +83,7 @@ func UseAll() {
 	}
 	driver.UseFactors()
 	linkChains()
+	simd.UseBlocks()
 	mapNamed = simd.Map
 	enter(func(d *processor) core { return &quantTask{d: d} }, op.MatMulQ)
 	enter(func(d *processor) core { return &expertsTask{d: d} }, op.MatMulExperts)

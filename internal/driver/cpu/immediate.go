@@ -57,19 +57,19 @@ func (d *processor) newPlain(o *op.Operation) *plain {
 // Elementwise implements [driver.Immediate].
 func (d *processor) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) (err error) {
 	defer driver.Recovered(&err)
-	at := [3]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(y)), unsafe.Pointer(unsafe.SliceData(z))}
-	to, n := unsafe.Pointer(unsafe.SliceData(dst)), len(dst)
 	id := o.ID()
 	if id < 0 {
-		return d.runUser(ctx, o, to, &at, n)
+		return composed(d, ctx, o, a, dst, x, y, z)
 	}
 	p := d.plain[id].Load()
 	if p == nil {
 		p = d.plainOf(o)
 	}
 	if p.fn == nil {
-		return d.elementwisePrepared(ctx, o, a, dst, x, y, z)
+		return composed(d, ctx, o, a, dst, x, y, z)
 	}
+	at := pointers(x, y, z)
+	to, n := unsafe.Pointer(unsafe.SliceData(dst)), len(dst)
 	par := (*float32)(unsafe.Pointer(&a.F))
 	if n > smallCall {
 		return d.runLarge(ctx, p, to, &at, n, par)
@@ -78,6 +78,11 @@ func (d *processor) Elementwise(ctx context.Context, o *op.Operation, a *op.Attr
 		p.fn((*float32)(to), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
 	}
 	return nil
+}
+
+// pointers returns the addresses of the operands.
+func pointers(x, y, z []float32) [3]unsafe.Pointer {
+	return [...]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(y)), unsafe.Pointer(unsafe.SliceData(z))}
 }
 
 // A chunkedCall is a call of one kernel over long operands.
@@ -239,6 +244,10 @@ func bind(at []unsafe.Pointer, dims []op.Shape, hosts []driver.Host) {
 
 // elementwisePrepared runs an elementwise operation without a single kernel as a program.
 func (d *processor) elementwisePrepared(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) error {
+	if o.ID() < 0 {
+		at := pointers(x, y, z)
+		return d.runUser(ctx, o, unsafe.Pointer(unsafe.SliceData(dst)), &at, len(dst))
+	}
 	f := oneInstruction(o)
 	f.Body[0].Attrs, f.Shape = *a, op.Shape{len(dst)}
 	var data [][]byte
@@ -288,7 +297,7 @@ func (d *processor) runPrepared(ctx context.Context, s driver.Step, data [][]byt
 		p.Slots = append(p.Slots, driver.Slot{Ext: i, Bytes: int64(len(b))})
 		ext[i].Host = b
 	}
-	e, err := d.Prepare(ctx, &p)
+	e, err := d.prepare(ctx, &p)
 	if err != nil {
 		return err
 	}

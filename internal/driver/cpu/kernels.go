@@ -6,9 +6,10 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// mapNamed is simd.Map after [UseAll], so that a page that computes only single operations does not
-// load the loops for browsers without SIMD128. Operations run there by the codes of their expressions.
-var mapNamed = simd.VectorMap
+// mapNamed returns the kernel of package simd of a name, or nil. It is [simd.LevelMap], [simd.VectorMap]
+// after [UsePrograms], and [simd.Map] after [UseAll], so that pages load few of the loops for browsers
+// without SIMD128. Operations run there by the codes of their expressions.
+var mapNamed = simd.LevelMap
 
 // kernelNamed returns the kernel of package simd of that name, or nil.
 func kernelNamed(name string) kernel {

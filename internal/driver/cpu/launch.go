@@ -33,6 +33,7 @@ var compile atomic.Pointer[func(p *ir.Program) (compiled, error)]
 // UseKernels links the interpreter of kernels into the program. Code that creates kernels calls it,
 // so that pages without kernels need not load the interpreter.
 func UseKernels() {
+	UsePrograms()
 	f := func(p *ir.Program) (compiled, error) { return interp.Compile(p, interp.Limits{}) }
 	compile.CompareAndSwap(nil, &f)
 }

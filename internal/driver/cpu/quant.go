@@ -255,7 +255,7 @@ func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
 		g.B, g.BRow, g.BCol = slice(unsafe.Pointer(unsafe.SliceData(t.w)), t.n*t.k)[first*t.k+k0:], 1, t.k
 		return
 	}
-	widen, size := halfKernels[t.format], g.K/t.format.Elements()*t.format.Bytes()
+	widen, size := halfKernel(t.format), g.K/t.format.Elements()*t.format.Bytes()
 	for j := range g.N {
 		to, b := l.panel[j*g.K:][:g.K], t.w[(first+j)*t.row+k0/t.format.Elements()*t.format.Bytes():][:size]
 		switch {
@@ -268,8 +268,16 @@ func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
 	g.B, g.BRow, g.BCol = l.panel, 1, g.K
 }
 
-// halfKernels has the kernels that convert 16-bit floats to float32.
-var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.VectorMap("cast.f16.f32"), blocks.BF16: simd.VectorMap("cast.bf16.f32")}
+// halfKernel returns the kernel that converts 16-bit floats to float32, or nil for other formats.
+func halfKernel(f blocks.Format) simd.MapFunc {
+	switch f {
+	case blocks.F16:
+		return simd.VectorMap("cast.f16.f32")
+	case blocks.BF16:
+		return simd.VectorMap("cast.bf16.f32")
+	}
+	return nil
+}
 
 // A quantGather gathers rows of a quantised table.
 type quantGather struct {

@@ -22,8 +22,14 @@ type queue struct {
 type job struct {
 	*driver.Job
 	ctx   context.Context
-	e     *executable
+	e     admitter
 	entry *queueEntry
+}
+
+// An admitter is an *executable. Pages without programs do not load that type with the queue.
+type admitter interface {
+	admit(ctx context.Context, s *driver.Submission, t *queueEntry) error
+	running() *driver.RefBarrier
 }
 
 // push queues j and enters its entry in the tracker atomically. If the orders of queue and tracker
@@ -55,7 +61,7 @@ func (q *queue) work() {
 		q.jobs[0] = job{}
 		q.jobs = q.jobs[1:]
 		q.mu.Unlock()
-		j.End(j.e.admit(j.ctx, &j.Submission, j.entry), &j.e.inUse)
+		j.End(j.e.admit(j.ctx, &j.Submission, j.entry), j.e.running())
 	}
 }
 

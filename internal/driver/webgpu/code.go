@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/errtree"
 	"github.com/rayo-go/rayo/internal/ir"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/kernel"
@@ -128,8 +129,7 @@ func (c *kernelCache) compile(ctx context.Context, k *code) error {
 		k.params, k.bytes, k.blocks = true, int64(text.ParamBytes), text.Blocks
 	}
 	k.pipeline, err = c.d.gpu.Compile(ctx, shaderOf(p, &text, k.key.trusted))
-	var mistake *wgsl.CompileError
-	if errors.As(err, &mistake) {
+	if mistake, is := errtree.As[*wgsl.CompileError](err); is {
 		if p.Text != nil && errors.Is(err, gpu.ErrLimit) {
 			return fmt.Errorf("%w: %w", driver.ErrLimit, mistake)
 		}

@@ -40,7 +40,7 @@ func (w *windows) pieces() error {
 // so for operations with linear time, because downloading the operands also takes linear time.
 // Other operations return an error with their size.
 func byReference(o *op.Operation) bool {
-	return o != nil && (o.Class() == op.Reduction || o.Class() == op.Row || o == op.TopK)
+	return o.Class() == op.Reduction || o.Class() == op.Row || o == op.TopK
 }
 
 // located is an array of a request and its memory.

@@ -108,12 +108,15 @@ func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
 // because strided arrays are not divided.
 func (d *device) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	_, end := l.Bounds()
-	return portable.Reads(o, at, s, l) && int64(end)*4 <= d.limits.Binding
+	if o.Class() != op.Elementwise && (operations.reads == nil || !operations.reads(o, at, s, l)) {
+		return false
+	}
+	return int64(end)*4 <= d.limits.Binding
 }
 
 // Writes implements [driver.Strided].
 func (d *device) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
-	return portable.Writes(o, s, l) && int64(l.Size())*4 <= d.limits.Binding
+	return operations.writes != nil && operations.writes(o, s, l) && int64(l.Size())*4 <= d.limits.Binding
 }
 
 // Lost implements [driver.LossNotifier].

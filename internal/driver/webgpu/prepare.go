@@ -299,8 +299,12 @@ func (e *preparer) step(s *driver.Step) error {
 		return e.launch(s)
 	case s.Op == nil:
 		return e.fused(s.Post, nil, s.Out)
+	case s.Reshapes():
+		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
+	case operations.prepare == nil:
+		return errNoKernel // package device calls UseOperations before it uses operations
 	}
-	return e.operation(s)
+	return operations.prepare(e, s)
 }
 
 // minBytes is the minimum size of an array, because a binding must hold at least one element.
@@ -336,9 +340,6 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 
 // operation prepares an operation that is not elementwise.
 func (e *preparer) operation(s *driver.Step) error {
-	if s.Reshapes() {
-		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
-	}
 	r := e.request()
 	if err := r.Operation(e, s); err != nil {
 		return err

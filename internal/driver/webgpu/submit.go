@@ -220,9 +220,9 @@ func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.
 		if from > 0 {
 			first = w.rec.ends[from-1]
 		}
-		var h *hostStep
+		var h hosted
 		if at < len(e.steps) {
-			h = e.steps[at].(*hostStep)
+			h = e.steps[at].(hosted)
 			last = w.rec.ends[at]
 			w.sub.Downloads = h.downloads(r)
 		} else {

@@ -40,7 +40,7 @@ func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 		return nil
 	}
 	tooLarge := errNoKernel
-	if large > e.d.limits.Binding && !byReference(r.Op) {
+	if large > e.d.limits.Binding && !(r.Op != nil && operations.byReference != nil && operations.byReference(r.Op)) {
 		tooLarge = fmt.Errorf("an array has %d bytes; a binding has at most %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
 	}
 	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}
@@ -68,9 +68,18 @@ func elementsOf(r *portable.Request) int {
 // cutUp chooses how to divide the request, and computes it.
 func (w *windows) cutUp() error {
 	r := w.r
-	if r.Op == nil {
+	switch {
+	case r.Op == nil:
 		return w.elements()
+	case operations.cutUp == nil:
+		return w.tooLarge
 	}
+	return operations.cutUp(w)
+}
+
+// operation is cutUp for an operation that is not elementwise.
+func (w *windows) operation() error {
+	r := w.r
 	if hasLayouts(r) {
 		return w.inOrder()
 	}

@@ -1,5 +1,5 @@
 //go:build !js
 
-package engine
+package simd
 
 func init() { UseBlocks() }

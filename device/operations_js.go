@@ -1,0 +1,14 @@
+//go:build !nowebgpu
+
+package device
+
+import (
+	"github.com/rayo-go/rayo/internal/driver/webgpu"
+	"github.com/rayo-go/rayo/internal/engine"
+)
+
+// useOperations links what operations need that are not elementwise.
+func useOperations() {
+	engine.UseSelfTests()
+	webgpu.UseOperations()
+}

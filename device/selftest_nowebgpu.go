@@ -1,0 +1,15 @@
+//go:build js && nowebgpu
+
+package device
+
+import (
+	"context"
+
+	"github.com/rayo-go/rayo/internal/engine"
+)
+
+// useOperations links what operations need that are not elementwise.
+func useOperations() { engine.UseSelfTests() }
+
+// knownElements serves devices other than the CPU, which such a page does not have.
+func knownElements(context.Context, *engine.Engine) error { return ErrUnsupported }

@@ -1,0 +1,32 @@
+package webgpu
+
+import (
+	"context"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
+	gpu "github.com/rayo-go/rayo/internal/webgpu"
+	"github.com/rayo-go/rayo/op"
+)
+
+// operations has what only operations that are not elementwise need, after [UseOperations].
+var operations struct {
+	prepare     func(e *preparer, s *driver.Step) error
+	cutUp       func(w *windows) error
+	byReference func(o *op.Operation) bool
+	reads       func(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
+	writes      func(o *op.Operation, s op.Shape, l *op.Layout) bool
+}
+
+// UseOperations links the preparation of operations that are not elementwise. Pages call it before
+// they use one; other programs call it before main begins.
+func UseOperations() {
+	operations.prepare, operations.cutUp, operations.byReference = (*preparer).operation, (*windows).operation, byReference
+	operations.reads, operations.writes = portable.Reads, portable.Writes
+}
+
+// hosted is a step that the host computes: a *hostStep.
+type hosted interface {
+	downloads(r *recorder) []gpu.Transfer
+	run(ctx context.Context, r *recorder, from []gpu.Transfer) ([]gpu.Transfer, error)
+}

@@ -1,0 +1,3 @@
+package webgpu
+
+func init() { UseOperations() } // pages call it when they use an operation

@@ -1,0 +1,9 @@
+//go:build !js
+
+package engine
+
+func init() {
+	UseBlocks()
+	UseSelfTests()
+	UsePasses()
+}
