@@ -87,7 +87,7 @@ func TestTiles(t *testing.T) {
 				}
 				post.In = append(post.In, with)
 			}
-			ran := 0
+			ran := false
 			for _, variant := range Variants(nil) {
 				r := &Request{Post: post, Out: []Array{{Type: typ, Shape: out}}, Variant: variant, Target: Target{F16: true}}
 				tiled := variant == "tile"
@@ -99,12 +99,10 @@ func TestTiles(t *testing.T) {
 				case err != nil:
 					t.Fatalf("%+v of %v and %+v, variant %s: %v", v, typ, post.In[1:], variant, err)
 				}
-				if tiled {
-					ran++
-				}
+				ran = ran || tiled
 			}
-			if ran != 3 {
-				t.Errorf("%+v of %v: %d variants have tiles", v, typ, ran)
+			if !ran {
+				t.Errorf("%+v of %v has no variant with tiles", v, typ)
 			}
 		}
 	}
