@@ -126,50 +126,60 @@ func (j *jacobi) rotate(round kernel.U32, changed kernel.Var[kernel.U32]) {
 	})
 }
 
-// apply rotates the pairs of rows of the matrices that at reads and set writes. side selects the
-// left or the right rotations.
-func (j *jacobi) apply(side int, at func(row, i kernel.U32) []kernel.F32, set func(row, i kernel.U32, v []kernel.F32)) {
+// turnRows rotates the pairs of rows of m. side selects the left or the right rotations.
+func (j *jacobi) turnRows(m sharedMatrix, side int) {
 	j.each(kernel.U(0), j.half, kernel.U(0), j.n, func(t, i kernel.U32) {
 		p, q := j.first.At(t), j.second.At(t)
 		s := j.turn[2*side+1].At(t)
 		j.b.If(q.Lt(j.n).And(s.Ne(kernel.F(0))), func() {
-			c := j.turn[2*side].At(t)
-			x, y := at(p, i), at(q, i)
-			u, v := make([]kernel.F32, len(x)), make([]kernel.F32, len(x))
-			for k := range x {
-				u[k] = c.Mul(x[k]).Sub(s.Mul(y[k]))
-				v[k] = s.Mul(x[k]).Add(c.Mul(y[k]))
-			}
-			set(p, i, u)
-			set(q, i, v)
+			u, v := turned(j.turn[2*side].At(t), s, m.at(p, i), m.at(q, i))
+			m.set(p, i, u)
+			m.set(q, i, v)
+		})
+	})
+}
+
+// turned returns the elements x and y of two rows or columns after a rotation.
+func turned(c, s, x, y kernel.F32) (u, v kernel.F32) {
+	return c.Mul(x).Sub(s.Mul(y)), s.Mul(x).Add(c.Mul(y))
+}
+
+// turnBlocks rotates the rows and the columns of A. The four elements in the rows of one pair and the
+// columns of another depend only on each other, so that a lane rotates them from both sides at once.
+func (j *jacobi) turnBlocks() {
+	b := j.b
+	j.each(kernel.U(0), j.half, kernel.U(0), j.half, func(t, u kernel.U32) {
+		left, right := j.turn[1].At(t), j.turn[3].At(u)
+		b.If(left.Ne(kernel.F(0)).Or(right.Ne(kernel.F(0))), func() {
+			p, q, r, s := j.first.At(t), j.second.At(t), j.first.At(u), j.second.At(u)
+			below, beside := q.Lt(j.n), s.Lt(j.n)
+			// A row or column without a partner has no rotation: its partner may have any numbers.
+			y, z := kernel.Select(below, q, p), kernel.Select(beside, s, r)
+			pr, yr := turned(j.turn[0].At(t), left, j.a.at(p, r), j.a.at(y, r))
+			pz, yz := turned(j.turn[0].At(t), left, j.a.at(p, z), j.a.at(y, z))
+			cos := j.turn[2].At(u)
+			pr, pz = turned(cos, right, pr, pz)
+			yr, yz = turned(cos, right, yr, yz)
+			j.a.set(p, r, pr)
+			b.If(beside, func() { j.a.set(p, s, pz) })
+			b.If(below, func() {
+				j.a.set(q, r, yr)
+				b.If(beside, func() { j.a.set(q, s, yz) })
+			})
 		})
 	})
 }
 
 // round computes the rotations of a round and applies them.
 func (j *jacobi) round(round kernel.U32, changed kernel.Var[kernel.U32]) {
-	b := j.b
-	b.Barrier()
+	j.b.Barrier()
 	j.rotate(round, changed)
-	b.Barrier()
-	j.apply(0, func(row, i kernel.U32) []kernel.F32 { return []kernel.F32{j.a.at(row, i), j.left.at(row, i)} },
-		func(row, i kernel.U32, v []kernel.F32) {
-			j.a.set(row, i, v[0])
-			j.left.set(row, i, v[1])
-		})
-	b.Barrier()
-	j.apply(1, func(col, i kernel.U32) []kernel.F32 {
-		x := []kernel.F32{j.a.at(i, col)}
-		if !j.s.Symmetric {
-			x = append(x, j.right.at(col, i))
-		}
-		return x
-	}, func(col, i kernel.U32, v []kernel.F32) {
-		j.a.set(i, col, v[0])
-		if !j.s.Symmetric {
-			j.right.set(col, i, v[1])
-		}
-	})
+	j.b.Barrier()
+	j.turnBlocks()
+	j.turnRows(j.left, 0)
+	if !j.s.Symmetric {
+		j.turnRows(j.right, 1)
+	}
 }
 
 // diagonalise runs sweeps until no pair needs a rotation.

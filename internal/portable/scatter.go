@@ -251,7 +251,7 @@ func (w scatterSchedule) can(m scatterOf, t *Target) bool {
 	case scatterAtomic:
 		return m.atomic()
 	case scatterAtomicShared:
-		return m.shared()
+		return m.words(t) > 0
 	case scatterParts:
 		return t.Votes && t.Shared >= foldShared && m.single() && m.Extent <= scatterPartRows
 	case scatterBuckets:
@@ -301,8 +301,10 @@ func planScatter(q *request) (*Plan, error) {
 		p.scatterByParts(spec, q, s, in, into)
 	case scatterBuckets:
 		p.scatterByBuckets(spec, q, s, in, into)
-	case scatterAtomic, scatterAtomicShared:
-		p.scatterByAtomics(spec, q, s, w.way == scatterAtomicShared)
+	case scatterAtomic:
+		p.scatterByAtomics(spec, q, s, 0)
+	case scatterAtomicShared:
+		p.scatterByAtomics(spec, q, s, m.words(&q.Target))
 	default:
 		keys, places := p.sortedRows(w.sorts, in[1], s, params)
 		p.stage(scatters.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params, into(keys, places, in[2])...)

@@ -14,17 +14,21 @@ import (
 
 const (
 	// atomicWords is the maximum number of elements of a result that each workgroup first folds in its
-	// own memory, so that fewer atomic operations wait for each other.
-	atomicWords = 2048
-	// atomicChunk is the number of elements that a workgroup folds in its own memory.
-	atomicChunk = 4096
+	// own memory, so that fewer atomic operations wait for each other. With manyAtomicBytes of such memory
+	// it is manyAtomicWords.
+	atomicWords, manyAtomicWords = 2048, 8192
+	manyAtomicBytes              = 4 * manyAtomicWords
+	// atomicChunk is the number of elements that a workgroup folds in its own memory. A lane loads
+	// atomicLoads of them before it folds the first.
+	atomicChunk, atomicLoads = 4096, 8
 )
 
-// atomicSpec specialises the kernel. Shared says that workgroups fold in their own memory first.
+// atomicSpec specialises the kernel. If Words is not 0, workgroups fold in as many words of their own
+// memory first.
 type atomicSpec struct {
 	Type   op.DType
 	Reduce op.ScatterReduce
-	Shared bool
+	Words  int
 }
 
 // atomic reports whether atomic operations can compute the scatter.
@@ -32,8 +36,19 @@ func (m scatterOf) atomic() bool {
 	return m.Integer && !m.Fused && (m.Reduce == op.ScatterAdd || m.Reduce == op.ScatterMin || m.Reduce == op.ScatterMax)
 }
 
-// shared reports whether a workgroup can fold a part of the elements in its own memory.
-func (m scatterOf) shared() bool { return m.atomic() && m.Outer*m.Extent*m.Inner <= atomicWords }
+// words returns the size of the memory in which a workgroup can fold a part of the elements, or 0.
+func (m scatterOf) words(t *Target) int {
+	n := m.Outer * m.Extent * m.Inner
+	switch {
+	case !m.atomic():
+		return 0
+	case n <= atomicWords:
+		return atomicWords
+	case n <= manyAtomicWords && t.Shared >= manyAtomicBytes:
+		return manyAtomicWords
+	}
+	return 0
+}
 
 // scatterAtomics folds the elements of v into the result, which already has the elements of x.
 var scatterAtomics = maker[scatterParams, atomicSpec]{name: "scatter_atomic", build: func(b *kernel.Builder, p *scatterParams, s atomicSpec, _ *epilogue) {
@@ -61,21 +76,36 @@ func buildAtomics[T interface {
 		fold, identity = kernel.Atomics[T].Max, identities[2]
 	}
 	inner, extent, n, all := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.IDs), b.U32(&p.N)
-	one := func(to kernel.Atomics[T], i kernel.U32) {
+	// read returns the place of element i of v in the result, whether it has one, and the element.
+	read := func(i kernel.U32) (at kernel.U32, is kernel.Bool, x T) {
 		line := i.Div(inner)
 		row, is := rowOf(ids.At(line.Mod(n)), extent)
-		b.If(is, func() { fold(to, line.Div(n).Mul(extent).Add(row).Mul(inner).Add(i.Mod(inner)), number(v(i))) })
+		return line.Div(n).Mul(extent).Add(row).Mul(inner).Add(i.Mod(inner)), is, number(v(i))
 	}
-	if !s.Shared {
+	if s.Words == 0 {
 		i := b.Index()
-		b.If(i.Lt(all), func() { one(y, i) })
+		b.If(i.Lt(all), func() {
+			at, is, x := read(i)
+			b.If(is, func() { fold(y, at, x) })
+		})
 		return
 	}
-	own, lanes, words := kernel.SharedAtomic[T](b, "own", atomicWords), kernel.U(scatterLanes), y.Len()
+	own, lanes, words := kernel.SharedAtomic[T](b, "own", s.Words), kernel.U(scatterLanes), y.Len()
 	b.ForStep(b.LocalX(), words, lanes, func(i kernel.U32) { own.Store(i, identity) })
 	b.Barrier()
 	from := b.Group().Mul(kernel.U(atomicChunk))
-	b.ForStep(from.Add(b.LocalX()), from.Add(kernel.U(atomicChunk)).Min(all), lanes, func(i kernel.U32) { one(own, i) })
+	end := from.Add(kernel.U(atomicChunk)).Min(all)
+	b.ForStep(from.Add(b.LocalX()), end, kernel.U(atomicLoads*scatterLanes), func(i kernel.U32) {
+		var folds [atomicLoads]func()
+		for k := range folds {
+			next := i.Add(kernel.U(uint32(k * scatterLanes)))
+			at, is, x := read(next.Min(end.Sub(kernel.U(1))))
+			folds[k] = func() { b.If(is.And(next.Lt(end)), func() { fold(own, at, x) }) }
+		}
+		for _, f := range folds {
+			f()
+		}
+	})
 	b.Barrier()
 	b.ForStep(b.LocalX(), words, lanes, func(i kernel.U32) {
 		part := own.Load(i)
@@ -84,17 +114,18 @@ func buildAtomics[T interface {
 }
 
 // scatterByAtomics adds the launches of a scatter by atomic operations.
-func (p *planner) scatterByAtomics(spec scatterSpec, q *request, s op.Indexed, shared bool) {
+// words is the size of the memory in which workgroups fold first, or 0.
+func (p *planner) scatterByAtomics(spec scatterSpec, q *request, s op.Indexed, words int) {
 	in, n := q.inputs(), s.Outer*s.IDs*s.Inner
 	if !q.InPlace {
 		p.copyOperand(q, s)
 	}
 	grid := kernel.GridFor(n, scatterLanes)
-	if shared {
+	if words > 0 {
 		grid = kernel.GridFor(n, atomicChunk)
 	}
 	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.IDs)}
-	p.stage(scatterAtomics.of(atomicSpec{spec.Type, spec.Reduce, shared}, nil), grid, params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
+	p.stage(scatterAtomics.of(atomicSpec{spec.Type, spec.Reduce, words}, nil), grid, params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
 }
 
 // copyOperand adds the launch that copies the first operand of a scatter to the result.
