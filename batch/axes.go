@@ -24,10 +24,9 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 	if err != nil {
 		return b.failOp(o, err, copyOf(in))
 	}
-	var y Value
 	if run := lastRun(axes); run > 0 && mergesItself(o, in[0].Type()) {
 		first := b.reduce(o, a, []op.Along{op.Axes(axes[run:]...).KeepDims()}, in[0])
-		y = b.reduce(o, a, []op.Along{op.Axes(axes[:run]...).KeepDims()}, first)
+		y := b.reduce(o, a, []op.Along{op.Axes(axes[:run]...).KeepDims()}, first)
 		if !d.Keeps() && b.err == nil {
 			y = b.Squeeze(y, axes...)
 		}
@@ -40,7 +39,7 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 		}
 		rows[i] = b.rows(x, axes, others)
 	}
-	y = b.apply(o, a.Rows(), rows...)
+	y := b.apply(o, a.Rows(), rows...)
 	if d.Keeps() && b.err == nil {
 		kept := slices.Clone(s)
 		for _, i := range axes {

@@ -11,7 +11,7 @@ import (
 
 // A ring is a staging buffer of locked host memory for copies between Go memory and the device. The
 // device cannot access Go memory directly, and the driver's own copy from pageable memory blocks
-// and is half as fast. The ring has two halves: one is filled while the other is transferred. Each
+// and is half as fast. For uploads, the ring has two halves: one is filled while the other is transferred. Each
 // half is sent in chunks, so that the bus does not wait for a whole half. The lock of the stream to
 // which it belongs protects it.
 type ring struct {
@@ -20,7 +20,7 @@ type ring struct {
 	events [2 * chunks]uintptr // of the chunks
 	sent   [2]bool             // the event of the last chunk of the half is recorded and was not waited for
 	at     int                 // the half that is being filled
-	filled int                 // how much of it is
+	filled int                 // bytes of that half that are filled
 	up     uploadTask
 	down   downloadTask
 }
@@ -41,19 +41,17 @@ func (d *Device) copyWorkers() *workers.Pool {
 // One core copies 6 to 12 GB/s, and the bus takes 55. Beside an H200 with 16 cores of a Xeon, 10 threads copy
 // 40 GB/s, and 8 or 15 threads 35.
 const (
-	copyThreadsDefault = 10
-	copyPart           = 64 << 10
-	copyParallel       = 256 << 10 // from here on more than one core pays
+	copyThreads  = 10
+	copyPart     = 64 << 10
+	copyParallel = 256 << 10 // the minimum size for several threads
 )
-
-var copyThreads = copyThreadsDefault
 
 // An uploadTask is a copy from Go's memory to a half of the ring, in parts. The thread that ends a
 // chunk sends it.
 type uploadTask struct {
 	s    *Stream
 	user []byte
-	half []byte // as much of the ring
+	half []byte // the part of the ring that receives user, of equal length
 	dst  Ptr
 
 	left [chunks]atomic.Int32 // parts of a chunk that are not copied
@@ -101,7 +99,7 @@ func (t *uploadTask) Part(i int) {
 
 func (t *uploadTask) fail(err error) { t.err.CompareAndSwap(nil, &err) }
 
-// A downloadTask is a copy to Go's memory by way of the ring, whose two halves are slots of one chunk
+// A downloadTask is a copy to Go's memory by way of the ring, which is divided into slots of one chunk
 // each. Chunk c uses slot c modulo slots; the threads copy the parts of chunks in their order, and
 // the thread that copies the last part of a chunk begins the next transfer to its slot. All threads
 // work on one task until the end, because they would otherwise wait for each other in between.
@@ -190,7 +188,8 @@ func (t *downloadTask) await(c int) bool {
 				t.arrive(next)
 			}
 			t.mu.Unlock()
-		} else if spin%64 == 0 {
+		}
+		if spin%64 == 0 {
 			runtime.Gosched()
 		}
 	}
@@ -337,6 +336,9 @@ func (s *Stream) Download(dst []byte, src Ptr) error {
 		t := &r.down
 		t.s, t.r, t.user, t.src = s, r, dst, src
 		if err := t.run(); err != nil {
+			f.Args[0] = s.handle
+			_ = s.call(f, cuStreamSynchronize) // transfers that were begun write to the ring
+			r.sent, r.filled = [2]bool{}, 0
 			return err
 		}
 	}

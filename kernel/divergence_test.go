@@ -137,10 +137,10 @@ func TestBarriersOfAcceptedKernels(t *testing.T) {
 		}
 		accepted++
 		if err := ir.Verify(p); err != nil {
-			t.Fatalf("seed %d: %v\n%v", seed, err, p)
+			t.Fatalf("seed %d: %v\n%v", seed, err, p.Listing())
 		}
 		if d := ir.Divergent(p); d != (ir.Divergence{}) {
-			t.Fatalf("seed %d: %v is accepted\n%v", seed, d, p)
+			t.Fatalf("seed %d: %v is accepted\n%v", seed, d, p.Listing())
 		}
 		barriers := 0
 		for _, in := range p.Code {
@@ -162,7 +162,7 @@ func TestBarriersOfAcceptedKernels(t *testing.T) {
 		}
 		for _, f := range found {
 			if f.Kind == interp.DivergentBarrier {
-				t.Fatalf("seed %d: %v\n%v", seed, f, p)
+				t.Fatalf("seed %d: %v\n%v", seed, f, p.Listing())
 			}
 		}
 	}

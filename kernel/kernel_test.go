@@ -68,7 +68,7 @@ func TestBuildingIsDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.Hash() != b.Hash() || a.Listing() != b.Listing() {
-			t.Fatalf("another program:\n%v\n%v", a, b)
+			t.Fatalf("another program:\n%v\n%v", a.Listing(), b.Listing())
 		}
 	}
 	other, err := matmul.Of(tiles{64, 64, 16}).Program()
@@ -160,10 +160,10 @@ func TestEqualComputationsAreDoneOnce(t *testing.T) {
 		count[in.Code]++
 	}
 	if count[ir.Mul] != 2 || count[ir.BuiltIn] != 3 || count[ir.Eq] != 1 {
-		t.Errorf("%d products, %d places, %d comparisons, want 2, 3, 1\n%v", count[ir.Mul], count[ir.BuiltIn], count[ir.Eq], p)
+		t.Errorf("%d products, %d places, %d comparisons, want 2, 3, 1\n%v", count[ir.Mul], count[ir.BuiltIn], count[ir.Eq], p.Listing())
 	}
 	if count[ir.Load] != 2+2 {
-		t.Errorf("%d loads, want 2 of x and 2 of y\n%v", count[ir.Load], p)
+		t.Errorf("%d loads, want 2 of x and 2 of y\n%v", count[ir.Load], p.Listing())
 	}
 }
 

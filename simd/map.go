@@ -40,7 +40,8 @@ func MapAt(level Level, name string) MapFunc {
 	return mapGeneric(name)
 }
 
-// LevelMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go.
+// LevelMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go. A page that has
+// another way to compute the operation loads fewer loops with it.
 func LevelMap(name string) MapFunc { return mapLevel(active, name) }
 
 // VectorMap returns the kernel that [Map] returns, or nil if that is a loop in plain Go, except loops of

@@ -254,9 +254,10 @@ func rangeOf(x []float32) (lo, hi float32) {
 // quantizeRange encodes a block of Q4_1 or Q5_1. The least element gets level 0, and the
 // greatest the last level.
 func quantizeRange(f Format, dst []byte, src []float32) {
-	l := f.layout()
-	limit := float32(uint32(1)<<l.Level.Number.bits() - 1)
-	low := l.Bytes - shortElements/2 // where the low halves of levels begin
+	limit, low := float32(15), 4 // low is where the low halves of levels begin
+	if f == Q5_1 {
+		limit, low = 31, 8
+	}
 	x := (*[shortElements]float32)(src)
 	lo, hi := rangeOf(x[:])
 	d := (hi - lo) / limit

@@ -84,7 +84,7 @@ func scansStored(t *testing.T, dev *device.Device, g *generator) {
 		return buf
 	}
 	x, old := numbers(3*70*18), numbers(3*70*18)
-	for axis, apart := range []int{70 * 18, 18} {
+	for axis, apart := range []int{70 * 18, 18, 1} {
 		want, sums := slices.Clone(x), make([]float32, 70*18)
 		for i := range want {
 			if i/apart%s[axis] > 0 {
@@ -120,6 +120,38 @@ func scansStored(t *testing.T, dev *device.Device, g *generator) {
 			}
 			from.Close()
 			to.Close()
+		}
+		scansPermuted(t, dev, x, want, s, axis)
+	}
+}
+
+// scansPermuted permutes a scan along an axis in other ways than the scan itself does. x has the shape s, and
+// want is its running sum.
+func scansPermuted(t *testing.T, dev *device.Device, x, want []float32, s op.Shape, axis int) {
+	for _, order := range [][]int{{0, 2, 1}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0}} {
+		b := batch.New(dev)
+		scan := func(x batch.Value) batch.Value {
+			return b.Permute(b.Cumsum(x, op.ScanOpts{Along: op.Axes(axis)}), order...)
+		}
+		got, again := make([]float32, len(x)), make([]float32, len(x))
+		batch.ReadInto(b, scan(b.Upload(x, s...)), got)
+		sorted, _ := b.Sort(scan(b.Relu(b.Upload(x, s...)))) // a scan from temporaries to temporaries
+		batch.ReadInto(b, sorted, again)
+		if err := b.Execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		moved := make([]float32, len(x))
+		for i, p := range permuted(s, order) {
+			moved[i] = want[p]
+		}
+		if !slices.Equal(got, moved) {
+			t.Errorf("cumsum along axis %d, permuted by %v: got %v, want %v", axis, order, got[:8], moved[:8])
+		}
+		for row := range slices.Chunk(moved, s[order[2]]) {
+			slices.Sort(row)
+		}
+		if !slices.Equal(again, moved) {
+			t.Errorf("sorted rows of a cumsum along axis %d, permuted by %v: got %v, want %v", axis, order, again[:8], moved[:8])
 		}
 	}
 }

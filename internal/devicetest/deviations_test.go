@@ -143,18 +143,29 @@ func (c *Case) allows(l deviations) (allowed, error) {
 	return f, nil
 }
 
-// uncorrected returns the floors of quotients with an error of so many units in the last place, and
-// half a unit from rounding. They are the results of floor_divide where the remainder, by whose sign
-// the kernel corrects the quotient, is a subnormal number that the device flushes.
+// uncorrected returns the results of floor_divide if the device flushes remainders. A kernel corrects
+// the floor of a quotient, which has an error of so many units in the last place and half a unit from
+// rounding, by the sign of the remainder, unless that is a subnormal number.
 func (c *Case) uncorrected(units float64) ([]*op.Array, error) {
-	k := *c
-	k.Op = op.Div
-	want, _, err := k.Reference()
+	want, _, err := c.Reference()
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range want[0].Data {
-		want[0].Data[i] = math.Floor(v + math.Abs(v)*(units+0.5)*0x1p-23)
+	var at [2]op.Layout
+	for i := range at {
+		if at[i], err = op.Over(c.In[i].Shape, want[0].Shape); err != nil {
+			return nil, err
+		}
+	}
+	for i, exact := range want[0].Data {
+		j, _ := at[0].At(i)
+		k, _ := at[1].At(i)
+		x, y := c.In[0].Data[j], c.In[1].Data[k]
+		v := x / y
+		q := math.Floor(v + math.Abs(v)*(units+0.5)*0x1p-23)
+		if r := math.Abs(math.FMA(-q, y, x)); q != exact && 0 < r && r < 0x1p-126 {
+			want[0].Data[i] = q
+		}
 	}
 	return want, nil
 }

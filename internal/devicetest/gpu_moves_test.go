@@ -45,18 +45,8 @@ func moveCells() (all []cell) {
 		one("cumsum", fmt.Sprintf("x[0].cumsum(%d)", axis), s, s, func(r *rec, x value) value { return r.Cumsum(x) })
 		one("cummax", fmt.Sprintf("x[0].cummax(%d)[0]", axis), s, s, func(r *rec, x value) value { return r.Cummax(x) })
 	}
-	for _, p := range []struct {
-		s     op.Shape
-		order []int
-	}{
-		{op.Shape{4096, 4096}, []int{1, 0}}, {op.Shape{1000, 3001}, []int{1, 0}}, {op.Shape{64, 100, 101, 31}, []int{0, 2, 1, 3}}, {op.Shape{16, 1024, 16, 64}, []int{0, 2, 1, 3}},
-		{op.Shape{100, 101, 203}, []int{2, 1, 0}}, {op.Shape{256, 256, 256}, []int{2, 1, 0}}, {op.Shape{64, 224, 224, 3}, []int{0, 3, 1, 2}}, {op.Shape{64, 3, 224, 224}, []int{0, 2, 3, 1}},
-		{op.Shape{32, 33, 31, 100}, []int{3, 2, 1, 0}}, {op.Shape{60, 70, 80, 50}, []int{2, 0, 3, 1}}, {op.Shape{16, 16, 16, 16, 16}, []int{4, 3, 2, 1, 0}},
-	} {
-		out := make([]int, len(p.s))
-		for i, from := range p.order {
-			out[i] = p.s[from]
-		}
+	for _, p := range permutes {
+		out := permutedShape(p.s, p.order)
 		one(fmt.Sprintf("copy permute %v", p.order), fmt.Sprintf("x[0].permute(%s).contiguous()", commas(p.order)), p.s, out, func(r *rec, x value) value { return r.Permute(x, p.order...) })
 		one("copy as it is", "x[0].clone()", p.s, p.s, func(r *rec, x value) value { return r.Reshape(x, p.s...) })
 	}

@@ -14,14 +14,14 @@ import (
 // several sizes. Copies from page-locked memory before and after show the rate of the bus.
 func BenchmarkCUDAPipeline(b *testing.B) {
 	const size, passes = 2 << 30, 10
+	dev := openCUDA(b)
+	defer dev.Close()
 	bus, err := cu.Open(0)
 	if err != nil {
-		b.Skip(err)
+		b.Fatal(err)
 	}
 	defer bus.Close()
 	rate := busRate(b, bus, size)
-	dev := openCUDA(b)
-	defer dev.Close()
 	x := make([]float32, size/4)
 	for i := range x {
 		x[i] = float32(i%7 - 3)

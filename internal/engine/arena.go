@@ -128,10 +128,11 @@ func separateParts(p *driver.Program, temporary func(int) bool) (part []int, par
 
 // overwritable returns a slot that step reads and may overwrite with out, or -1. Elementwise steps
 // with one output read an element before they write it, and row operations read a row before they
-// write it. Other steps may write an element before they have read it.
+// write it. Other steps may write an element before they have read it, and so may a step whose result
+// has a layout.
 func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) bool) int {
 	row := step.Op != nil && step.Op.Class() == op.Row && step.Pre == nil && step.Post == nil
-	if step.Kernel != nil || step.Op != nil && !row || len(step.Out) != 1 {
+	if step.Kernel != nil || step.Op != nil && !row || len(step.Out) != 1 || out.Layout != nil {
 		return -1
 	}
 	found := -1

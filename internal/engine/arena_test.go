@@ -195,7 +195,7 @@ func TestLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.Run(ctx, refs, outs, nil); err != nil {
-			t.Fatalf("%v\n%v", err, p)
+			t.Fatalf("%v\n%v", err, p.Listing())
 		}
 	}
 	start := make([]float32, 300)
@@ -226,5 +226,29 @@ func TestLimits(t *testing.T) {
 	long.Outputs = []graph.ID{long.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{1 << 20}, Ref: 0})}
 	if _, err := e.Compile(ctx, long); !errors.Is(err, driver.ErrLimit) {
 		t.Errorf("%v for an array larger than a binding", err)
+	}
+}
+
+// TestOverwritable checks that a scan may overwrite its operand, but not if its result has a layout.
+func TestOverwritable(t *testing.T) {
+	order, err := op.PermuteTo(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, ok := op.Permute.Layout(&order, op.RowMajor(40), op.Shape{8, 5}, op.Shape{5, 8}, op.F32)
+	if !ok {
+		t.Fatal("no layout")
+	}
+	in, out := driver.Operand{Slot: 3, Type: op.F32, N: 40}, driver.Operand{Slot: 4, Type: op.F32, N: 40}
+	for _, layout := range []*op.Layout{nil, &l} {
+		out.Layout = layout
+		want := 3
+		if layout != nil {
+			want = -1
+		}
+		s := &driver.Step{Op: op.Cumsum, In: []driver.Operand{in}, Out: []driver.Operand{out}}
+		if got := overwritable(s, out, func(int) bool { return true }); got != want {
+			t.Errorf("with layout %v of the result: slot %d, want %d", layout, got, want)
+		}
 	}
 }

@@ -149,7 +149,11 @@ func (l *lowerer) writeThrough(writes writer) {
 		if l.touches(steps[i:rs[0]], c.Out[0].Slot) {
 			continue
 		}
-		if to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N); ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
+		to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N)
+		if in := s.In[0].Layout; s.Op.Scans() && in != nil && *in != to {
+			continue // kernels of scans read and write the same columns
+		}
+		if ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
 			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Broadcast: op.Strided, Layout: &to}
 			gone[rs[0]] = true
 		}

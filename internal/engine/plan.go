@@ -74,8 +74,8 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 // is gone.
 func (p *Plan) Close() { p.exec.end() }
 
-// passes is [graph.Passes] after [UsePasses], otherwise nil: all but Snapshot change nothing in graphs of
-// one operation, so pages without batches do not load them.
+// passes is [graph.Passes] after [UsePasses], otherwise nil: all but Snapshot save nothing in graphs of
+// one operation or launch, so pages without batches do not load them.
 var passes func() []graph.Pass
 
 // UsePasses links the passes. In pages package batch calls it; other programs call it before main begins.

@@ -22,7 +22,7 @@ type selfTestResult struct {
 }
 
 // untested reports whether o needs no separate test. Elementwise operations other than conversions
-// are tested together when the device is opened; reshape moves nothing; and the reference itself
+// are tested together when the device is opened (in pages, of a CPU only Relu); reshape moves nothing; and the reference itself
 // computes operations with neither a probe nor a portable kernel.
 func untested(o *op.Operation) bool {
 	switch o.Class() {

@@ -86,7 +86,8 @@ type Pass struct {
 	Run  func(*Graph) (*Graph, error)
 }
 
-// Passes are the passes that every graph goes through, in order.
+// Passes are the passes that every graph goes through, in order. In pages without batches graphs go
+// through [Snapshot] only.
 func Passes() []Pass {
 	return []Pass{Simplify, Fold, CSE, DCE, Products, Snapshot}
 }

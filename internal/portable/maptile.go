@@ -23,9 +23,9 @@ import (
 // and in memory that it has at least, if the arrays have them and elements have four bytes.
 type tileRuns struct{ Result, Memory int }
 
-// usualRuns are the fastest of 64×32, 32×32 and 32×64 for most permutations on an H200: see
+// bestRuns are the fastest of 64×32, 32×32 and 32×64 for most permutations on an H200: see
 // docs/measurements/gpu.md.
-var usualRuns = tileRuns{Result: 64, Memory: 32}
+var bestRuns = tileRuns{Result: 64, Memory: 32}
 
 // mapTile specialises the kernels. Ext are the extents of the tile along the factors of the layout
 // of operand At.
@@ -268,7 +268,7 @@ func steady(ext []int, lanes int) bool {
 func planTiles(e *epilogue, name string, params mapParams, bind []Ref) (*Plan, error) {
 	at := tiledOperand(e.in)
 	l := e.in[at].Layout
-	t := chooseTile(l, e.in[at].Type.Size(), usualRuns)
+	t := chooseTile(l, e.in[at].Type.Size(), bestRuns)
 	t.At = at
 	groups := 1
 	for k, f := range l.Factors() {

@@ -14,8 +14,8 @@ import (
 var scanSchedules = table[foldOf, foldSchedule]{
 	{"scan-columns", func(m foldOf, t *Target) bool {
 		return m.Inner > 1 && (m.rows() >= foldLanes/2 || m.Cols <= 2*foldPart)
-	}, foldColumns(1, 128, false)},
-	{"scan-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldColumns(1, 128, true)},
+	}, foldColumns(1, columnLanes, false)},
+	{"scan-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldColumns(1, columnLanes, true)},
 	{"scan8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
 	{"scan32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
 	{"scan-split", func(m foldOf, t *Target) bool {
@@ -143,6 +143,9 @@ var columnScans = maker[foldParams, columnScanSpec]{name: "scan_columns", build:
 // columnLanes is the number of lanes of a workgroup that scans columns.
 const columnLanes = 128
 
+// minScanInner is the minimum number of adjacent columns: 64 bytes of float32, two sectors of memory.
+const minScanInner = 16
+
 // maxScanParts limits the parts of a column, because each lane folds the states of all earlier parts.
 const maxScanParts = 64
 
@@ -154,7 +157,7 @@ func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
 		return false
 	}
 	_, inner, ok := l.Columns(s.Rows())
-	return ok && inner >= 16
+	return ok && inner >= minScanInner
 }
 
 // planColumnScan plans a scan whose operand, or result, has the order of [Outer Cols Inner] in memory.
@@ -177,7 +180,7 @@ func planColumnScan(q *request) (*Plan, error) {
 		return nil, err
 	}
 	var p planner
-	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: 1}
+	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols)}
 	operands, lanes := q.inputs(), m.rows()
 	if w.Split {
 		n := max(1, min(foldLanes/m.rows(), m.Cols/foldPart, maxScanParts))
@@ -236,15 +239,15 @@ func (t *laneGroup) scanStates(f *ir.Reducer, shared []kernel.Array[kernel.U32],
 
 // planScan plans a scan by its fold.
 func planScan(q *request) (*Plan, error) {
+	if irhook.Reducer(q.Op, uint8(q.In[0].Type)) == nil {
+		return nil, unsupported("the operation cannot scan elements of type %v", q.In[0].Type)
+	}
 	if q.In[0].Layout != nil || q.Out[0].Layout != nil {
 		return planColumnScan(q)
 	}
 	m := foldOf{Inner: 1}
 	m.Outer, m.Cols = q.In[0].Shape.Rows()
 	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))
-	if f == nil {
-		return nil, unsupported("the operation cannot scan elements of type %v", q.In[0].Type)
-	}
 	w, name, err := scanSchedules.choose(q, m)
 	if err != nil {
 		return nil, err

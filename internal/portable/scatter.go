@@ -231,8 +231,8 @@ func scatterTable() table[scatterOf, scatterSchedule] {
 			return m.Reduce == op.ScatterSet && m.InPlace && m.IDs <= scatterFew
 		}, scatterSchedule{way: scatterNamed}},
 		{"last", func(m scatterOf, _ *Target) bool { return m.Reduce == op.ScatterSet }, scatterSchedule{way: scatterLast}},
-		{"atomic-shared", func(m scatterOf, t *Target) bool { return m.IDs > 4*atomicChunk }, scatterSchedule{way: scatterAtomicShared}},
-		{"atomic", func(m scatterOf, t *Target) bool { return true }, scatterSchedule{way: scatterAtomic}},
+		{"atomic-shared", func(m scatterOf, t *Target) bool { return m.words(t) > 0 && m.IDs > 4*atomicChunk }, scatterSchedule{way: scatterAtomicShared}},
+		{"atomic", func(m scatterOf, _ *Target) bool { return m.atomic() }, scatterSchedule{way: scatterAtomic}},
 		{"parts", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterParts}},
 		{"buckets", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterBuckets}},
 	}

@@ -58,8 +58,8 @@ type transposeOf struct {
 	Tiled         bool // the operand can be read by tiles: see tiledOperand
 }
 
-// minNarrow is the number of elements from which on narrow matrices have kernels of their own, for each
-// shape.
+// minNarrow is the minimum number of elements for which narrow matrices get a kernel that is compiled for
+// their shape.
 const minNarrow = 1 << 16
 
 // transposeSchedule is the schedule of a transposition: with square tiles, or with the tiles of the
@@ -90,11 +90,11 @@ func planTranspose(q *request) (*Plan, error) {
 		in = append(in, q.epilogue.in...)
 	}
 	of := transposeOf{x.N, rows, cols, tiledOperand(in) == 0}
-	_, name, err := transposeSchedules.prefer(q, of, of.good)
+	w, name, err := transposeSchedules.prefer(q, of, of.good)
 	if err != nil {
 		return nil, err
 	}
-	if name != transposeSchedules[0].name {
+	if w.Tiled {
 		q.Variant = name
 		return planCopy(q, x)
 	}

@@ -8,7 +8,8 @@ import (
 
 // mapNamed returns the kernel of package simd of a name, or nil. It is [simd.LevelMap], [simd.VectorMap]
 // after [UsePrograms], and [simd.Map] after [UseAll], so that pages load few of the loops for browsers
-// without SIMD128. Operations run there by the codes of their expressions.
+// without SIMD128. Operations without a kernel are computed there in
+// float64 before [UsePrograms], and by the codes of their expressions after it.
 var mapNamed = simd.LevelMap
 
 // kernelNamed returns the kernel of package simd of that name, or nil.

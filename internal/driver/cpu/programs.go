@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -35,7 +36,7 @@ func UsePrograms() {
 // Prepare implements [driver.Device].
 func (d *processor) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
 	if planning.prepare == nil {
-		return nil, driver.ErrUnsupported // package device links the compiler before it uses programs
+		return nil, fmt.Errorf("BUG: the page did not link the compiler of elementwise programs: %w", driver.ErrUnsupported)
 	}
 	return planning.prepare(d, ctx, p)
 }

@@ -80,6 +80,9 @@ func (t *scanColumns) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) e
 	if t.outer, t.inner, ok = l.Columns(rows, cols); !ok {
 		return fmt.Errorf("%s of %v: %w", o.Name(), l, driver.ErrUnsupported)
 	}
+	if t.from != nil && t.to != nil && *t.from != *t.to {
+		return fmt.Errorf("%s from the layout %v to %v: %w", o.Name(), t.from, t.to, driver.ErrUnsupported)
+	}
 	if t.fn = kernelNamed(name); t.fn == nil {
 		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
 	}
