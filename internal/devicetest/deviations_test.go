@@ -38,7 +38,7 @@ type deviations struct {
 	// specified"), and compilers may take them in another order ("Reassociation and
 	// Fusion"). This would allow a factor of 2, but no tested device needs that much.
 	rounding float64
-	// finite means that compilers may assume that there are no infinities and NaN ("implementations may assume
+	// finite means that compilers may assume that there are no infinities and NaNs ("implementations may assume
 	// that overflow, infinities, and NaNs are not present"). Then they may replace x/x by 1 and √x·√x by x.
 	finite bool
 }

@@ -91,7 +91,7 @@ func TestTiles(t *testing.T) {
 			for _, variant := range Variants(nil) {
 				r := &Request{Post: post, Out: []Array{{Type: typ, Shape: out}}, Variant: variant, Target: Target{F16: true}}
 				tiled := variant == "tile"
-				// The other kernels compute positions with negative strides modulo 2^32, which is a finding.
+				// The other kernels compute positions with negative strides modulo 2^32, which the checks of the interpreter report.
 				err := runProgram(r, rnd, tiled || v.flip == nil)
 				switch {
 				case errors.Is(err, op.ErrUnsupported):

@@ -101,7 +101,7 @@ func (d *processor) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: op.MaxRank}
 }
 
-// fuses implements [driver.Device]. Reductions and row operations process blocks of a row, to which
+// fuses is [processor.Fuses] after [UsePrograms]. Reductions and row operations process blocks of a row, to which
 // prologues and epilogues are applied in the cache. Products call epilogues for finished pieces of
 // the result. A prologue of a product would be computed each time the operand is read, or need a
 // copy of the operand, so a separate step is as fast. The other operations only move elements and
@@ -113,7 +113,7 @@ func (d *processor) fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
-// reads implements [driver.Strided]: operations that only move elements read any layout, reductions
+// reads is [processor.Reads] after [UsePrograms]: operations that only move elements read any layout, reductions
 // and scans read columns, products take any strides except those that repeat elements of a matrix, and attention and rope any
 // strides except between the elements of a row.
 func (d *processor) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
@@ -160,7 +160,7 @@ func (d *processor) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	return ok && (o == op.MatMul || axes[n-1] == 1 || strides[n-1] == 1)
 }
 
-// writes implements [driver.Strided]: attention supports any strides between rows of the result, and scans write columns.
+// writes is [processor.Writes] after [UsePrograms]: attention supports any strides between rows of the result, and scans write columns.
 func (d *processor) writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
 	return (o == op.Attention || o.Class() == op.Row) && d.reads(o, 0, s, l)
 }
