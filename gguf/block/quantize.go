@@ -291,38 +291,26 @@ var encodeScalar = [len(basics)]func(dst []byte, v float32) bool{
 		binary.LittleEndian.PutUint64(b, math.Float64bits(float64(v)))
 		return true
 	},
-	I8: func(b []byte, x float32) bool {
-		v, ok := integer(8, x)
-		if ok {
-			b[0] = byte(v)
+	I8:  func(b []byte, v float32) bool { return putInteger(b[:1], v) },
+	I16: func(b []byte, v float32) bool { return putInteger(b[:2], v) },
+	I32: func(b []byte, v float32) bool { return putInteger(b[:4], v) },
+	I64: func(b []byte, v float32) bool { return putInteger(b[:8], v) },
+}
+
+// putInteger rounds v to a signed integer of len(b) bytes, stores it in b, and reports whether it is in
+// the range of such integers.
+func putInteger(b []byte, v float32) bool {
+	n, ok := integer(8*len(b), v)
+	if ok {
+		for i := range b {
+			b[i] = byte(n >> (8 * i))
 		}
-		return ok
-	},
-	I16: func(b []byte, x float32) bool {
-		v, ok := integer(16, x)
-		if ok {
-			binary.LittleEndian.PutUint16(b, uint16(v))
-		}
-		return ok
-	},
-	I32: func(b []byte, x float32) bool {
-		v, ok := integer(32, x)
-		if ok {
-			binary.LittleEndian.PutUint32(b, uint32(v))
-		}
-		return ok
-	},
-	I64: func(b []byte, x float32) bool {
-		v, ok := integer(64, x)
-		if ok {
-			binary.LittleEndian.PutUint64(b, uint64(v))
-		}
-		return ok
-	},
+	}
+	return ok
 }
 
 // integer rounds v to a signed integer of so many bits, and reports whether it is in their range.
 func integer(bits int, v float32) (int64, bool) {
-	limit, r := math.Ldexp(1, bits-1), math.RoundToEven(float64(v))
+	limit, r := float64(uint64(1)<<(bits-1)), math.RoundToEven(float64(v))
 	return int64(r), r >= -limit && r < limit
 }

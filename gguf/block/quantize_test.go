@@ -265,8 +265,8 @@ func FuzzDequantize(f *testing.F) {
 	})
 }
 
-// FuzzQuantize quantises random numbers. The result must be an error, or blocks whose error is not greater than that of
-// zeros.
+// FuzzQuantize quantises random numbers. If quantising succeeds, the numbers that the blocks represent must
+// be at least as close to the original numbers as zeros are.
 func FuzzQuantize(f *testing.F) {
 	f.Add(uint8(Q4_K), make([]byte, 4*superElements))
 	for name := range golden(f).Types {
