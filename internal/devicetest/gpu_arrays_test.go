@@ -12,14 +12,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
+// cellList is a list of cells of float32.
+type cellList []cell
+
+// add appends a cell.
+func (l *cellList) add(name, peer string, shapes [][]int, out []int, build func(r *batch.Batch, x []batch.Value) batch.Value) {
+	*l = append(*l, cell{name: name, typ: op.F32, shapes: shapes, out: out, peer: peer, build: build})
+}
+
 // arrayCells are operations that find, move and factor. Indices and definite matrices are
 // made of random numbers in the same run, here and in PyTorch.
-func arrayCells() (all []cell) {
+func arrayCells() (all cellList) {
 	type value = batch.Value
 	type rec = batch.Batch
-	add := func(name, peer string, shapes [][]int, out []int, build func(r *rec, x []value) value) {
-		all = append(all, cell{name: name, typ: op.F32, shapes: shapes, out: out, peer: peer, build: build})
-	}
+	add := all.add
 	for _, s := range [][]int{{1_000_000}, {16 << 20}, {1000, 1000}, {64, 1 << 16}} {
 		add(fmt.Sprintf("sort/%v", op.Shape(s)), "torch.sort(x[0],stable=True)", [][]int{s}, s, func(r *rec, x []value) value {
 			v, _ := r.Sort(x[0])

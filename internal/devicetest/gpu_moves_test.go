@@ -11,12 +11,10 @@ import (
 
 // moveCells are operations along any axes, views that are copied, broadcasts, and products named by
 // an equation. Each shape is stated where the cell is, because the name of the cell shows it.
-func moveCells() (all []cell) {
+func moveCells() (all cellList) {
 	type value = batch.Value
 	type rec = batch.Batch
-	add := func(name, peer string, shapes [][]int, out []int, build func(r *rec, x []value) value) {
-		all = append(all, cell{name: name, typ: op.F32, shapes: shapes, out: out, peer: peer, build: build})
-	}
+	add := all.add
 	one := func(name, peer string, s, out []int, build func(r *rec, x value) value) {
 		add(fmt.Sprintf("%s %v", name, op.Shape(s)), peer, [][]int{s}, out, func(r *rec, x []value) value { return build(r, x[0]) })
 	}
@@ -78,12 +76,10 @@ func moveCells() (all []cell) {
 }
 
 // searchCells find, count and gather elements by values that are known at run time.
-func searchCells() (all []cell) {
+func searchCells() (all cellList) {
 	type value = batch.Value
 	type rec = batch.Batch
-	add := func(name, peer string, shapes [][]int, out []int, build func(r *rec, x []value) value) {
-		all = append(all, cell{name: name, typ: op.F32, shapes: shapes, out: out, peer: peer, build: build})
-	}
+	add := all.add
 	ids := func(r *rec, x value, rows int) value {
 		return r.Cast(r.Clip(r.Scale(r.Abs(x), float32(rows)/4), 0, float32(rows-1)), op.I32)
 	}

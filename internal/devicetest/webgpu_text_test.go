@@ -401,8 +401,8 @@ func textMistakes(t *testing.T, dev *device.Device) {
 
 func textBounds(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
-	// The host does not trust a text: accesses outside of the buffers must have no effect. (There is no test of
-	// loops without end.)
+	// rayo compiles a user's WGSL text as untrusted input. An access outside of a buffer must not change
+	// memory. This test does not cover endless loops.
 	k := textKernel(t, dev, wgsl.Source{Text: `
 		@group(0) @binding(0) var<storage, read_write> x: array<u32>;
 		@group(0) @binding(1) var<storage, read> i: array<u32>;

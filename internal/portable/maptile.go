@@ -13,11 +13,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Kernels with tiles compute elementwise programs of which one operand has its elements in another
-// order in memory than the result. A tile is a block of elements that has long runs of neighbours
-// both in memory and in the result. A workgroup loads a tile in the order of the memory, keeps it in
-// workgroup memory, and computes and stores its elements in the order of the result, so that
-// neighbouring lanes access neighbouring elements in both arrays.
+// Kernels with tiles compute elementwise programs with one permuted operand, for example x + yᵀ. A tile
+// is a block of elements with long contiguous runs both in the operand and in the result. A workgroup
+// reads the tile in the operand's order and stores it in workgroup memory. Then it computes the elements
+// and writes them in the result's order. Neighbouring lanes therefore access neighbouring elements in
+// both arrays.
 
 // tileRuns are the lengths of the runs of a tile: the numbers of neighbouring elements in the result
 // and in memory that it has at least, if the arrays have them and elements have four bytes.
