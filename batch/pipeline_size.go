@@ -119,13 +119,16 @@ func (s *sizing) done(trial, rows int, now time.Time) bool {
 	if s.settled || trial != s.number {
 		return false
 	}
-	if s.chunks++; s.chunks == 1 { // the first chunk included compilation
+	// The first chunk includes compilation, and each chunk in flight needs memory that the device has
+	// not allocated before.
+	unmeasured := s.trials[0].depth
+	if s.chunks++; s.chunks <= unmeasured {
 		s.start, s.rows = now, 0
 		return false
 	}
 	s.rows += rows
 	took := now.Sub(s.start)
-	if s.chunks <= trialChunks || took < trialTime {
+	if s.chunks < unmeasured+trialChunks || took < trialTime {
 		return false
 	}
 	s.finishTrial(float64(s.rows) / took.Seconds())

@@ -41,24 +41,25 @@ type layout struct {
 	memory  Memory // the memory that contains all of these
 	size    int64  // size of memory
 
-	mode   transferMode
-	slab   slab
-	places []int64 // offset of staged memory, indexed by external slot; -1 if not staged
-	inputs int64   // staged bytes of the operands, which come first
-	staged int64   // staged bytes of all: operands, results, and records of faults
+	in, out transferMode // of the operands, and of the results and the records of faults
+	slab    slab
+	base    int64   // offset of the slab: 0, or inputs if the operands are not in it
+	places  []int64 // offset of staged memory, indexed by external slot; -1 if not staged
+	inputs  int64   // staged bytes of the operands, which come first
+	staged  int64   // staged bytes of all: operands, results, and records of faults
 }
 
-// transferMode says how operands on the host reach the device.
+// transferMode says how operands on the host reach the device, or results the host.
 type transferMode uint8
 
 const (
 	nothing transferMode = iota
 	// direct: kernels read and write host memory, which is fastest for small arrays that are used
-	// once.
+	// once. Operands and results are direct together.
 	direct
 	// staged: one copy of all operands, and one of all results.
 	staged
-	// ringed: each array is copied by itself, in pieces.
+	// ringed: each array is copied by itself, in pieces. The host waits for results.
 	ringed
 )
 
@@ -180,24 +181,15 @@ func (r *run) place() error {
 	faults := at
 	at += alignUp(int64(len(e.faults) * ptxgen.FaultBytes))
 	l.staged = at
-	l.mode = nothing
-	switch {
-	case at == 0:
-	case e.direct && (at <= maxDirect || e.single && at <= maxDirectOnce):
-		l.mode = direct
-	case at <= maxCopied:
-		l.mode = staged
-	default:
-		l.mode = ringed
+	l.in, l.out = transfer(l.inputs), transfer(at-l.inputs)
+	if at > 0 && e.direct && (at <= maxDirect || e.single && at <= maxDirectOnce) {
+		l.in, l.out = direct, direct
 	}
-	if l.mode == direct || l.mode == staged {
-		var err error
-		if l.slab, err = e.d.stage.take(at); err != nil {
-			return err
-		}
+	if err := l.takeSlab(&e.d.stage); err != nil {
+		return err
 	}
 	bytes, base := e.scratch, cu.Ptr(0)
-	if l.mode == staged || l.mode == ringed {
+	if l.in != direct {
 		bytes += at
 	}
 	l.size = bytes
@@ -209,7 +201,7 @@ func (r *run) place() error {
 		l.memory, l.scratch = m, m.Ptr()
 		base = l.scratch + cu.Ptr(e.scratch)
 	}
-	if l.mode == direct {
+	if l.in == direct {
 		base = l.slab.Ptr()
 	}
 	for i, off := range l.places {
@@ -219,6 +211,33 @@ func (r *run) place() error {
 	}
 	l.faults = base + cu.Ptr(faults)
 	return nil
+}
+
+// takeSlab takes memory for the arrays that are not copied by themselves.
+func (l *layout) takeSlab(s *staging) (err error) {
+	from, to := int64(0), l.staged
+	if l.in == ringed {
+		from = l.inputs
+	}
+	if l.out == ringed {
+		to = l.inputs
+	}
+	l.base = from
+	if from < to {
+		l.slab, err = s.take(to - from)
+	}
+	return err
+}
+
+// transfer returns the mode of transfer of n bytes.
+func transfer(n int64) transferMode {
+	switch {
+	case n == 0:
+		return nothing
+	case n <= maxCopied:
+		return staged
+	}
+	return ringed
 }
 
 // address returns the address of an array.
@@ -305,7 +324,7 @@ func (r *run) fill() error {
 			continue
 		}
 		from := r.ext[i].Host[:r.e.Need[i]]
-		if l.mode == ringed {
+		if l.in == ringed {
 			if err := r.upload(l.host[i], from); err != nil {
 				return err
 			}
@@ -321,7 +340,7 @@ func (r *run) fill() error {
 // send enqueues the copies of staged operands to the device, and clears the records of faults.
 func (r *run) send() error {
 	l := &r.layout
-	if l.mode == staged && l.inputs > 0 {
+	if l.in == staged {
 		if err := r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, 0, l.inputs); err != nil {
 			return err
 		}
@@ -335,8 +354,8 @@ func (r *run) send() error {
 // receive enqueues the copies of staged results to the host.
 func (r *run) receive() error {
 	l := &r.layout
-	if n := l.staged - l.inputs; l.mode == staged && n > 0 {
-		return r.hw.CopyToHost(l.slab.HostMemory, l.inputs, l.scratch+cu.Ptr(r.e.scratch+l.inputs), n)
+	if n := l.staged - l.inputs; l.out == staged {
+		return r.hw.CopyToHost(l.slab.HostMemory, l.inputs-l.base, l.scratch+cu.Ptr(r.e.scratch+l.inputs), n)
 	}
 	return nil
 }
@@ -344,7 +363,7 @@ func (r *run) receive() error {
 // download copies results that are not staged to the host.
 func (r *run) download() error {
 	l := &r.layout
-	if l.mode != ringed {
+	if l.out != ringed {
 		return nil
 	}
 	for i, off := range l.places {
@@ -367,18 +386,18 @@ func (r *run) download() error {
 
 // finish copies results to the memory of the caller after the device has finished.
 func (r *run) finish() error {
-	if r.layout.mode != staged && r.layout.mode != direct {
+	l := &r.layout
+	if l.out != staged && l.out != direct {
 		return nil
 	}
-	b := r.layout.slab.Bytes()
 	if n := len(r.e.faults) * ptxgen.FaultBytes; n > 0 {
-		if err := r.fault(b[r.layout.staged-alignUp(int64(n)):][:n]); err != nil {
+		if err := r.fault(l.slab.Bytes()[l.staged-l.base-alignUp(int64(n)):][:n]); err != nil {
 			return err
 		}
 	}
-	for i, off := range r.layout.places {
+	for i, off := range l.places {
 		if off >= 0 && r.e.Written[i] {
-			if err := r.layout.slab.Read(r.ext[i].Host[:r.e.Need[i]], off); err != nil {
+			if err := l.slab.Read(r.ext[i].Host[:r.e.Need[i]], off-l.base); err != nil {
 				return err
 			}
 		}
