@@ -198,7 +198,7 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 	r.elements(arrays, acc, ptx.Select(is, row, ptx.U(0)).Mul(cols), ptx.Select(is, cols, ptx.U(0)), part, parts)
 	v := r.groupReduce(acc.get(), s.Lanes)
 	finish := func(v []ptx.B32) {
-		if s.places() {
+		if s.of().places {
 			ptx.Cast[ptx.B32](out.to[0]).At(row).Store(s.place(k, v, x, row, cols).B32())
 			return
 		}
@@ -296,7 +296,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 // batch loads vectors at index at and at strides of Lanes from it, if their predicate in in holds.
 func (r *reducer) batch(x ptx.Global[ptx.B32], at ptx.U32, in []ptx.Pred) [][]ptx.F32 {
 	s, k := r.s, r.k
-	neutral := s.neutral()
+	neutral := s.of().neutral
 	var v [][]ptx.F32
 	if s.Width == 1 {
 		load := rowElement(x, s.Type, at, s.Load)
