@@ -62,7 +62,7 @@ func (r *launch) blockAt(n int) [3]int {
 // or [ErrLimit] if the launch did not start. Instructions before a finding have changed memory.
 func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared int, params ...any) error {
 	if k == nil {
-		return fmt.Errorf("%w: the kernel is nil", ErrLaunch)
+		return fmt.Errorf("%w: the kernel is nil: take one from Module.Kernel", ErrLaunch)
 	}
 	for _, d := range []Dim{grid, block} {
 		if min(d.X, d.Y, d.Z) < 0 {
@@ -182,8 +182,11 @@ func (r *launch) param(i int, v any) error {
 	case int8:
 		bits, size = uint64(uint8(x)), 1
 	case *TensorMap:
-		if p.bytes != tensorMapBytes || x == nil {
-			return fmt.Errorf("%w: parameter %s of kernel %s has %d bytes, but the launch passes a tensor map, which has %d, or a nil one", ErrLaunch, p.name, r.k.name, p.bytes, tensorMapBytes)
+		if x == nil {
+			return fmt.Errorf("%w: parameter %s of kernel %s is a nil tensor map", ErrLaunch, p.name, r.k.name)
+		}
+		if p.bytes != tensorMapBytes {
+			return fmt.Errorf("%w: parameter %s of kernel %s is a tensor map of %d bytes, expected %d bytes", ErrLaunch, p.name, r.k.name, tensorMapBytes, p.bytes)
 		}
 		if err := x.check(r.m); err != nil {
 			return err
