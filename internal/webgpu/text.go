@@ -13,7 +13,7 @@ const (
 	maxText    = 4 << 20 // bytes
 	maxNesting = 256     // brackets
 	maxElse    = 2048    // branches: each else branch is nested in the previous one
-	maxLogical = 256     // && and || in one statement: code for them nests
+	maxLogical = 256     // && and || in one statement: the generated code is nested
 	maxChain   = 4096    // operators in one expression
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// Linked says that the library is part of the program.
+// Linked means that the program contains the library.
 const Linked = true
 
 // New returns the library.
@@ -33,16 +33,16 @@ type host struct {
 	instance  vk.Instance
 	cmds      *vk.Commands
 	physicals []physical
-	open      *atomic.Int64 // devices
+	open      *atomic.Int64 // number of open devices
 }
 
 // physical is an adapter with the data for opening it.
 type physical struct {
 	handle   vk.PhysicalDevice
 	adapter  webgpu.Adapter
-	family   uint32 // of queues
+	family   uint32 // family of the queue
 	memory   []vk.MemoryPropertyFlags
-	portable bool // wants VK_KHR_portability_subset
+	portable bool // needs VK_KHR_portability_subset
 }
 
 // Name implements [webgpu.Host].
@@ -66,8 +66,8 @@ func (h *host) Adapters(ctx context.Context) ([]webgpu.Adapter, error) {
 	return l, h.err
 }
 
-// version is the least that instances and devices must be of: timeline semaphores
-// came with it.
+// version is the lowest supported version of instances and devices: the first with timeline
+// semaphores.
 const version = 1<<22 | 2<<12
 
 func (h *host) list() error {
@@ -82,7 +82,7 @@ func (h *host) list() error {
 	// screen, and Wayland's library does not print an error without one.
 	var extensions []string
 	var flags vk.InstanceCreateFlags
-	// Devices that are not quite Vulkan, such as macOS's, are listed when asked for.
+	// Devices that do not implement all of Vulkan, such as macOS's, are listed only on request.
 	const portability = "VK_KHR_portability_enumeration"
 	if has(portability, func(n *uint32, p *vk.ExtensionProperties) vk.Result {
 		return h.cmds.EnumerateInstanceExtensionProperties(0, n, p)
@@ -137,8 +137,8 @@ func (h *host) list() error {
 		}
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, why)
 	}
-	// Hosts are made for each device that is opened. The instance goes with the last
-	// that refers to it, but not under a device that nobody has closed.
+	// Each opened device has its own host. The last host frees the instance, unless a device is not
+	// closed.
 	h.open = new(atomic.Int64)
 	cmds, open := h.cmds, h.open
 	runtime.AddCleanup(h, func(instance vk.Instance) {
@@ -159,7 +159,7 @@ func (h *host) empty(r vk.Result) error {
 	return fmt.Errorf("%w: no driver of Vulkan has a device", webgpu.ErrNoAdapter)
 }
 
-// has reports whether a list of extensions has the one of that name.
+// has reports whether a list of extensions contains the given name.
 func has(name string, list func(*uint32, *vk.ExtensionProperties) vk.Result) bool {
 	var n uint32
 	if r := list(&n, nil); r != vk.Success || n == 0 {
@@ -172,7 +172,7 @@ func has(name string, list func(*uint32, *vk.ExtensionProperties) vk.Result) boo
 	return slices.ContainsFunc(all[:n], func(e vk.ExtensionProperties) bool { return goText(e.ExtensionName[:]) == name })
 }
 
-// Types of structures that the bindings have no names for.
+// Types of structures without a constant in the bindings.
 const (
 	typeDriver        vk.StructureType = 1000196000 // VkPhysicalDeviceDriverProperties
 	typeSubgroup      vk.StructureType = 1000094000 // VkPhysicalDeviceSubgroupProperties
@@ -240,7 +240,7 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 				Invocations:    l.MaxComputeWorkGroupInvocations,
 				Size:           l.MaxComputeWorkGroupSize,
 				WorkgroupBytes: l.MaxComputeSharedMemorySize,
-				// More are of no use, and a set of them is memory.
+				// More uniform buffers have no use, and a descriptor set takes memory for each.
 				Bindings: int(min(l.MaxPerStageDescriptorStorageBuffers, l.MaxDescriptorSetStorageBuffers, 64)),
 				Grid:     min(l.MaxComputeWorkGroupCount[0], l.MaxComputeWorkGroupCount[1], l.MaxComputeWorkGroupCount[2], 65535),
 			},
@@ -272,7 +272,7 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 // result is the result of a Vulkan function.
 type result vk.Result
 
-// Error returns the number, and a name where it has one that says more.
+// Error returns the number, and the name if it has one.
 func (r result) Error() string {
 	name := map[result]string{
 		-1: "out of host memory", -2: "out of device memory", -3: "initialization failed", -4: "device lost",
@@ -285,7 +285,7 @@ func (r result) Error() string {
 	return fmt.Sprintf("%s (Vulkan result %d)", name, int32(r))
 }
 
-// Unwrap returns the error of package webgpu that it is.
+// Unwrap returns the corresponding error of package webgpu.
 func (r result) Unwrap() error {
 	switch vk.Result(r) {
 	case vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory, vk.ErrorFragmentedPool:
