@@ -2,7 +2,6 @@ package ptxkernels
 
 import (
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -248,8 +247,7 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}
 }
 
-// attentionKernels maps an attentionSpec to its *Kernel.
-var attentionKernels sync.Map
+var attentionKernels kernelCache[attentionSpec]
 
 // attentionSpec holds the parameters that specialise a kernel.
 type attentionSpec struct {
@@ -263,10 +261,7 @@ func attentionKernel(spec any, to *epilogue, name string, t ptx.Target, threads 
 	if to != nil {
 		key.key = to.key
 	}
-	if k, ok := attentionKernels.Load(key); ok {
-		return k.(*Kernel)
-	}
-	k, _ := attentionKernels.LoadOrStore(key, &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1},
-		Build: func(k *ptx.Kernel) { build(k, to) }})
-	return k.(*Kernel)
+	return attentionKernels.of(key, func() *Kernel {
+		return &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1}, Build: func(k *ptx.Kernel) { build(k, to) }}
+	})
 }

@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"errors"
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -181,18 +180,6 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix,
 		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner*halves, rows))
 	}
 	return a, b, nil
-}
-
-// kernelCache caches a kernel for each specification.
-type kernelCache[S comparable] struct{ m sync.Map }
-
-// of returns the kernel for s; build makes it if it does not exist yet.
-func (c *kernelCache[S]) of(s S, build func() *Kernel) *Kernel {
-	if k, ok := c.m.Load(s); ok {
-		return k.(*Kernel)
-	}
-	k, _ := c.m.LoadOrStore(s, build())
-	return k.(*Kernel)
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

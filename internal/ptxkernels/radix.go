@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"fmt"
 	"math/bits"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -173,24 +172,12 @@ func (a radixArray) store(x ptx.U32) {
 	}
 }
 
-// radixKernels caches the kernels by their spec.
-var radixKernels struct {
-	sync.Mutex
-	cache map[any]*Kernel
-}
+var radixKernels kernelCache[any]
 
 func radixKernel(spec any, name string, lanes int, build func(k *ptx.Kernel)) *Kernel {
-	radixKernels.Lock()
-	defer radixKernels.Unlock()
-	k := radixKernels.cache[spec]
-	if k == nil {
-		if radixKernels.cache == nil {
-			radixKernels.cache = map[any]*Kernel{}
-		}
-		k = &Kernel{Name: name, Target: ptx.SM80, Block: [3]uint32{uint32(lanes), 1, 1}, Build: build}
-		radixKernels.cache[spec] = k
-	}
-	return k
+	return radixKernels.of(spec, func() *Kernel {
+		return &Kernel{Name: name, Target: ptx.SM80, Block: [3]uint32{uint32(lanes), 1, 1}, Build: build}
+	})
 }
 
 // radixSort is a sort of rows.

@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -50,25 +49,14 @@ type reduceSpec struct {
 	Key   string // key of the epilogue
 }
 
-var reduceKernels = struct {
-	sync.Mutex
-	of map[reduceSpec]*Kernel
-}{of: map[reduceSpec]*Kernel{}}
+var reduceKernels kernelCache[reduceSpec]
 
 // kernel returns the kernel of s with epilogue e.
 func (s reduceSpec) kernel(e *epilogue) *Kernel {
 	s.Key = e.key
-	reduceKernels.Lock()
-	defer reduceKernels.Unlock()
-	k := reduceKernels.of[s]
-	if k == nil {
-		if len(reduceKernels.of) >= maxRowKernels {
-			clear(reduceKernels.of)
-		}
-		k = &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
-		reduceKernels.of[s] = k
-	}
-	return k
+	return reduceKernels.of(s, func() *Kernel {
+		return &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
+	})
 }
 
 func init() {
