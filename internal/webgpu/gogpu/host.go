@@ -78,6 +78,45 @@ func (h *host) list() error {
 	if err := h.cmds.LoadGlobal(); err != nil {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
+	if err := h.create(); err != nil {
+		return err
+	}
+	var n uint32
+	if r := h.cmds.EnumeratePhysicalDevices(h.instance, &n, nil); r != vk.Success || n == 0 {
+		return h.empty(r)
+	}
+	handles := make([]vk.PhysicalDevice, n)
+	if r := h.cmds.EnumeratePhysicalDevices(h.instance, &n, &handles[0]); r != vk.Success && r != vk.Incomplete {
+		return h.empty(r)
+	}
+	var why error
+	for _, p := range handles[:n] {
+		if d, err := h.describe(p); err != nil {
+			why = errors.Join(why, err)
+		} else {
+			h.physicals = append(h.physicals, d)
+		}
+	}
+	if len(h.physicals) == 0 {
+		if why == nil {
+			return h.empty(vk.Success)
+		}
+		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, why)
+	}
+	// Each opened device has its own host. The last host frees the instance, unless a device is not
+	// closed.
+	h.open = new(atomic.Int64)
+	cmds, open := h.cmds, h.open
+	runtime.AddCleanup(h, func(instance vk.Instance) {
+		if open.Load() == 0 {
+			cmds.DestroyInstance(instance, nil)
+		}
+	}, h.instance)
+	return nil
+}
+
+// create makes the instance and loads its functions.
+func (h *host) create() error {
 	// It requests no extension for windows: then Mesa's device selection layer does not look for a
 	// screen, and Wayland's library does not print an error without one.
 	var extensions []string
@@ -114,38 +153,6 @@ func (h *host) list() error {
 	}
 	vk.SetDeviceProcAddr(instance)
 	h.instance = instance
-
-	var n uint32
-	if r := h.cmds.EnumeratePhysicalDevices(instance, &n, nil); r != vk.Success || n == 0 {
-		return h.empty(r)
-	}
-	handles := make([]vk.PhysicalDevice, n)
-	if r := h.cmds.EnumeratePhysicalDevices(instance, &n, &handles[0]); r != vk.Success && r != vk.Incomplete {
-		return h.empty(r)
-	}
-	var why error
-	for _, p := range handles[:n] {
-		if d, err := h.describe(p); err != nil {
-			why = errors.Join(why, err)
-		} else {
-			h.physicals = append(h.physicals, d)
-		}
-	}
-	if len(h.physicals) == 0 {
-		if why == nil {
-			return h.empty(vk.Success)
-		}
-		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, why)
-	}
-	// Each opened device has its own host. The last host frees the instance, unless a device is not
-	// closed.
-	h.open = new(atomic.Int64)
-	cmds, open := h.cmds, h.open
-	runtime.AddCleanup(h, func(instance vk.Instance) {
-		if open.Load() == 0 {
-			cmds.DestroyInstance(instance, nil)
-		}
-	}, instance)
 	return nil
 }
 
@@ -202,18 +209,8 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 	}
 
 	d := physical{handle: p}
-	var n uint32
-	h.cmds.GetPhysicalDeviceQueueFamilyProperties(p, &n, nil)
-	families := make([]vk.QueueFamilyProperties, max(n, 1))
-	h.cmds.GetPhysicalDeviceQueueFamilyProperties(p, &n, &families[0])
-	d.family = n
-	for i := range families[:n] {
-		if f := &families[i]; f.QueueCount > 0 && f.QueueFlags&vk.QueueFlags(vk.QueueComputeBit) != 0 {
-			d.family = uint32(i)
-			break
-		}
-	}
-	if d.family == n {
+	families, ok := h.computeFamily(&d)
+	if !ok {
 		return physical{}, fmt.Errorf("%s has no compute queue", name)
 	}
 	var memory vk.PhysicalDeviceMemoryProperties
@@ -253,20 +250,35 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 			UniformAlign: max(int64(l.MinUniformBufferOffsetAlignment), 4),
 		},
 	}
-	switch a.DeviceType {
-	case vk.PhysicalDeviceTypeDiscreteGpu:
-		d.adapter.Type = webgpu.Discrete
-	case vk.PhysicalDeviceTypeIntegratedGpu:
-		d.adapter.Type = webgpu.Integrated
-	case vk.PhysicalDeviceTypeVirtualGpu:
-		d.adapter.Type = webgpu.Virtual
-	case vk.PhysicalDeviceTypeCpu:
-		d.adapter.Type = webgpu.Software
-		d.adapter.Target.Unfused = true
-	default:
-		d.adapter.Type = webgpu.Other
+	d.adapter.Type = webgpu.Other
+	if t, ok := adapterTypes[a.DeviceType]; ok {
+		d.adapter.Type = t
 	}
+	d.adapter.Target.Unfused = d.adapter.Type == webgpu.Software
 	return d, nil
+}
+
+// adapterTypes has the types of adapters by the types of Vulkan, except webgpu.Other.
+var adapterTypes = map[vk.PhysicalDeviceType]webgpu.AdapterType{
+	vk.PhysicalDeviceTypeDiscreteGpu:   webgpu.Discrete,
+	vk.PhysicalDeviceTypeIntegratedGpu: webgpu.Integrated,
+	vk.PhysicalDeviceTypeVirtualGpu:    webgpu.Virtual,
+	vk.PhysicalDeviceTypeCpu:           webgpu.Software,
+}
+
+// computeFamily sets the first family of queues that compute. It returns the properties of all families, and whether there is one.
+func (h *host) computeFamily(d *physical) ([]vk.QueueFamilyProperties, bool) {
+	var n uint32
+	h.cmds.GetPhysicalDeviceQueueFamilyProperties(d.handle, &n, nil)
+	families := make([]vk.QueueFamilyProperties, max(n, 1))
+	h.cmds.GetPhysicalDeviceQueueFamilyProperties(d.handle, &n, &families[0])
+	for i := range families[:n] {
+		if f := &families[i]; f.QueueCount > 0 && f.QueueFlags&vk.QueueFlags(vk.QueueComputeBit) != 0 {
+			d.family = uint32(i)
+			return families, true
+		}
+	}
+	return nil, false
 }
 
 // result is the result of a Vulkan function.
