@@ -30,93 +30,18 @@ const (
 	shortGroup = 144
 )
 
-// ringFormat has the settings of a format of blocks, measured on an H200 (2026-11-22; docs/measurements/gpu.md has the speeds).
-type ringFormat struct {
-	maxConflict int // the largest number of rows that may be read at once from one bank (see conflict) if a stage is contiguous
-	room        int // approximate size in bytes of all stages of whole rows
-	warps       int // warps of a block if a stage has 16 whole rows of at most 12 groups
-}
-
-// ringFormats has the formats for which the ring is the fastest kernel.
-var ringFormats = map[block.Format]ringFormat{
-	block.Q4_0: {maxConflict: 1, room: 112 << 10, warps: 8}, // the most sensitive to the latency of these reads
-	block.Q4_1: otherRingFormat,
-	block.Q5_1: otherRingFormat,
-	block.Q8_0: otherRingFormat,
-	block.Q4_K: otherRingFormat,
-	block.Q6_K: {maxConflict: 2, room: 136 << 10, warps: 12},
-}
-
-// otherRingFormat has the settings of most formats. Tests use them for formats that are not in ringFormats.
-var otherRingFormat = ringFormat{maxConflict: 2, room: 112 << 10, warps: 8}
-
-func ringFormatOf(f block.Format) ringFormat {
-	if r, ok := ringFormats[f]; ok {
-		return r
-	}
-	return otherRingFormat
-}
+// ringed has the formats for which the ring is the fastest kernel. The other formats use it only in
+// tests.
+var ringed = map[block.Format]bool{block.Q4_0: true, block.Q8_0: true, block.Q4_K: true, block.Q6_K: true,
+	block.Q4_1: true, block.Q5_1: true}
 
 // quantRingFor returns the schedule with shared stages for a product of one row or of a few, if it
 // is the fastest.
 func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
-	if _, ok := ringFormats[blocks.Block()]; !ok || p.M > 1 && p.K%digitGroup != 0 {
+	if !ringed[blocks.Block()] || p.M > 1 && p.K%digitGroup != 0 {
 		return nil, unsupported("%v", blocks)
 	}
 	return ringFor(p, t, blocks, d)
-}
-
-// ringKind is a kind of product by the ring kernel.
-type ringKind uint8
-
-const (
-	plainRing   ringKind = 1 << iota
-	longRing             // long rows of small groups (see longRow)
-	q6Ring               // Q6_K
-	q6LongRing           // long rows of Q6_K that begin at multiples of 4 bytes
-	q8Ring               // Q8_0
-	severalRing          // several rows of activations
-
-	oneRing = plainRing | longRing | q6Ring | q6LongRing | q8Ring // one row of activations
-)
-
-// ringKindOf returns the kind of a product with the given number of groups in a row.
-func ringKindOf(s *quantFewSpec, groups int) ringKind {
-	_, bytes := blockGroup(s.Blocks, true)
-	switch {
-	case s.M > 1:
-		return severalRing
-	case bytes <= shortGroup && longRow(groups):
-		return longRing
-	case s.Blocks == op.Q6_K && groups > 64 && s.RowStride == 1:
-		return q6LongRing
-	case s.Blocks == op.Q6_K:
-		return q6Ring
-	case s.Blocks == op.Q8_0:
-		return q8Ring
-	}
-	return plainRing
-}
-
-// ringSchedules are the schedules of kinds of products, the fastest on an H200 first (measured with ringFormats). The
-// first that fits into shared memory decides. If there is not enough memory for four stages (five of Q6_K), several
-// blocks share rows if their parts are nearly equal. Otherwise the kernel uses three stages, and fewer digits. For several
-// rows of activations, leaving out two digits costs less than sharing rows.
-var ringSchedules = []struct {
-	kinds              ringKind
-	digits             []int
-	minStages          int
-	minSplit, maxSplit int // number of blocks that share rows
-	excess             int // by how much all parts together may exceed a row, in sixteenths of the row
-}{
-	{longRing, []int{digits}, 3, 3, maxParts, 16},
-	{plainRing | longRing, []int{digits}, 4, 1, 4, 1},
-	{q6Ring, []int{digits}, 5, 1, 4, 1},
-	{q6LongRing, []int{digits}, 5, 4, maxParts, 1},
-	{q8Ring, []int{digits}, 4, 1, 4, 0},
-	{oneRing, []int{digits, digits - 2}, 3, 1, maxParts, 16},
-	{severalRing, []int{digits}, 4, 1, 1, 16},
-	{severalRing, []int{digits - 2}, 3, 1, maxParts, 16},
 }
 
 func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
@@ -209,6 +134,81 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 		}
 	}
 	return false
+}
+
+// ringFormat has the settings of a format for stages of whole rows, measured on an H200 (2026-11-22; docs/measurements/gpu.md has the speeds).
+type ringFormat struct {
+	maxConflict int // the largest number of rows that may be read at once from one bank (see conflict) if a stage is contiguous
+	room        int // approximate size in bytes of all stages
+	warps       int // warps of a block if a stage has 16 rows of at most 12 groups
+}
+
+// ringFormats has the formats whose settings differ from otherRingFormat.
+var ringFormats = map[block.Format]ringFormat{
+	block.Q4_0: {maxConflict: 1, room: 112 << 10, warps: 8}, // the most sensitive to the latency of these reads
+	block.Q6_K: {maxConflict: 2, room: 136 << 10, warps: 12},
+}
+
+var otherRingFormat = ringFormat{maxConflict: 2, room: 112 << 10, warps: 8}
+
+func ringFormatOf(f block.Format) ringFormat {
+	if r, ok := ringFormats[f]; ok {
+		return r
+	}
+	return otherRingFormat
+}
+
+// ringKind is a kind of product by the ring kernel.
+type ringKind uint8
+
+const (
+	plainRing   ringKind = 1 << iota
+	longRing             // long rows of small groups (see longRow)
+	q6Ring               // Q6_K
+	q6LongRing           // long rows of Q6_K that begin at multiples of 4 bytes
+	q8Ring               // Q8_0
+	severalRing          // several rows of activations
+
+	oneRing = plainRing | longRing | q6Ring | q6LongRing | q8Ring // one row of activations
+)
+
+// ringKindOf returns the kind of a product with the given number of groups in a row.
+func ringKindOf(s *quantFewSpec, groups int) ringKind {
+	_, bytes := blockGroup(s.Blocks, true)
+	switch {
+	case s.M > 1:
+		return severalRing
+	case bytes <= shortGroup && longRow(groups):
+		return longRing
+	case s.Blocks == op.Q6_K && groups > 64 && s.RowStride == 1:
+		return q6LongRing
+	case s.Blocks == op.Q6_K:
+		return q6Ring
+	case s.Blocks == op.Q8_0:
+		return q8Ring
+	}
+	return plainRing
+}
+
+// ringSchedules are the schedules of kinds of products, the fastest on an H200 first (measured with ringFormats). The
+// first that fits into shared memory decides. If there is not enough memory for four stages (five of Q6_K), several
+// blocks share rows if their parts are nearly equal. Otherwise the kernel uses three stages, and fewer digits. For several
+// rows of activations, leaving out two digits costs less than sharing rows.
+var ringSchedules = []struct {
+	kinds              ringKind
+	digits             []int
+	minStages          int
+	minSplit, maxSplit int // number of blocks that share rows
+	excess             int // by how much all parts together may exceed a row, in sixteenths of the row
+}{
+	{longRing, []int{digits}, 3, 3, maxParts, 16},
+	{plainRing | longRing, []int{digits}, 4, 1, 4, 1},
+	{q6Ring, []int{digits}, 5, 1, 4, 1},
+	{q6LongRing, []int{digits}, 5, 4, maxParts, 1},
+	{q8Ring, []int{digits}, 4, 1, 4, 0},
+	{oneRing, []int{digits, digits - 2}, 3, 1, maxParts, 16},
+	{severalRing, []int{digits}, 4, 1, 1, 16},
+	{severalRing, []int{digits - 2}, 3, 1, maxParts, 16},
 }
 
 // conflict is the largest number of rows that lanes read at once from the same bank.
