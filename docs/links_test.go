@@ -31,8 +31,8 @@ func anchor(heading string) string {
 	return b.String()
 }
 
-// TestLinks has every link of every page that leads to a place of the project lead to
-// one, and every command that is told to be run with go run be there.
+// TestLinks requires that the target of every link within the project exists, and so does
+// every command after go run.
 func TestLinks(t *testing.T) {
 	pages, links := 0, 0
 	err := filepath.WalkDir("..", func(page string, d fs.DirEntry, err error) error {

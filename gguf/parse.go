@@ -103,7 +103,7 @@ func fail(field string, at int, err error, format string, args ...any) error {
 // take returns the next n bytes.
 func (p *parser) take(n uint64, field string) (string, error) {
 	if left := uint64(p.size) - uint64(p.at); n > left {
-		return "", fail(field, p.at, ErrTruncated, "%d bytes are expected; the file has %d more", n, left)
+		return "", fail(field, p.at, ErrTruncated, "expected %d more bytes, but the file has %d", n, left)
 	}
 	if err := p.need(uint64(p.at)+n, 0); err != nil {
 		return "", err
@@ -140,7 +140,7 @@ func (p *parser) text(field string, most uint64) (string, error) {
 		return "", err
 	}
 	if n > most && n <= uint64(p.size) {
-		return "", fail(field+" length", at, ErrLimit, "%d bytes, at most %d are taken", n, most)
+		return "", fail(field+" length", at, ErrLimit, "%d bytes, expected at most %d", n, most)
 	}
 	return p.take(n, field)
 }
@@ -153,10 +153,10 @@ func (p *parser) count(field string, each int64) (int, error) {
 		return 0, err
 	}
 	if left := p.size - int64(p.at); n > uint64(left/each) {
-		return 0, fail(field, at, ErrTruncated, "%d, which take %d bytes each at least; the file has %d", n, each, left)
+		return 0, fail(field, at, ErrTruncated, "%d elements of at least %d bytes each, but the file has %d more bytes", n, each, left)
 	}
 	if n > math.MaxInt32 {
-		return 0, fail(field, at, ErrLimit, "%d", n)
+		return 0, fail(field, at, ErrLimit, "%d, expected at most %d", n, math.MaxInt32)
 	}
 	return int(n), nil
 }
@@ -168,7 +168,7 @@ func (p *parser) header() (*header, error) {
 		return nil, err
 	}
 	if s != magic {
-		return nil, fail("magic", 0, ErrFormat, "%q, not %q: no GGUF file", s, magic)
+		return nil, fail("magic", 0, ErrFormat, "the file begins with %q, expected %q, as GGUF files do", s, magic)
 	}
 	if h.version, err = p.version(); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (p *parser) header() (*header, error) {
 		return nil, err
 	}
 	if left := p.size - int64(p.at); tensors > uint64(left/minInfo) {
-		return nil, fail("tensor count", at, ErrTruncated, "%d, which take %d bytes each at least; the file has %d", tensors, minInfo, left)
+		return nil, fail("tensor count", at, ErrTruncated, "%d elements of at least %d bytes each, but the file has %d more bytes", tensors, minInfo, left)
 	}
 	keys, err := p.count("key count", minKeyValue)
 	if err != nil {
@@ -215,7 +215,7 @@ func (p *parser) version() (uint32, error) {
 		}
 	}
 	if v != 2 && v != 3 {
-		return 0, fail("version", 4, ErrVersion, "%d; 2 and 3 are read", v)
+		return 0, fail("version", 4, ErrVersion, "%d, expected 2 or 3", v)
 	}
 	return v, nil
 }
@@ -228,11 +228,11 @@ func (p *parser) keyValue(m *Metadata, i int) (string, error) {
 		return "", err
 	}
 	if key == "" {
-		return "", fail(field, at, ErrFormat, "it is empty")
+		return "", fail(field, at, ErrFormat, "the key is empty, expected a name")
 	}
 	field = strconv.Quote(shortened(key))
 	if m.has(key) {
-		return "", fail(field, at, ErrFormat, "the key is there twice")
+		return "", fail(field, at, ErrFormat, "the file has this key twice, expected once")
 	}
 	v, err := p.value(field)
 	if err != nil {
@@ -258,7 +258,7 @@ func (p *parser) kind(field string) (Kind, error) {
 	if k := Kind(n); k.valid() {
 		return k, nil
 	}
-	return 0, fail(field, at, ErrFormat, "%d is not a value type", n)
+	return 0, fail(field, at, ErrFormat, "%d is not the number of a value type, expected 0 to 12", n)
 }
 
 func (p *parser) value(field string) (Value, error) {
@@ -287,7 +287,7 @@ func (p *parser) array(field string) (Value, error) {
 		return Value{}, err
 	}
 	if k == Array {
-		return Value{}, fail(field+" element type", at, ErrFormat, "arrays of arrays are not read")
+		return Value{}, fail(field+" element type", at, ErrFormat, "the array has arrays as elements, which are not supported")
 	}
 	size := kinds[k].size
 	n, err := p.count(field+" element count", int64(max(size, 8*b2i(k == String))))
@@ -383,7 +383,7 @@ func alignmentOf(m *Metadata, at int64) (int64, error) {
 	}
 	a, ok := v.Uint()
 	if !ok || a == 0 || a > maxAlignment || a&(a-1) != 0 {
-		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v is not a power of two up to %d", v, v.kind, maxAlignment)
+		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v, expected a power of two up to %d", v, v.kind, maxAlignment)
 	}
 	return int64(a), nil
 }
@@ -404,7 +404,7 @@ func (p *parser) infos(h *header, n int) error {
 			return err
 		}
 		if names[t.Name] {
-			return fail(t.field(i), at, ErrFormat, "the name is there twice")
+			return fail(t.field(i), at, ErrFormat, "two tensors have this name, expected different names")
 		}
 		names[t.Name] = true
 		h.tensors = append(h.tensors, t)
@@ -433,7 +433,7 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 		return err
 	}
 	if dims > maxDims {
-		return fail(t.field(i)+" number of dimensions", at, ErrFormat, "%d, at most %d are possible", dims, maxDims)
+		return fail(t.field(i)+" number of dimensions", at, ErrFormat, "%d, expected at most %d", dims, maxDims)
 	}
 	at = p.at
 	t.Dims = make([]int64, dims)
@@ -443,7 +443,7 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 			return err
 		}
 		if d > math.MaxInt64 {
-			return fail(t.field(i)+" dimension "+strconv.Itoa(j), p.at-8, ErrFormat, "%d", d)
+			return fail(t.field(i)+" dimension "+strconv.Itoa(j), p.at-8, ErrFormat, "%d, expected at most %d", d, int64(math.MaxInt64))
 		}
 		t.Dims[j] = int64(d)
 	}
@@ -453,7 +453,7 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 		return err
 	}
 	if t.Type = block.ByID(uint32(id)); t.Type == block.Invalid {
-		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is not a tensor type", id)
+		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is not the number of a tensor type", id)
 	}
 	if t.size, err = sizeOf(t.Type, t.Dims); err != nil {
 		return fail(t.field(i)+" dimensions", at, err, "%v of %v", t.Dims, t.Type)
@@ -461,7 +461,7 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 	*offset = p.at
 	from, err := p.integer(8, field+" offset")
 	if err == nil && from > math.MaxInt64 {
-		err = fail(t.field(i)+" offset", *offset, ErrFormat, "%d", from)
+		err = fail(t.field(i)+" offset", *offset, ErrFormat, "%d, expected at most %d", from, int64(math.MaxInt64))
 	}
 	t.offset = int64(from)
 	return err
@@ -507,9 +507,9 @@ func (p *parser) places(h *header, offsets []int) error {
 		order[i] = i
 		switch {
 		case t.offset%h.alignment != 0:
-			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d is not a multiple of the alignment %d", t.offset, h.alignment)
+			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d, expected a multiple of the alignment, %d", t.offset, h.alignment)
 		case t.offset > room || t.size > room-t.offset:
-			return fail(t.field(i)+" offset", offsets[i], ErrTruncated, "%d bytes from %d on, the file has %d for tensors", t.size, t.offset, room)
+			return fail(t.field(i)+" offset", offsets[i], ErrTruncated, "the tensor has %d bytes from byte %d on, but the file has %d bytes of tensors", t.size, t.offset, room)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {

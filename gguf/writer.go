@@ -136,7 +136,7 @@ func (f *Writer) pad() error {
 }
 
 // errOrder is the error of tensors that are not written completely and in order.
-var errOrder = errors.New("all tensors must be written completely and in their order")
+var errOrder = errors.New("a tensor is not next in the order, or not complete: write whole tensors in the order of the header")
 
 // Tensor returns the writer of the next tensor, which must have the given name. Write all its bytes
 // before the next call of Tensor.

@@ -23,7 +23,7 @@ import (
 // Another number of channels is [op.ErrShape].
 func Floats(img image.Image, channels int) ([]float32, error) {
 	if channels != 1 && channels != 3 && channels != 4 {
-		return nil, fmt.Errorf("%d channels of an image, not 1, 3 or 4: %w", channels, op.ErrShape)
+		return nil, fmt.Errorf("the image has %d channels, expected 1, 3 or 4: %w", channels, op.ErrShape)
 	}
 	r := img.Bounds()
 	n, err := op.Shape{r.Dy(), r.Dx(), channels}.Size()
@@ -58,7 +58,7 @@ func Floats(img image.Image, channels int) ([]float32, error) {
 func Image(pix []float32, height, width, channels int) (image.Image, error) {
 	n, err := op.Shape{height, width, channels}.Size()
 	if err == nil && n != len(pix) {
-		err = fmt.Errorf("%d elements for an image of [%d %d %d]: %w", len(pix), height, width, channels, op.ErrShape)
+		err = fmt.Errorf("the slice has %d elements, but an image of [%d %d %d] has their product: %w", len(pix), height, width, channels, op.ErrShape)
 	}
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Image(pix []float32, height, width, channels int) (image.Image, error) {
 		}
 		return img, nil
 	}
-	return nil, fmt.Errorf("%d channels of an image, not 1, 3 or 4: %w", channels, op.ErrShape)
+	return nil, fmt.Errorf("the image has %d channels, expected 1, 3 or 4: %w", channels, op.ErrShape)
 }
 
 // level returns the nearest of 256 levels.

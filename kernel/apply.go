@@ -42,7 +42,7 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 	}
 	low, high := o.Arity()
 	if len(args) < low || len(args) > high {
-		return b.fail("Apply of %v has %d operands, which is the wrong number", o, len(args))
+		return b.fail("Apply of %v has %d operands, expected %d to %d", o, len(args), low, high)
 	}
 	root, err := irhook.Expression(o, a, types)
 	if err != nil {

@@ -164,7 +164,7 @@ func (r *configReader) known() {
 		}
 	}
 	if n := r.count("expert_gating_func", 1, 0, math.MaxInt32); n > 1 {
-		r.fail("expert_gating_func", "%d: only softmax, 1, is supported", n)
+		r.fail("expert_gating_func", "%d: expected 1, softmax", n)
 	}
 }
 
@@ -217,10 +217,10 @@ func (r *configReader) heads(c *Config) {
 	c.KeyLength = r.count("attention.key_length", c.Width/c.Heads, 1, maxWidth)
 	c.ValueLength = r.count("attention.value_length", c.KeyLength, 1, maxWidth)
 	if c.Heads%c.KVHeads != 0 {
-		r.fail("attention.head_count_kv", "%d does not divide %d heads", c.KVHeads, c.Heads)
+		r.fail("attention.head_count_kv", "%d: expected a divisor of the number of heads, %d", c.KVHeads, c.Heads)
 	}
 	if int64(c.Heads)*int64(max(c.KeyLength, c.ValueLength)) > maxWidth {
-		r.fail("attention.key_length", "%d heads of %d elements: more than %d in all", c.Heads, c.KeyLength, maxWidth)
+		r.fail("attention.key_length", "%d heads of %d elements: expected at most %d elements in all", c.Heads, c.KeyLength, maxWidth)
 	}
 }
 
@@ -273,7 +273,7 @@ func (r *configReader) rope(c *Config, arch *architecture) {
 	p := &c.Rope
 	p.Dimensions = r.count("rope.dimension_count", c.KeyLength, 2, maxWidth)
 	if p.Dimensions%2 != 0 || p.Dimensions > c.KeyLength {
-		r.fail("rope.dimension_count", "%d: odd, or more than the %d elements of a head", p.Dimensions, c.KeyLength)
+		r.fail("rope.dimension_count", "%d: expected an even number up to %d, the elements of a head", p.Dimensions, c.KeyLength)
 	}
 	p.Interleaved = arch.rope == interleavedRope
 	p.Base = r.positive("rope.freq_base", 10000)
@@ -302,6 +302,6 @@ func (r *configReader) rope(c *Config, arch *architecture) {
 		}
 	case "yarn", "longrope":
 	default:
-		r.fail("rope.scaling.type", "%q is not none, linear, yarn or longrope", s.Type)
+		r.fail("rope.scaling.type", "%q: expected none, linear, yarn or longrope", s.Type)
 	}
 }

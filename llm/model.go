@@ -143,12 +143,12 @@ func ceilDiv(n, m int) int { return (n-1)/m + 1 }
 // sizes checks the options and returns the number of pages of the cache.
 func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
 	if o.Context < 0 || o.Cache < 0 || o.Sessions < 0 || o.Chunk < 0 || o.Chunk > maxChunk {
-		return 0, fmt.Errorf("the options have a context of %d tokens, a cache of %d, %d sessions and chunks of %d: want 0 or more, and chunks of at most %d: %w", o.Context, o.Cache, o.Sessions, o.Chunk, maxChunk, device.ErrShape)
+		return 0, fmt.Errorf("the options have a context of %d tokens, a cache of %d, %d sessions and chunks of %d: expected 0 or more, and chunks of at most %d: %w", o.Context, o.Cache, o.Sessions, o.Chunk, maxChunk, device.ErrShape)
 	}
 	switch o.CacheType {
 	case op.InvalidType, op.F32, op.F16, op.Q8_0:
 	default:
-		return 0, fmt.Errorf("CacheType is %v, want f32, f16 or q8_0: %w", o.CacheType, device.ErrUnsupported)
+		return 0, fmt.Errorf("CacheType is %v, expected f32, f16 or q8_0: %w", o.CacheType, device.ErrUnsupported)
 	}
 	m.context = o.Context
 	if m.context == 0 {

@@ -100,7 +100,7 @@ func (o *Sampling) check() error {
 		{"Temperature", o.Temperature, 0, math.MaxFloat32},
 	} {
 		if !(p.v >= p.low && p.v <= p.high) {
-			return fmt.Errorf("%s is %v, want %v to %v: %w", p.name, p.v, p.low, p.high, ErrSampling)
+			return fmt.Errorf("%s is %v, expected %v to %v: %w", p.name, p.v, p.low, p.high, ErrSampling)
 		}
 	}
 	for _, p := range []struct {
@@ -108,14 +108,14 @@ func (o *Sampling) check() error {
 		v    int
 	}{{"TopK", o.TopK}, {"TopLogProbs", o.TopLogProbs}, {"MaxTokens", o.MaxTokens}} {
 		if p.v < 0 {
-			return fmt.Errorf("%s is %d, want 0 or more: %w", p.name, p.v, ErrSampling)
+			return fmt.Errorf("%s is %d, expected 0 or more: %w", p.name, p.v, ErrSampling)
 		}
 	}
 	if o.Lookup < 0 || o.Lookup >= fewTokens {
-		return fmt.Errorf("sampling: Lookup is %d, want 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
+		return fmt.Errorf("sampling: Lookup is %d, expected 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
 	}
 	if o.DraftTokens < 0 || o.DraftTokens >= fewTokens {
-		return fmt.Errorf("sampling: DraftTokens is %d, want 0 to %d: %w", o.DraftTokens, fewTokens-1, ErrSampling)
+		return fmt.Errorf("sampling: DraftTokens is %d, expected 0 to %d: %w", o.DraftTokens, fewTokens-1, ErrSampling)
 	}
 	if o.Draft != nil && o.Draft.m.cache == nil {
 		return fmt.Errorf("sampling: Draft is a session of %s, which is an encoder and cannot guess tokens: %w", o.Draft.m.config.Architecture, ErrSampling)

@@ -89,11 +89,11 @@ func (s *Session) load(ctx context.Context, r io.Reader) error {
 	n, done := int64(binary.LittleEndian.Uint32(head[len(head)-8:])), int64(binary.LittleEndian.Uint32(head[len(head)-4:]))
 	switch {
 	case string(head[:len(stateMagic)]) != stateMagic:
-		return fmt.Errorf("the data begins with %q: %w", head[:len(stateMagic)], ErrState)
+		return fmt.Errorf("the data begins with %q, expected %q, as Session.Save writes it: %w", head[:len(stateMagic)], stateMagic, ErrState)
 	case identity != s.m.identity():
-		return fmt.Errorf("the data is from a model with other sizes: %w", ErrState)
+		return fmt.Errorf("the data was saved from a model with other sizes: load it into the model that saved it: %w", ErrState)
 	case done > n:
-		return fmt.Errorf("the data has %d computed tokens of %d: %w", done, n, ErrState)
+		return fmt.Errorf("the data says that %d tokens are computed, expected at most its number of tokens, %d: %w", done, n, ErrState)
 	case n == 0:
 		return nil
 	case n > int64(s.m.context):

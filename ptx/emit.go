@@ -203,6 +203,35 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 	b = append(b, "\n.visible .entry "...)
 	b = append(b, k.name...)
 	b = append(b, '(')
+	b = k.appendParams(b, t)
+	b = append(b, '\n', ')', '\n')
+	if k.threads[0] != 0 {
+		if k.exactly {
+			b = append(b, ".reqntid "...)
+		} else {
+			b = append(b, ".maxntid "...)
+		}
+		b = appendTriple(b, k.threads)
+	}
+	if k.minimum != 0 {
+		b = append(b, ".minnctapersm "...)
+		b = strconv.AppendUint(b, uint64(k.minimum), 10)
+		b = append(b, '\n')
+	}
+	if k.cluster[0] != 0 {
+		b = append(b, ".reqnctapercluster "...)
+		b = appendTriple(b, k.cluster)
+	}
+	b = append(b, '{', '\n')
+	b = k.appendRegisters(b, t)
+	for i := range k.shared {
+		b = append(b, k.shared[i].decl...)
+	}
+	return b
+}
+
+// appendParams appends the declarations of the parameters.
+func (k *Kernel) appendParams(b []byte, t *tables) []byte {
 	for i := range k.params {
 		p := &k.params[i]
 		if p.decl.n != 0 && p.kind != kNone && cap(b)-len(b) >= 2*maxText {
@@ -236,25 +265,11 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 		b = append(b, " p_"...)
 		b = append(b, p.name...)
 	}
-	b = append(b, '\n', ')', '\n')
-	if k.threads[0] != 0 {
-		if k.exactly {
-			b = append(b, ".reqntid "...)
-		} else {
-			b = append(b, ".maxntid "...)
-		}
-		b = appendTriple(b, k.threads)
-	}
-	if k.minimum != 0 {
-		b = append(b, ".minnctapersm "...)
-		b = strconv.AppendUint(b, uint64(k.minimum), 10)
-		b = append(b, '\n')
-	}
-	if k.cluster[0] != 0 {
-		b = append(b, ".reqnctapercluster "...)
-		b = appendTriple(b, k.cluster)
-	}
-	b = append(b, '{', '\n')
+	return b
+}
+
+// appendRegisters appends the declarations of the registers.
+func (k *Kernel) appendRegisters(b []byte, t *tables) []byte {
 	for c, n := range k.regs {
 		if n == 0 {
 			continue
@@ -276,9 +291,6 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 		}
 		b = strconv.AppendUint(b, uint64(n), 10)
 		b = append(b, '>', ';', '\n')
-	}
-	for i := range k.shared {
-		b = append(b, k.shared[i].decl...)
 	}
 	return b
 }

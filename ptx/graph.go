@@ -186,10 +186,10 @@ func (g *graph) postDominators() {
 	n := len(g.blocks)
 	end := int32(n)
 	var ends []int32
-	leads := make([]bool, n)
+	toExit := make([]bool, n)
 	for b := range g.blocks {
 		if g.blocks[b].ends {
-			ends, leads[b] = append(ends, int32(b)), true
+			ends, toExit[b] = append(ends, int32(b)), true
 		}
 	}
 	back := func(b int32, i int) (int32, bool) {
@@ -216,7 +216,7 @@ func (g *graph) postDominators() {
 		if last < 0 {
 			break
 		}
-		ends, leads[last] = append(ends, last), true
+		ends, toExit[last] = append(ends, last), true
 		order = postorder(n+1, []int32{end}, back)
 	}
 	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
@@ -234,7 +234,7 @@ func (g *graph) postDominators() {
 				list = append(list, m)
 			}
 		}
-		if leads[b] {
+		if toExit[b] {
 			list = append(list, end)
 		}
 		return list

@@ -83,12 +83,12 @@ func (t TensorInfo) Elements() (int64, error) {
 func (t TensorInfo) Size() (int64, error) {
 	n := uint64(t.Type.Size())
 	if n == 0 {
-		return 0, fmt.Errorf("safetensors: tensor %q: %w: %q is no type", t.Name, ErrFormat, string(t.Type))
+		return 0, fmt.Errorf("safetensors: tensor %q: %w: no type is called %q", t.Name, ErrFormat, string(t.Type))
 	}
 	for _, d := range t.Shape {
 		hi, lo := bits.Mul64(n, uint64(d))
 		if d < 0 || hi != 0 || lo > 1<<62 {
-			return 0, fmt.Errorf("safetensors: tensor %q: %w: shape %v", t.Name, ErrFormat, t.Shape)
+			return 0, fmt.Errorf("safetensors: tensor %q: %w: the shape is %v, expected no negative extents and less than 2^62 bytes", t.Name, ErrFormat, t.Shape)
 		}
 		n = lo
 	}
@@ -115,7 +115,7 @@ func (t *Tensor) Offset() int64 { return t.offset }
 // ReadAt reads bytes of the tensor. It implements [io.ReaderAt].
 func (t *Tensor) ReadAt(b []byte, off int64) (int, error) {
 	if off < 0 || off > t.size {
-		return 0, fmt.Errorf("safetensors: tensor %q: byte %d of %d: %w", t.Name, off, t.size, ErrRange)
+		return 0, fmt.Errorf("safetensors: tensor %q: reading from byte %d on, expected 0 to %d: %w", t.Name, off, t.size, ErrRange)
 	}
 	var end error
 	if int64(len(b)) > t.size-off {
@@ -140,9 +140,9 @@ func (t *Tensor) Float32(dst []float32, first int64) error {
 	f := t.Type.Format()
 	switch {
 	case !f.Valid():
-		return fmt.Errorf("safetensors: tensor %q of %s: %w", t.Name, t.Type, ErrType)
+		return fmt.Errorf("safetensors: tensor %q has type %s, which is not converted to float32: read its bytes with ReadAt: %w", t.Name, t.Type, ErrType)
 	case first < 0 || first > t.Elements() || int64(len(dst)) > t.Elements()-first:
-		return fmt.Errorf("safetensors: tensor %q: %d elements from %d on, it has %d: %w", t.Name, len(dst), first, t.Elements(), ErrRange)
+		return fmt.Errorf("safetensors: tensor %q: reading %d elements from element %d on, but the tensor has %d: %w", t.Name, len(dst), first, t.Elements(), ErrRange)
 	}
 	b := make([]byte, min(64<<10, len(dst)*f.Bytes()))
 	for part := range slices.Chunk(dst, max(1, len(b)/f.Bytes())) {
@@ -205,7 +205,7 @@ func NewReader(r io.ReaderAt, size int64) (*File, error) {
 	}
 	n := binary.LittleEndian.Uint64(head[:])
 	if n > uint64(size-8) || n > maxHeader {
-		return nil, fail("header length", 0, ErrTruncated, "%d bytes, the file has %d, %d are taken at most", n, size-8, maxHeader)
+		return nil, fail("header length", 0, ErrTruncated, "%d bytes, but the file has %d more, and at most %d are supported", n, size-8, maxHeader)
 	}
 	b := make([]byte, n)
 	if k, err := r.ReadAt(b, 8); k < len(b) {

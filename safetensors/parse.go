@@ -26,7 +26,7 @@ func (p *parser) header(b []byte) error {
 	seen := map[string]bool{}
 	err := p.object("header", func(key string) error {
 		if seen[key] {
-			return fail(fmt.Sprintf("tensor %q", key), p.at(), ErrFormat, "the name is there twice")
+			return fail(fmt.Sprintf("tensor %q", key), p.at(), ErrFormat, "the header has this name twice, expected once")
 		}
 		seen[key] = true
 		if key == metadataKey {
@@ -38,7 +38,7 @@ func (p *parser) header(b []byte) error {
 		return err
 	}
 	if rest := bytes.TrimRight(b[p.d.InputOffset():], " "); len(rest) > 0 {
-		return fail("header", p.at(), ErrFormat, "there is something behind the object")
+		return fail("header", p.at(), ErrFormat, "the JSON object is followed by other text, expected only spaces")
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (p *parser) object(field string, f func(key string) error) error {
 func (p *parser) delim(field string, want json.Delim) error {
 	t, err := p.d.Token()
 	if err == nil && t != want {
-		err = fmt.Errorf("%v in the place of %v", t, want)
+		err = fmt.Errorf("found %v, expected %v", t, want)
 	}
 	if err != nil {
 		return fail(field, p.at(), ErrFormat, "%v", err)
@@ -79,7 +79,7 @@ func (p *parser) metadata() error {
 		}
 		s, ok := t.(string)
 		if !ok {
-			return fail(metadataKey, p.at(), ErrFormat, "%q is no string", key)
+			return fail(metadataKey, p.at(), ErrFormat, "the value of %q is of another type, expected a string", key)
 		}
 		p.f.meta = append(p.f.meta, keyValue{key, s})
 		return nil
@@ -99,7 +99,7 @@ func (p *parser) tensor(name string) error {
 		return fail(field, at, ErrFormat, "%v", err)
 	}
 	if v.Type == nil || v.Shape == nil || len(v.Offsets) != 2 {
-		return fail(field, at, ErrFormat, "dtype, shape or the two data_offsets are missing")
+		return fail(field, at, ErrFormat, "a member is missing, expected dtype, shape, and data_offsets with two numbers")
 	}
 	t := &Tensor{TensorInfo: TensorInfo{name, DType(*v.Type), *v.Shape}, r: p.r}
 	n, err := t.TensorInfo.Size()
@@ -109,9 +109,9 @@ func (p *parser) tensor(name string) error {
 	from, to := v.Offsets[0], v.Offsets[1]
 	switch {
 	case from < 0 || to < from || to-from != n:
-		return fail(field, at, ErrFormat, "%d … %d for %d bytes", from, to, n)
+		return fail(field, at, ErrFormat, "data_offsets are %d and %d, expected a range of %d bytes, as type and shape say", from, to, n)
 	case to > p.size-p.data:
-		return fail(field, at, ErrTruncated, "%d … %d, the file has %d bytes for tensors", from, to, p.size-p.data)
+		return fail(field, at, ErrTruncated, "data_offsets are %d and %d, but the file has %d bytes of tensors", from, to, p.size-p.data)
 	}
 	t.offset, t.size = p.data+from, n
 	p.f.tensors = append(p.f.tensors, t)
@@ -132,7 +132,7 @@ func (p *parser) places() error {
 	end := p.data
 	for _, t := range order {
 		if t.offset != end {
-			return fail(fmt.Sprintf("tensor %q", t.Name), t.offset, ErrFormat, "it begins at byte %d, the one before it ends at %d", t.offset, end)
+			return fail(fmt.Sprintf("tensor %q", t.Name), t.offset, ErrFormat, "the tensor begins at byte %d, expected %d, where the previous tensor ends", t.offset, end)
 		}
 		end += t.size
 	}

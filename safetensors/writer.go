@@ -19,7 +19,7 @@ type Writer struct {
 	err     error
 }
 
-var errOrder = errors.New("tensors are written whole and in their order")
+var errOrder = errors.New("a tensor is not next in the order, or not complete: write whole tensors in the order of the header")
 
 // NewWriter writes the header of a file. meta may be nil.
 func NewWriter(w io.Writer, meta map[string]string, tensors []TensorInfo) (*Writer, error) {
@@ -37,7 +37,7 @@ func NewWriter(w io.Writer, meta map[string]string, tensors []TensorInfo) (*Writ
 	for _, t := range tensors {
 		n, err := t.Size()
 		if err == nil && (names[t.Name] || n > 1<<62-at) {
-			err = fmt.Errorf("safetensors: tensor %q: %w: the name is there twice, or the file too large", t.Name, ErrFormat)
+			err = fmt.Errorf("safetensors: tensor %q: %w: two tensors have this name, or the file has more than 2^62 bytes", t.Name, ErrFormat)
 		}
 		if err != nil {
 			return nil, err

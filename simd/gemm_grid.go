@@ -46,11 +46,11 @@ func (j *gemmJob) farParts(p *workers.Pool, parts int) int {
 
 // grid cuts C into parts along both dimensions.
 //
-// Much work starts with a wide strip of columns for every thread, whose packed B serves all rows.
+// A large product starts with a part of whole columns for each thread, so that all rows use the panels of B that the thread packs.
 // The rest is divided into smaller parts, so that threads end together even if one is late.
 func (j *gemmJob) grid(p *workers.Pool) {
 	g, ks := &j.g, j.ks
-	j.mParts, j.nParts, j.strips, j.strip = 1, 1, 0, 0
+	j.mParts, j.nParts, j.columnParts, j.columnPanels = 1, 1, 0, 0
 	parts := ceilDiv(j.parts(p), g.Batch)
 	if j.far {
 		parts = j.farParts(p, parts)
@@ -60,8 +60,8 @@ func (j *gemmJob) grid(p *workers.Pool) {
 	}
 	tiles, panels := ceilDiv(g.M, ks.rows), ceilDiv(g.N, ks.cols)
 	if t := p.Threads(); g.Batch == 1 && j.packB && parts >= 4*t && panels >= 4*t {
-		j.strips, j.strip = t, wideBlocks(panels*5/8/t, panels*13/16/t, j.nBlock)
-		panels -= t * j.strip
+		j.columnParts, j.columnPanels = t, wideBlocks(panels*5/8/t, panels*13/16/t, j.nBlock)
+		panels -= t * j.columnPanels
 		parts = 2 * t
 	}
 	packCost := 3.0 // the cost of packing B relative to A, which is read and written in the first-level cache
@@ -98,4 +98,4 @@ func wideBlocks(least, most, block int) int {
 }
 
 // count returns the number of parts of the whole batch.
-func (j *gemmJob) count() int { return j.strips + j.g.Batch*j.mParts*j.nParts }
+func (j *gemmJob) count() int { return j.columnParts + j.g.Batch*j.mParts*j.nParts }

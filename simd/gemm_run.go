@@ -18,16 +18,16 @@ type gemmJob struct {
 	ks   *gemmKernels
 	form gemmForm
 
-	strips, strip  int // the number of parts before the grid, and the panels of each
-	mParts, nParts int // the grid of one C, or of its columns after the strips
-	kSteps         int // blocks along K
-	nBlock         int // the largest number of panels in a block of B
-	kBlock         int // the largest number of elements along K in a block
-	packA, packB   bool
-	braid          bool // whole tiles of A are packed as braids
-	fused          bool // the first tile of a part packs B
-	far            bool // B is read once, in place, from memory
-	streams        bool // C is written with non-temporal stores
+	columnParts, columnPanels int // number of parts of whole columns before the grid, and the panels of each
+	mParts, nParts            int // the grid of one C, or of the columns after these parts
+	kSteps                    int // blocks along K
+	nBlock                    int // the largest number of panels in a block of B
+	kBlock                    int // the largest number of elements along K in a block
+	packA, packB              bool
+	braid                     bool // whole tiles of A are packed as braids
+	fused                     bool // the first tile of a part packs B
+	far                       bool // B is read once, in place, from memory
+	streams                   bool // C is written with non-temporal stores
 
 	// A convolution is a product whose B is gathered while it is packed, with several matrices A,
 	// and with one bias for each row.
@@ -101,11 +101,11 @@ func (j *gemmJob) plan(p *workers.Pool) {
 
 // Part computes part i of the grid.
 func (j *gemmJob) Part(i int) {
-	if i < j.strips {
-		j.tilesPart(0, 0, ceilDiv(j.g.M, j.ks.rows), i*j.strip, (i+1)*j.strip)
+	if i < j.columnParts {
+		j.tilesPart(0, 0, ceilDiv(j.g.M, j.ks.rows), i*j.columnPanels, (i+1)*j.columnPanels)
 		return
 	}
-	i -= j.strips
+	i -= j.columnParts
 	batch := i / (j.mParts * j.nParts)
 	pm, pn := i%j.mParts, i/j.mParts%j.nParts
 	switch j.form {
@@ -116,7 +116,7 @@ func (j *gemmJob) Part(i int) {
 	case formConv:
 		j.convPart(batch, pn)
 	default:
-		tiles, first, panels := ceilDiv(j.g.M, j.ks.rows), j.strips*j.strip, ceilDiv(j.g.N, j.ks.cols)
+		tiles, first, panels := ceilDiv(j.g.M, j.ks.rows), j.columnParts*j.columnPanels, ceilDiv(j.g.N, j.ks.cols)
 		j.tilesPart(batch, spread(tiles, j.mParts, pm), spread(tiles, j.mParts, pm+1),
 			first+spread(panels-first, j.nParts, pn), first+spread(panels-first, j.nParts, pn+1))
 	}

@@ -369,7 +369,7 @@ func TestGemmParts(t *testing.T) {
 					}
 				}
 			}
-			// One row is enough to tell a wrong product that is always the same.
+			// One row suffices to find a product that is always wrong.
 			for j := range n {
 				sum, size := 0.0, 0.0
 				for q := range k {
@@ -403,7 +403,7 @@ func TestGemmBatch(t *testing.T) {
 	})
 }
 
-// TestGemmSpecialValues: nothing is skipped because of a zero.
+// TestGemmSpecialValues requires that no product is skipped because a factor is zero.
 func TestGemmSpecialValues(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	eachGemmLevel(t, func(t *testing.T) {

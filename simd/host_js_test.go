@@ -71,7 +71,7 @@ func TestSIMD128Stacks(t *testing.T) {
 	}
 }
 
-// deep calls f under so many frames of a kilobyte.
+// deep calls f below the given number of stack frames of a kilobyte.
 func deep(frames int, f func()) float32 {
 	var b [256]float32
 	if frames == 0 {

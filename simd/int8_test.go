@@ -112,7 +112,7 @@ func TestInt8Products(t *testing.T) {
 				e := f.Elements()
 				depth, n := e*(1+r.IntN(1300/e)), []int{1, 5, 16, 17, 40}[r.IntN(5)]
 				if r.IntN(2) == 0 {
-					depth = 256 * (1 + r.IntN(5)) // for kernels that take nothing else
+					depth = 256 * (1 + r.IntN(5)) // for kernels that need a multiple of 256
 				}
 				a, w := int8Rows(r, m*depth), anyBlocks(r, f, n*depth/e, true)
 				if f == block.MXFP4 {
@@ -203,7 +203,7 @@ func finiteScales(f block.Format, w []byte) {
 }
 
 // TestInt8NotFinite checks that an infinity or NaN makes its own row NaN and no other, and that a row
-// of zeros gives zeros or the bias, whatever the weights are.
+// of zeros gives zeros or the bias, for all weights.
 func TestInt8NotFinite(t *testing.T) {
 	r := testutil.Rand(t)
 	for level, k := range int8Supported() {

@@ -63,7 +63,7 @@ func TestMapGolden(t *testing.T) {
 		t.Helper()
 		o := op.Lookup(name)
 		if o.Tolerance().Mag != 0 {
-			return // bounded by a magnitude that the file does not tell
+			return // the bound needs a magnitude, which the file does not contain
 		}
 		if err := o.Check(float64(got), float64(want), 0, op.F32); err != nil {
 			t.Errorf("%v %s%v: %v", level, name, args, err)

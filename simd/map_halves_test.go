@@ -13,7 +13,7 @@ import (
 
 func asFloats(p *uint16) *float32 { return (*float32)(unsafe.Pointer(p)) }
 
-// TestWiden asks for every number of 16 bits.
+// TestWiden converts every number of 16 bits.
 func TestWiden(t *testing.T) {
 	in, out := make([]uint16, 1<<16+5), make([]float32, 1<<16+5)
 	for i := range in {

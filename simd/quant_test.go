@@ -207,7 +207,7 @@ func TestQuantLengths(t *testing.T) {
 	}
 	Dequantize(f, nil, nil)
 	if s := DotBlocks(f, nil, nil, nil); s != 0 {
-		t.Errorf("the sum of nothing is %v", s)
+		t.Errorf("the sum of no elements is %v", s)
 	}
 	x, b := make([]float32, 512), make([]byte, 288)
 	Dequantize(f, x, b)

@@ -146,7 +146,7 @@ func (r Reduction) exactIndex(x []float32) int {
 	return at
 }
 
-// bound is the error that Reduction promises for n terms.
+// bound is the largest error that Reduction documents for n terms.
 func bound(n int) float64 { return 0x1p-23 * (8 + float64(min(n, ReduceBlock))/32) }
 
 func near(got float32, want, tolerance float64) bool {
@@ -192,7 +192,7 @@ func TestReduce(t *testing.T) {
 	})
 }
 
-// Every position of a vector and of a loop must see a special value.
+// Put a special value at every position of a vector and of a loop.
 func TestReduceSpecialValues(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	eachLevel(t, func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestReducePanicsOnLengths(t *testing.T) {
 	}
 }
 
-// Blocks and JoinAll give what Block and Join give, whatever the blocks hold.
+// Blocks and JoinAll must give the results of Block and Join, for all contents of the blocks.
 func TestReduceBlocks(t *testing.T) {
 	special := []float32{float32(math.NaN()), float32(math.Inf(1)), 3e38, 1e-30, float32(math.Copysign(0, -1))}
 	eachLevel(t, func(t *testing.T) {

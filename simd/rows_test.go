@@ -147,7 +147,7 @@ func TestRowsSpecialValues(t *testing.T) {
 					}
 				}
 			}
-			// A block of nothing but -Inf beside finite ones.
+			// A block with only -Inf beside finite blocks.
 			x, dst := fill(n, -inf), make([]float32, n)
 			Softmax(nil, dst, x, 1, n)
 			if dst[0] == dst[0] {
@@ -158,7 +158,7 @@ func TestRowsSpecialValues(t *testing.T) {
 			if dst[n-1] != 1 || n > 1 && dst[0] != 0 {
 				t.Errorf("softmax of %d times -Inf and one number: %v and %v", n, dst[0], dst[n-1])
 			}
-			// Maxima of blocks far apart.
+			// Blocks with very different maxima.
 			x = fill(n, -80)
 			x[n-1] = 80
 			Softmax(nil, dst, x, 1, n)

@@ -117,7 +117,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestSortSplit divides rows among threads whatever the pool's judgement is.
+// TestSortSplit divides rows among threads, independently of Pool.Worth.
 func TestSortSplit(t *testing.T) {
 	p := workers.New(3)
 	defer p.Close()

@@ -166,39 +166,17 @@ func (p *parser) global() *CompileError {
 	d := &decl{attrs: attrs, lo: p.i}
 	switch w := p.tok().text; w {
 	case "enable", "requires":
-		p.next()
-		e := enable{lo: start}
-		for p.tok().kind == wordToken {
-			if w == "enable" {
-				e.names = append(e.names, p.tok().text)
-			}
-			p.next()
-			if !p.accept(",") {
-				break
-			}
-		}
-		e.hi = p.i
-		p.enables = append(p.enables, e)
-		return p.expect(";")
+		return p.enable(start, w == "enable")
 	case "const_assert":
 		p.asserts = append(p.asserts, p.i+1)
 		return p.skipTo(";")
 	case "diagnostic":
 		return p.skipTo(";")
-	case "const":
-		d.kind = constDecl
-	case "override":
-		d.kind = overrideDecl
-	case "var":
-		d.kind = varDecl
-	case "alias":
-		d.kind = aliasDecl
-	case "struct":
-		d.kind = structDecl
-	case "fn":
-		d.kind = funcDecl
 	default:
-		return p.fail(p.i, "expected a declaration, found %s", p.found())
+		var ok bool
+		if d.kind, ok = declKinds[w]; !ok {
+			return p.fail(p.i, "expected a declaration, found %s", p.found())
+		}
 	}
 	p.next()
 	if d.kind == varDecl && p.tok().is("<") {
@@ -211,29 +189,7 @@ func (p *parser) global() *CompileError {
 	if d.name, err = p.word(); err != nil {
 		return err
 	}
-	switch d.kind {
-	case structDecl:
-		err = p.members(d)
-	case funcDecl:
-		err = p.function()
-	case aliasDecl:
-		if err = p.expect("="); err == nil {
-			d.typ = p.i
-			err = p.skipTo(";")
-		}
-	default:
-		if p.accept(":") {
-			d.typ = p.i
-			if err = p.skipType(); err != nil {
-				return err
-			}
-		}
-		if p.accept("=") {
-			d.init = p.i
-		}
-		err = p.skipTo(";")
-	}
-	if err != nil {
+	if err := p.declared(d); err != nil {
 		return err
 	}
 	d.hi = p.i
@@ -243,6 +199,53 @@ func (p *parser) global() *CompileError {
 	p.decls[d.name] = d
 	p.order = append(p.order, d)
 	return nil
+}
+
+// declKinds has the kind of declaration of each keyword.
+var declKinds = map[string]declKind{"const": constDecl, "override": overrideDecl, "var": varDecl, "alias": aliasDecl, "struct": structDecl, "fn": funcDecl}
+
+// declared reads the rest of a declaration, after its name.
+func (p *parser) declared(d *decl) *CompileError {
+	switch d.kind {
+	case structDecl:
+		return p.members(d)
+	case funcDecl:
+		return p.function()
+	case aliasDecl:
+		if err := p.expect("="); err != nil {
+			return err
+		}
+		d.typ = p.i
+		return p.skipTo(";")
+	}
+	if p.accept(":") {
+		d.typ = p.i
+		if err := p.skipType(); err != nil {
+			return err
+		}
+	}
+	if p.accept("=") {
+		d.init = p.i
+	}
+	return p.skipTo(";")
+}
+
+// enable reads the names of an enable directive, or skips those of a requires directive. start is the position of its keyword.
+func (p *parser) enable(start int, keep bool) *CompileError {
+	p.next()
+	e := enable{lo: start}
+	for p.tok().kind == wordToken {
+		if keep {
+			e.names = append(e.names, p.tok().text)
+		}
+		p.next()
+		if !p.accept(",") {
+			break
+		}
+	}
+	e.hi = p.i
+	p.enables = append(p.enables, e)
+	return p.expect(";")
 }
 
 // attributes reads any number of attributes.

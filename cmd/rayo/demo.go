@@ -20,7 +20,7 @@ type result struct {
 	name string
 	took time.Duration
 	rate string
-	verdict
+	comparison
 }
 
 func (c *demoCmd) Run(a *app) error {
@@ -101,7 +101,7 @@ func demoPhoto(a *app, dev *device.Device, p picture) (picture, result, error) {
 	}
 	return after, result{
 		name: fmt.Sprintf("photograph %d×%d, one batch of %d kernels", p.w, p.h, kernels),
-		took: took, rate: flopsText(e.flops, took), verdict: compare(after.rgb, want),
+		took: took, rate: flopsText(e.flops, took), comparison: compare(after.rgb, want),
 	}, nil
 }
 
@@ -137,7 +137,7 @@ func demoMatMul(a *app, dev *device.Device) (result, error) {
 		return result{}, e.err
 	}
 	return result{name: fmt.Sprintf("matmul %d×%d×%d", n, n, n), took: took,
-		rate: flopsText(e.flops*n/sampledRows, took), verdict: compare(got, want)}, nil
+		rate: flopsText(e.flops*n/sampledRows, took), comparison: compare(got, want)}, nil
 }
 
 // demoChain copies an array to the device, runs two operations on it, and copies it back.
@@ -162,7 +162,7 @@ func demoChain(a *app, dev *device.Device) (result, error) {
 		return result{}, e.err
 	}
 	return result{name: "upload → relu → scale → read, 1 Mi numbers", took: took,
-		rate: bandwidthText(8*n, took), verdict: compare(y, want)}, nil
+		rate: bandwidthText(8*n, took), comparison: compare(y, want)}, nil
 }
 
 func reluScale[V any](r recorder[V], x []float32) V { return r.Scale(r.Relu(r.Upload(x)), 2) }

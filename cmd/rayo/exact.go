@@ -180,20 +180,20 @@ func (v value) moved(up bool) value {
 	return value{Array: m}
 }
 
-// verdict is the comparison of a device's result with the reference.
-type verdict struct {
+// comparison is the comparison of a device's result with the reference.
+type comparison struct {
 	err   float64 // the greatest error
 	share float64 // the greatest quotient of an error and its bound
 }
 
-func (v verdict) ok() bool { return v.share <= 1 }
+func (v comparison) ok() bool { return v.share <= 1 }
 
 // compare compares a device's result with the reference.
-func compare(got []float32, want value) verdict {
+func compare(got []float32, want value) comparison {
 	if len(got) != len(want.Data) {
-		return verdict{math.Inf(1), math.Inf(1)}
+		return comparison{math.Inf(1), math.Inf(1)}
 	}
-	var v verdict
+	var v comparison
 	for i, g := range got {
 		d := math.Abs(float64(g) - want.Data[i])
 		if math.IsNaN(d) {

@@ -48,7 +48,7 @@ func TestBoundsPassThroughProducts(t *testing.T) {
 	y := e.MatMul(x, w, value{})
 	for j, sum := range []float64{101, 1010} {
 		if from := x.bound[0] * sum; y.bound[j] < from || y.bound[j] > 40*from {
-			t.Errorf("bound %g of column %d, of which %g is the operand's", y.bound[j], j, from)
+			t.Errorf("bound %g of column %d, with %g from the operand", y.bound[j], j, from)
 		}
 	}
 	if e.flops != 2+8 {

@@ -113,7 +113,7 @@ type ggufSetCmd struct {
 
 func (c *ggufSetCmd) Run(a *app) error {
 	if len(c.Values)+len(c.Remove) == 0 {
-		return fmt.Errorf("nothing to change: give KEY=VALUE or --remove KEY")
+		return fmt.Errorf("no change is given, expected KEY=VALUE or --remove KEY")
 	}
 	rewritten, err := gguf.Edit(c.File, c.change)
 	if err != nil {

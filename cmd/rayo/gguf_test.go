@@ -200,7 +200,7 @@ func TestGGUFRefuses(t *testing.T) {
 		{"importances", []string{"quantize", path, out, "IQ1_S"}},
 		{"not a size", []string{"split", path, out, "--size", "many"}},
 		{"not a size", []string{"split", path, out, "--size=-3"}},
-		{"nothing to change", []string{"set", path}},
+		{"no change is given", []string{"set", path}},
 		{"KEY=VALUE", []string{"set", path, "key"}},
 		{"no key", []string{"set", path, "--remove", "missing"}},
 		{"parsing", []string{"set", path, "llama.block_count=many"}},

@@ -51,7 +51,7 @@ func (c *ptxListCmd) Run(a *app) error {
 			fmt.Fprintf(w, "  sample/%s\t%s\n", s.Name, s.Doc)
 		}
 	}
-	fmt.Fprintf(w, "\nOPERATIONS, as a GPU of %v computes them: what is written in PTX, and what every device can run\n", target)
+	fmt.Fprintf(w, "\nOPERATIONS, as a GPU of %v computes them: by native kernels in PTX, and by portable kernels\n", target)
 	var elementwise []string
 	for _, o := range op.Catalogue() {
 		if o.Class() == op.Elementwise && o != op.Cast {

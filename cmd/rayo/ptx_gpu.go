@@ -35,33 +35,9 @@ func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argum
 	if err != nil {
 		return err
 	}
-	var p cuda.Params
-	at := make([]cuda.Ptr, len(args))
-	for i, x := range args {
-		if !x.array {
-			if elementSizes[x.typ] == 8 {
-				p.U64(x.number)
-			} else {
-				p.U32(uint32(x.number))
-			}
-			continue
-		}
-		m, err := s.Alloc(int64(x.n * elementSizes[x.typ]))
-		if err != nil {
-			return err
-		}
-		at[i] = m.Ptr()
-		data := x.data
-		if data == nil { // fill with NaN, like uninitialised memory in the emulator
-			data = make([]byte, x.n*elementSizes[x.typ])
-			for j := range data {
-				data[j] = 0xff
-			}
-		}
-		if err := s.Upload(at[i], data); err != nil {
-			return err
-		}
-		p.Ptr(at[i])
+	p, at, err := upload(s, args)
+	if err != nil {
+		return err
 	}
 	from, err := dev.NewEvent(true)
 	if err != nil {
@@ -97,4 +73,37 @@ func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argum
 	}
 	_, err = fmt.Fprintf(a.out, "\n%s: %v, the first launch\n", dev.Info().Name, t)
 	return err
+}
+
+// upload copies the arrays among the arguments to the device. It returns the parameters of the launch, and the addresses of the
+// arrays.
+func upload(s *cuda.Stream, args []*argument) (p cuda.Params, at []cuda.Ptr, err error) {
+	at = make([]cuda.Ptr, len(args))
+	for i, x := range args {
+		if !x.array {
+			if elementSizes[x.typ] == 8 {
+				p.U64(x.number)
+			} else {
+				p.U32(uint32(x.number))
+			}
+			continue
+		}
+		m, err := s.Alloc(int64(x.n * elementSizes[x.typ]))
+		if err != nil {
+			return p, nil, err
+		}
+		at[i] = m.Ptr()
+		data := x.data
+		if data == nil { // fill with NaN, like uninitialised memory in the emulator
+			data = make([]byte, x.n*elementSizes[x.typ])
+			for j := range data {
+				data[j] = 0xff
+			}
+		}
+		if err := s.Upload(at[i], data); err != nil {
+			return p, nil, err
+		}
+		p.Ptr(at[i])
+	}
+	return p, at, nil
 }

@@ -26,7 +26,7 @@ type tuneCase struct {
 	shapes []op.Shape
 }
 
-// tuneCases returns the cases to measure on a kind of device: each operation at sizes an order of magnitude apart.
+// tuneCases returns the cases to measure on a kind of device: each operation at several sizes, with a factor of ten between them.
 func tuneCases(kind device.Kind) []tuneCase {
 	f, i := op.F32, op.I32
 	var cs []tuneCase
@@ -125,7 +125,7 @@ func (c *tuneCmd) Run(a *app) error {
 		fmt.Fprintf(w, "%v %s\t%s\t%s\t%s\n", t.o, strings.Join(shapes, " "), r.Best, best, strings.Join(others, ", "))
 	}
 	if tuned == 0 {
-		_, err = fmt.Fprintf(a.out, "%v computes all of this with kernels of its own: there is nothing to tune. --portable tunes the portable kernels.\n", dev)
+		_, err = fmt.Fprintf(a.out, "%v computes all these operations by native kernels without variants. Use --portable to tune the portable kernels.\n", dev)
 		return err
 	}
 	if err := w.Flush(); err != nil {

@@ -32,7 +32,7 @@ func TestTune(t *testing.T) {
 		t.Errorf("code %d\n%s", code, errs)
 	}
 	code, out, errs = rayo(t, "tune", "--op=softmax")
-	if code != exitOK || !strings.Contains(out, "nothing to tune") {
+	if code != exitOK || !strings.Contains(out, "without variants") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if code, _, errs = rayo(t, "tune", "--op=nonsense"); code != exitFail || !strings.Contains(errs, "nonsense") {

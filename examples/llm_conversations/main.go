@@ -51,7 +51,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer, path string, s llm.Sa
 	for lines := bufio.NewScanner(in); lines.Scan() && ctx.Err() == nil; {
 		name, text, ok := strings.Cut(lines.Text(), ":")
 		if !ok {
-			cancel(fmt.Errorf("%q: want a name, a colon and a message", lines.Text()))
+			cancel(fmt.Errorf("%q: expected a name, a colon and a message", lines.Text()))
 			break
 		}
 		if messages[name] == nil {

@@ -197,7 +197,7 @@ var hyperparameters = []hyperparameter{
 	{"rope.dimension_count", decoder, func(c *config, s sizes) (any, bool, error) {
 		part, err := c.number(1, "partial_rotary_factor")
 		if err == nil && !(part > 0 && part <= 1) {
-			err = fmt.Errorf("config.json: partial_rotary_factor is %v, want above 0 and at most 1: %w", part, ErrConfig)
+			err = fmt.Errorf("config.json: partial_rotary_factor is %v, expected above 0 and at most 1: %w", part, ErrConfig)
 		}
 		return uint32(part * float64(s.head)), true, err
 	}},

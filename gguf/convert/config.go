@@ -29,7 +29,7 @@ func readConfig(folder fs.FS) (*config, error) {
 	kind, _ := c.values["model_type"].(string)
 	a, ok := architectures[kind]
 	if !ok {
-		return nil, fmt.Errorf("config.json: model_type %q, want one of %v: %w", kind, architectureNames(), ErrArchitecture)
+		return nil, fmt.Errorf("config.json: model_type %q, expected one of %v: %w", kind, architectureNames(), ErrArchitecture)
 	}
 	c.arch = a
 	return c, nil
@@ -58,11 +58,11 @@ func (c *config) number(missing float64, keys ...string) (float64, error) {
 	}
 	n, ok := v.(json.Number)
 	if !ok {
-		return 0, fmt.Errorf("config.json: %s is %v, want a number: %w", keys[0], v, ErrConfig)
+		return 0, fmt.Errorf("config.json: %s is %v, expected a number: %w", keys[0], v, ErrConfig)
 	}
 	x, err := n.Float64()
 	if err != nil {
-		return 0, fmt.Errorf("config.json: %s is %v, want a number: %w", keys[0], v, ErrConfig)
+		return 0, fmt.Errorf("config.json: %s is %v, expected a number: %w", keys[0], v, ErrConfig)
 	}
 	return x, nil
 }
@@ -71,7 +71,7 @@ func (c *config) number(missing float64, keys ...string) (float64, error) {
 func (c *config) count(missing int, keys ...string) (int, error) {
 	x, err := c.number(float64(missing), keys...)
 	if err == nil && (x != math.Trunc(x) || x < 0 || x > math.MaxInt32 || x == 0 && missing > 0) {
-		err = fmt.Errorf("config.json: %s is %v, want a positive integer: %w", keys[0], x, ErrConfig)
+		err = fmt.Errorf("config.json: %s is %v, expected a positive integer: %w", keys[0], x, ErrConfig)
 	}
 	return int(x), err
 }
@@ -99,7 +99,7 @@ func (c *config) sizes() (s sizes, err error) {
 		}
 	}
 	if s.layers > 10_000 {
-		return s, fmt.Errorf("config.json: num_hidden_layers is %d, want at most 10000: %w", s.layers, ErrConfig)
+		return s, fmt.Errorf("config.json: num_hidden_layers is %d, expected at most 10000: %w", s.layers, ErrConfig)
 	}
 	if s.keyHeads, err = c.count(s.heads, "num_key_value_heads"); err != nil {
 		return s, err
@@ -108,7 +108,7 @@ func (c *config) sizes() (s sizes, err error) {
 		return s, err
 	}
 	if s.heads%s.keyHeads != 0 || s.head%2 != 0 {
-		return s, fmt.Errorf("config.json: %d query heads of size %d and %d heads of keys, want a multiple of the heads of keys and an even size: %w", s.heads, s.head, s.keyHeads, ErrConfig)
+		return s, fmt.Errorf("config.json: %d query heads of size %d and %d heads of keys, expected a multiple of the heads of keys and an even size: %w", s.heads, s.head, s.keyHeads, ErrConfig)
 	}
 	s.experts, err = c.count(0, "num_local_experts", "num_experts")
 	return s, err
@@ -132,7 +132,7 @@ func (c *config) metadata(o Options) (*gguf.Metadata, error) {
 	set(m, "general.type", "model")
 	for key, want := range c.arch.fixed {
 		if x, err := c.number(want, key); err != nil || x != want {
-			return nil, fmt.Errorf("config.json: %s is %v, want %v for %s: %w", key, c.values[key], want, c.arch.name, ErrConfig)
+			return nil, fmt.Errorf("config.json: %s is %v, expected %v for %s: %w", key, c.values[key], want, c.arch.name, ErrConfig)
 		}
 	}
 	for _, k := range hyperparameters {
@@ -203,11 +203,11 @@ func (c *config) scaling(m *gguf.Metadata) error {
 		return nil
 	case "linear", "yarn":
 	default:
-		return fmt.Errorf("config.json: rope_scaling of type %q, want linear, yarn, llama3 or longrope: %w", kind, ErrConfig)
+		return fmt.Errorf("config.json: rope_scaling of type %q, expected linear, yarn, llama3 or longrope: %w", kind, ErrConfig)
 	}
 	factor, err := r.number(0, "factor")
 	if err != nil || factor <= 0 {
-		return fmt.Errorf("config.json: rope_scaling has factor %v, want a number above 0: %w", r.values["factor"], ErrConfig)
+		return fmt.Errorf("config.json: rope_scaling has factor %v, expected a number above 0: %w", r.values["factor"], ErrConfig)
 	}
 	set(m, c.arch.name+".rope.scaling.type", kind)
 	set(m, c.arch.name+".rope.scaling.factor", float32(factor))
@@ -251,7 +251,7 @@ func (c *config) frequencies(head int) ([]float32, error) {
 	}
 	factor, low, high, context := p[0], p[1], p[2], p[3]
 	if !(base > 1 && factor > 0 && low > 0 && high > low && context > 0) {
-		return nil, fmt.Errorf("config.json: rope_scaling has factor %v, frequencies %v to %v, context %v, and rope_theta %v; want numbers above 0, ascending frequencies, and rope_theta above 1: %w", factor, low, high, context, base, ErrConfig)
+		return nil, fmt.Errorf("config.json: rope_scaling has factor %v, frequencies %v to %v, context %v, and rope_theta %v; expected numbers above 0, ascending frequencies, and rope_theta above 1: %w", factor, low, high, context, base, ErrConfig)
 	}
 	f := make([]float32, head/2)
 	for i := range f {

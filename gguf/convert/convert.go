@@ -72,7 +72,7 @@ func Folder(ctx context.Context, folder fs.FS, path string, o Options) (err erro
 		}
 	}()
 	if o.Type != block.Invalid && o.Type != block.F32 && o.Type != block.F16 && o.Type != block.BF16 {
-		return fmt.Errorf("type %v, want F32, F16 or BF16; quantise the result with gguf.Quantize: %w", o.Type, ErrConfig)
+		return fmt.Errorf("type %v, expected F32, F16 or BF16; quantise the result with gguf.Quantize: %w", o.Type, ErrConfig)
 	}
 	c, err := readConfig(folder)
 	if err != nil {

@@ -72,11 +72,11 @@ func (c *config) tensor(name string, from map[int]*safetensors.Tensor, s sizes, 
 	experts := slices.Sorted(maps.Keys(from))
 	first := from[experts[0]]
 	if experts[0] >= 0 && (len(experts) != s.experts || experts[len(experts)-1] != s.experts-1) {
-		return tensor{}, fmt.Errorf("%d tensors are named like %s, want one for each of the %d experts of config.json: %w", len(experts), first.Name, s.experts, ErrTensor)
+		return tensor{}, fmt.Errorf("%d tensors are named like %s, expected one for each of the %d experts of config.json: %w", len(experts), first.Name, s.experts, ErrTensor)
 	}
 	typ := first.Type.Format()
 	if typ != block.F32 && typ != block.F16 && typ != block.BF16 {
-		return tensor{}, fmt.Errorf("tensor %s is of type %s, want F32, F16 or BF16: %w", first.Name, first.Type, ErrTensor)
+		return tensor{}, fmt.Errorf("tensor %s is of type %s, expected F32, F16 or BF16: %w", first.Name, first.Type, ErrTensor)
 	}
 	if o.Type != block.Invalid {
 		typ = o.Type
@@ -99,7 +99,7 @@ func (c *config) tensor(name string, from map[int]*safetensors.Tensor, s sizes, 
 			p.add = 1
 		}
 		if p.heads = c.interleavedHeads(name, s); p.heads > 0 && (len(src.Shape) == 0 || src.Shape[0] != int64(p.heads*s.head)) {
-			return tensor{}, fmt.Errorf("tensor %s has shape %v, want %d rows for %d heads: %w", src.Name, src.Shape, p.heads*s.head, p.heads, ErrTensor)
+			return tensor{}, fmt.Errorf("tensor %s has shape %v, expected %d rows for %d heads: %w", src.Name, src.Shape, p.heads*s.head, p.heads, ErrTensor)
 		}
 		t.parts = append(t.parts, p)
 	}
@@ -142,12 +142,12 @@ func (c *config) factors(list []tensor, s sizes) ([]tensor, error) {
 			n, _ := x.(json.Number)
 			y, err := n.Float64()
 			if err != nil || !(y > 0) || math.IsInf(y, 0) {
-				return nil, fmt.Errorf("config.json: element %d of rope_scaling's %s_factor is %v, want a number above 0: %w", i, k, x, ErrConfig)
+				return nil, fmt.Errorf("config.json: element %d of rope_scaling's %s_factor is %v, expected a number above 0: %w", i, k, x, ErrConfig)
 			}
 			v[i] = float32(y)
 		}
 		if len(v) == 0 || len(v) > s.head/2 {
-			return nil, fmt.Errorf("config.json: rope_scaling's %s_factor has %d elements, want at most %d: %w", k, len(v), s.head/2, ErrConfig)
+			return nil, fmt.Errorf("config.json: rope_scaling's %s_factor has %d elements, expected at most %d: %w", k, len(v), s.head/2, ErrConfig)
 		}
 		add("rope_factors_"+k+".weight", v)
 	}

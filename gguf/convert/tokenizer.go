@@ -94,7 +94,7 @@ func (j *tokenizerJSON) vocabulary(c *config) (*vocabulary, error) {
 	}
 	for text, id := range v.ids {
 		if id < 0 || id >= maxTokens {
-			return nil, fmt.Errorf("token %q has number %d, want 0 to %d: %w", text, id, maxTokens-1, ErrTokenizer)
+			return nil, fmt.Errorf("token %q has number %d, expected 0 to %d: %w", text, id, maxTokens-1, ErrTokenizer)
 		}
 		n = max(n, id+1)
 	}
@@ -124,7 +124,7 @@ func (j *tokenizerJSON) vocabulary(c *config) (*vocabulary, error) {
 	case j.Model.Type == "BPE":
 		return v, v.bytePairs(j)
 	}
-	return nil, fmt.Errorf("the tokenizer has a model of type %q, want BPE or WordPiece: %w", j.Model.Type, ErrTokenizer)
+	return nil, fmt.Errorf("the tokenizer has a model of type %q, expected BPE or WordPiece: %w", j.Model.Type, ErrTokenizer)
 }
 
 // wordPiece stores a WordPiece vocabulary. The source marks tokens that continue a word with ##; GGUF marks
@@ -169,7 +169,7 @@ func (v *vocabulary) bytePairs(j *tokenizerJSON) error {
 		if json.Unmarshal(raw, &pair) == nil && len(pair) == 2 {
 			text = pair[0] + " " + pair[1]
 		} else if json.Unmarshal(raw, &text) != nil || !strings.Contains(text, " ") {
-			return fmt.Errorf("merge %d is %.40s, want two tokens: %w", i, raw, ErrTokenizer)
+			return fmt.Errorf("merge %d is %.40s, expected two tokens: %w", i, raw, ErrTokenizer)
 		}
 		v.merges = append(v.merges, text)
 	}

@@ -1,4 +1,4 @@
-// Package archtest holds the order of the packages: imports point down only.
+// Package archtest tests the layers of the packages: a package imports only packages of lower layers.
 package archtest
 
 import (
@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/rayo-go/rayo"
 
-// order lists the rooms from the top of the house to its foundation. A package
-// may import its own room and every room on a line below its own; rooms on one
-// line do not know each other, except as beside says.
+// order lists groups of packages from the highest layer to the lowest. A package may import packages
+// of its own group and of every group on a line below; groups on one line must not import each other,
+// unless beside allows it.
 var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel", "internal/chrome", "wasm/gpu", "wasm/site", "wasm/serve"},
 	{"llm/serve"},
@@ -41,7 +41,7 @@ var order = [][]string{
 	{"gguf/block", "internal/blockdecode", "internal/errtree", "internal/genfile", "internal/jscall", "internal/jsmemory"},
 }
 
-// beside lists what a room may use that does not stand below it.
+// beside lists the imports that are allowed although they are not in a lower layer.
 var beside = map[string][]string{
 	"internal/webgpu/hosttest": {"internal/testutil"},
 	"examples":                 {"internal/testutil", "internal/chrome"},
@@ -55,8 +55,8 @@ var beside = map[string][]string{
 	"internal/roofline":        {"simd", "internal/memory"},
 }
 
-// outside lists the modules that each room may use beyond the standard library
-// and golang.org/x/sys.
+// outside lists the modules that each group may import in addition to the standard library and
+// golang.org/x/sys.
 var outside = map[string][]string{
 	"cmd":               {"github.com/alecthomas/kong", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 	"simd":              {"github.com/klauspost/cpuid/v2"},
@@ -72,11 +72,11 @@ var outside = map[string][]string{
 	"internal/chrome":   {"github.com/chromedp"},
 }
 
-// notInBrowsers lists what no package that device reaches may import under
-// GOOS=js: every page that uses rayo would have to load it.
+// notInBrowsers lists packages that device must not import under GOOS=js, not even indirectly, because
+// every page that uses rayo would have to load them.
 var notInBrowsers = []string{"net/http", "encoding/json", "text/template", "regexp", "os/exec"}
 
-// room returns the longest entry of order that holds the package, and its line.
+// room returns the longest entry of order that contains the package, and its line.
 func room(pkg string) (name string, line int) {
 	line = -1
 	for i, rooms := range order {
@@ -89,7 +89,7 @@ func room(pkg string) (name string, line int) {
 	return name, line
 }
 
-// list runs go list in the root of the module, one line a package.
+// list runs go list in the root of the module and returns one line for each package.
 func list(t *testing.T, env []string, args ...string) [][]string {
 	t.Helper()
 	testutil.Need(t, "go")
@@ -150,8 +150,8 @@ func TestBrowserImports(t *testing.T) {
 	}
 }
 
-// TestNoNetwork has only the servers, and the command that has one, bring net/http with all of TLS behind it:
-// nothing else here speaks to a network, and builds would take a fifth longer.
+// TestNoNetwork requires that only servers, and the command that has one, import net/http, which
+// brings all of TLS. Other packages need no network, and builds would take a fifth longer.
 func TestNoNetwork(t *testing.T) {
 	var quiet []string
 	for _, l := range list(t, nil, "./...") {
@@ -166,8 +166,8 @@ func TestNoNetwork(t *testing.T) {
 	}
 }
 
-// TestOneLibrary has a build bring the binaries of its own system and of no other,
-// and none without cgo or with the tag that leaves WebGPU out.
+// TestOneLibrary requires that a build links the WebGPU library of its own system only, and none
+// without cgo or with the tag nowebgpu.
 func TestOneLibrary(t *testing.T) {
 	const libraries = "github.com/oliverbestmann/webgpu/libs-"
 	for _, c := range []struct{ os, cgo, tags, want string }{
@@ -191,8 +191,8 @@ func TestOneLibrary(t *testing.T) {
 	}
 }
 
-// TestSkips: what a test needs it asks internal/testutil for, by a name that
-// RAYO_REQUIRE can require; nothing else skips.
+// TestSkips requires that tests are skipped only by internal/testutil, which checks the requirement by
+// a name that RAYO_REQUIRE accepts.
 func TestSkips(t *testing.T) {
 	skip := regexp.MustCompile(`\.Skip(f|Now)?\(`)
 	files := 0

@@ -23,8 +23,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// flags of Chromium: without a screen, sandbox and network, and with WebGPU by
-// software, also where there is a GPU, so that every machine computes the same.
+// flags of Chromium: no screen, no sandbox, no network, and WebGPU in software even if there is a GPU,
+// so that every machine computes the same.
 var flags = map[string]any{
 	"headless": true, "no-sandbox": true, "disable-quic": true, "disable-background-networking": true,
 	"disable-component-update": true, "disable-dev-shm-usage": true, "hide-scrollbars": true,
@@ -62,7 +62,7 @@ func Start(t *testing.T, more ...string) *Browser {
 	}
 	// The allocator makes a folder for the profile, and removes it when processes of the browser have ended.
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	// The library reports events of newer browsers that it does not know.
+	// The library logs errors for events of newer browsers.
 	ctx, closeBrowser := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(func() {
 		closeBrowser()
@@ -77,28 +77,28 @@ func Start(t *testing.T, more ...string) *Browser {
 // Page is a page of a browser. Its methods fail the test if an action fails.
 type Page struct {
 	t     *testing.T
-	ctx   context.Context // ends all waiting
+	ctx   context.Context // its end ends all waits
 	tab   context.Context
 	mu    sync.Mutex
-	asked []string // addresses that the page has asked for
-	wrong []string // errors of the console and uncaught ones
+	asked []string // addresses that the page has requested
+	wrong []string // errors in the console and uncaught errors
 }
 
-// Page opens a page, in which ctx ends all waiting.
+// Page opens a page. All waits in it end when ctx ends.
 func (b *Browser) Page(ctx context.Context, t *testing.T) *Page {
 	t.Helper()
 	tab, closeTab := chromedp.NewContext(b.ctx)
 	t.Cleanup(closeTab)
 	p := &Page{t: t, ctx: ctx, tab: tab}
 	chromedp.ListenTarget(tab, p.event)
-	// The first actions are those of the tab's own context, which the tab lives as long as.
+	// The first actions run in the tab's own context, whose end closes the tab.
 	if err := chromedp.Run(tab, network.Enable(), log.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// run performs actions until they or the page's context end.
+// run performs actions. It returns early if the page's context ends.
 func (p *Page) run(actions ...chromedp.Action) error {
 	ctx, cancel := context.WithCancel(p.tab)
 	defer cancel()
@@ -113,7 +113,7 @@ func (p *Page) do(actions ...chromedp.Action) {
 	}
 }
 
-// event notes requests and errors.
+// event records requests and errors.
 func (p *Page) event(e any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +129,7 @@ func (p *Page) event(e any) {
 	}
 }
 
-// Requests returns the addresses that the page has asked for, but for those of data and
-// of objects of its own.
+// Requests returns the addresses that the page has requested, except data and blob addresses.
 func (p *Page) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +150,7 @@ func (p *Page) Errors() []string {
 	return append([]string(nil), p.wrong...)
 }
 
-// Before has a script run in the page before its own.
+// Before adds a script that runs in the page before its own scripts.
 func (p *Page) Before(script string) {
 	p.t.Helper()
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
@@ -160,7 +159,7 @@ func (p *Page) Before(script string) {
 	}))
 }
 
-// Look sets the size of the window in CSS pixels, and whether the system is dark.
+// Look sets the size of the window in CSS pixels, and whether the system uses a dark theme.
 func (p *Page) Look(width, height int, dark bool) {
 	p.t.Helper()
 	scheme := "light"
@@ -171,7 +170,7 @@ func (p *Page) Look(width, height int, dark bool) {
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 
-// Open goes to an address. It does not wait for the page's files.
+// Open navigates to an address, without waiting for the page's files.
 func (p *Page) Open(url string) {
 	p.t.Helper()
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
@@ -183,14 +182,14 @@ func (p *Page) Open(url string) {
 	}))
 }
 
-// evaluate stores the value of an expression, or of the promise that it gives, in v.
+// evaluate stores the value of an expression in v. If the value is a promise, it stores the value of the promise.
 func (p *Page) evaluate(expression string, v *json.RawMessage) error {
 	return p.run(chromedp.Evaluate(expression, (*[]byte)(v), func(q *runtime.EvaluateParams) *runtime.EvaluateParams {
 		return q.WithAwaitPromise(true).WithReturnByValue(true)
 	}))
 }
 
-// Eval stores the value of an expression, or of the promise that it gives, in v.
+// Eval stores the value of an expression in v. If the value is a promise, it stores the value of the promise.
 func (p *Page) Eval(expression string, v any) {
 	p.t.Helper()
 	var text json.RawMessage
@@ -235,7 +234,7 @@ func (p *Page) Drag(points ...[2]float64) {
 	mouse(input.MouseReleased, points[len(points)-1], 0)
 }
 
-// Place scrolls an element into view and returns where its left upper corner is, and its size.
+// Place scrolls an element into view and returns the position of its upper left corner and its size.
 func (p *Page) Place(selector string) (x, y, width, height float64) {
 	p.t.Helper()
 	var r [4]float64
@@ -259,14 +258,13 @@ func (p *Page) Key(key string) {
 	p.do(chromedp.KeyEvent(key))
 }
 
-// Front brings the page to the front: others of the browser are hidden then.
+// Front brings the page to the front and hides the other pages of the browser.
 func (p *Page) Front() {
 	p.t.Helper()
 	p.do(page.BringToFront())
 }
 
-// Heap collects what the page does not use any more and returns the bytes of JavaScript
-// that are left.
+// Heap runs the garbage collector of the page and returns the size of its JavaScript heap in bytes.
 func (p *Page) Heap() int {
 	p.t.Helper()
 	var used float64

@@ -1,4 +1,4 @@
-// Package chrome drives headless Chromium in tests: it opens pages, clicks, types, reads
-// what they hold and takes screenshots, through chromedp. It is
-// empty without the build tag browser, which its tests have too, and on systems that are not Unix.
+// Package chrome drives headless Chromium in tests through chromedp: it opens pages, clicks, types,
+// reads their contents and takes screenshots. It is empty without the build tag browser, which its
+// tests also have, and on systems other than Unix.
 package chrome

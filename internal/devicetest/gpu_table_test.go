@@ -24,7 +24,7 @@ type cell struct {
 	bytes  float64 // that have to move, or 0
 	flops  float64 // or 0
 	build  func(r *batch.Batch, x []batch.Value) batch.Value
-	peer   string // the same in PyTorch, over x[0], x[1] ...; "" for nothing like it
+	peer   string // the same in PyTorch, over x[0], x[1] ...; "" if PyTorch has no such operation
 }
 
 // weights are a quantised matrix of a cell, its last operand.
@@ -81,7 +81,7 @@ func mixed(r *batch.Batch, x []batch.Value) batch.Value {
 	return v
 }
 
-// copyCell is what others are compared with.
+// copyCell is the reference for the other cells.
 func copyCell() cell { return flatCell("copy", 64<<20) }
 
 // flats are operations over arrays of float32 without rows, by name.

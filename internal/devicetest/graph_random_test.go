@@ -267,7 +267,7 @@ func (r *graph) try(c Case, args []int) (bool, error) {
 // acceptable reports whether the graph may contain a result.
 func (r *graph) acceptable(v *known) bool {
 	if v.undecided()*20 > len(v.data) {
-		return false // so many elements are undecided that a comparison would show little
+		return false // too many elements are undecided for a meaningful comparison
 	}
 	for _, e := range v.data {
 		if math.Abs(e) > 1e6 && v.typ.Float() && e-e == 0 {

@@ -26,7 +26,7 @@ type mask struct {
 	gpu.Host
 	change func(a *gpu.Adapter)     // changes the properties of adapters, or nil
 	text   func(text string) string // replaces shader texts, or nil
-	stuck  atomic.Bool              // nothing is ever complete
+	stuck  atomic.Bool              // no submission ever completes
 	opened atomic.Int32
 }
 

@@ -44,7 +44,7 @@ func BenchmarkWebGPU(b *testing.B) {
 	roundTrips(b, dev)
 }
 
-// BenchmarkWebGPUArrays measures what BenchmarkCUDAArrays measures.
+// BenchmarkWebGPUArrays is BenchmarkCUDAArrays for WebGPU.
 func BenchmarkWebGPUArrays(b *testing.B) {
 	dev := webGPU(b, "lavapipe")(b)
 	defer dev.Close()

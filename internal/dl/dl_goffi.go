@@ -26,7 +26,7 @@ func load(name string) (uintptr, error) {
 }
 
 func find(handle uintptr, name string) (uintptr, error) {
-	// The handle is no pointer into Go's memory, whatever its type says.
+	// The handle has a pointer type, but does not point into Go's memory.
 	a, err := ffi.GetSymbol(*(*unsafe.Pointer)(unsafe.Pointer(&handle)), name)
 	return uintptr(a), err
 }

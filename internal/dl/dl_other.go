@@ -13,5 +13,5 @@ func load(string) (uintptr, error) {
 
 func find(uintptr, string) (uintptr, error) { return 0, ErrUnsupported }
 
-// Call makes the call. There is nothing to call on this platform.
+// Call does nothing: this platform cannot load libraries.
 func (f *Frame) Call() { f.Result, f.Refused = 1, 1 }

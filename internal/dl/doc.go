@@ -13,20 +13,18 @@
 //
 // # Platforms
 //
-// With cgo a few lines of C load libraries and make the calls, on every Unix.
-// Without cgo package goffi loads them and gives the runtime what it needs to
-// leave Go, and a few lines of assembly make the calls: Linux and macOS on
-// amd64 and arm64. Such a program is linked dynamically to the C library, for
-// only its loader can load others; the tag goffi_static keeps it static, and
-// Open then fails. A program that links purego as well, which brings the same
-// part of the runtime, is built with cgo or with the tag nofakecgo. On Windows
-// package syscall does all of it. Elsewhere Open returns [ErrUnsupported].
+// With cgo a few lines of C load libraries and make the calls, on every Unix. Without cgo, on Linux
+// and macOS on amd64 and arm64, package goffi loads libraries and provides the functions that the
+// runtime needs to call C, and a few lines of assembly make the calls. Such a program is linked
+// dynamically to the C library, because only its loader can load other libraries. With the tag
+// goffi_static the program stays static, and Open fails. A program that also links purego, which
+// provides the same functions, must be built with cgo or with the tag nofakecgo. On Windows package
+// syscall loads libraries and makes the calls. On other systems Open returns [ErrUnsupported].
 //
 // # Pointers
 //
-// Arguments are plain numbers, which the collector does not see. What they
-// point to must be memory that does not move and stays reachable: the frame's
-// own [Frame.Out], other objects on the heap that the caller keeps alive, or
-// memory of the library. The address of a local variable is none of these,
-// because the stack of a goroutine moves as it grows.
+// Arguments are plain numbers, which the garbage collector ignores. They must point to memory that
+// does not move and stays reachable: the frame's own [Frame.Out], other objects on the heap that the
+// caller keeps reachable, or memory of the library. A local variable does not qualify, because the
+// stack of a goroutine moves when it grows.
 package dl

@@ -7,30 +7,27 @@ const MaxArgs = 15
 // with [NewFrame], which puts it on the heap, where it does not move. A frame
 // serves one call at a time.
 //
-// The order of the fields up to Refused is known to the assembly and to C.
+// The assembly and the C code depend on the order of the fields up to Refused.
 type Frame struct {
 	// Fn is the address of the function to call.
 	Fn uintptr
 
-	// Bind, unless 0, is called first with Context as its only argument, on the
-	// same thread as Fn. If it returns something other than 0 as an int, Fn
-	// is not called: that becomes the result, and Refused is not 0.
+	// Bind, unless 0, is called first with Context as its only argument, on the same thread as Fn. If
+	// it returns a result other than 0 as an int, Fn is not called: Result is then the result of Bind,
+	// and Refused is not 0.
 	//
-	// It is for libraries that keep a current context for each thread: binding
-	// it in the same excursion from Go spares both a second one and
-	// [runtime.LockOSThread].
+	// Some libraries keep a current context for each thread. Binding it in the same call of C saves a
+	// second call and [runtime.LockOSThread].
 	Bind, Context uintptr
 
-	// Args are the arguments: integers and pointers, never floating-point
-	// numbers or structures by value. Those beyond the last that the function
-	// takes are passed and ignored.
+	// Args are the arguments: integers and pointers, but no floating-point numbers or structures by
+	// value. Arguments after the last parameter of the function are passed and ignored.
 	Args [MaxArgs]uintptr
 
-	// Result is what the function returned. Its bits above the width of the
-	// function's type mean nothing.
+	// Result is the result of the function. Only the bits of the function's result type are defined.
 	Result uintptr
 
-	// Refused is not 0 after a call for which Bind failed.
+	// Refused is not 0 if Bind failed.
 	Refused uintptr
 
 	// Out is room for results that a function stores through a pointer.

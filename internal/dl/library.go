@@ -7,29 +7,25 @@ import (
 )
 
 var (
-	// ErrUnsupported is wrapped by what Open returns on a platform, or in a
-	// build, that cannot load libraries.
+	// Errors of Open wrap ErrUnsupported on a platform or in a build that cannot load libraries.
 	ErrUnsupported = errors.New("loading libraries is not supported here")
 
-	// ErrNotFound is wrapped by what Open returns when no name can be loaded.
+	// Errors of Open wrap ErrNotFound if no name can be loaded.
 	ErrNotFound = errors.New("library not found")
 
-	// ErrNoSymbol is wrapped by what Symbol returns for a name that the library
-	// does not export.
+	// Errors of Symbol wrap ErrNoSymbol for a name that the library does not export.
 	ErrNoSymbol = errors.New("no such symbol")
 )
 
-// A Library is a loaded library. It is safe for concurrent use. It stays loaded
-// until the process ends: libraries of drivers start threads and register
-// things that do not survive unloading.
+// A Library is a loaded library. It is safe for concurrent use, and stays loaded until the process
+// ends: libraries of drivers start threads and register callbacks, which would fail after unloading.
 type Library struct {
 	name   string
 	handle uintptr
 }
 
-// Open loads the first of names that the system finds, searching where its
-// loader does. The error of a failure wraps [ErrNotFound] or [ErrUnsupported],
-// lists the names that no file has, and says of each other what the loader said.
+// Open loads the first of names that the system's loader finds. Errors wrap [ErrNotFound] or
+// [ErrUnsupported]. They list the names without a file, and the loader's message for each other name.
 func Open(names ...string) (*Library, error) {
 	var said, missing []string
 	for _, name := range names {
@@ -63,7 +59,7 @@ func Open(names ...string) (*Library, error) {
 	return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.Join(said, "; "))
 }
 
-// isMissing reports whether a loader says no more than that there is no such file.
+// isMissing reports whether the message of a loader says only that there is no such file.
 func isMissing(why string) bool {
 	why = strings.ToLower(why)
 	return strings.Contains(why, "no such file") || strings.Contains(why, "specified module could not be found") || strings.Contains(why, "image not found")

@@ -133,7 +133,7 @@ func TestReferenceRefuses(t *testing.T) {
 	}
 }
 
-// TestEpilogue has an epilogue in the request, and apart from it.
+// TestEpilogue tests an epilogue in the request, and one beside the request.
 func TestEpilogue(t *testing.T) {
 	s, h := norm(3, 7)
 	s.Post = &Fused{Shape: op.Shape{3, 7}, Out: []int{2}, Body: []Instr{{Op: op.Add, Attrs: op.Add.Defaults(), Args: []int{0, 1}, Type: op.BF16}},

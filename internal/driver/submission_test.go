@@ -112,7 +112,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// own is memory of a device, and foreign that of another.
+// own is memory of a device, and foreign memory of another device.
 type own struct{ bytes int64 }
 
 type foreign struct{ own }

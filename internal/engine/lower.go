@@ -54,58 +54,12 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 	}
 	direct, skip := l.directStores(groups, result)
 	for i := range groups {
-		r := &groups[i]
-		root := &g.Nodes[r.Root]
-		if root.Kind == graph.Store {
-			if !skip[r.Root] {
-				dst, err := l.resident(root)
-				if err != nil {
-					return nil, err
-				}
-				if err := l.copy(root.In[0], dst, root.Shape); err != nil {
-					return nil, err
-				}
-			}
-			continue
-		}
-		if root.Kind == graph.Launch {
-			if err := l.launch(r.Root, result, direct); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		outs := append([]graph.ID(nil), r.Outs...)
-		if root.Kind == graph.Compute {
-			for k := 1; k < root.Op.Results(); k++ {
-				outs = append(outs, l.result(r.Root, k))
-			}
-		}
-		var out []driver.Operand
-		for k, id := range outs {
-			s, err := l.define(id, k, r.Root, result, direct)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, s)
-		}
-		if err := l.step(r, out); err != nil {
+		if err := l.group(&groups[i], result, direct, skip); err != nil {
 			return nil, err
 		}
 	}
-	for k, o := range g.Outputs {
-		b := g.Base(o)
-		if at, ok := result[b]; ok && at == k {
-			continue
-		}
-		n := &g.Nodes[o]
-		bytes, err := bytesOf(n)
-		if err != nil {
-			return nil, err
-		}
-		dst := l.add(driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true}, &extern{kind: extResult, out: k, bytes: bytes})
-		if err := l.copy(o, dst, n.Shape); err != nil {
-			return nil, err
-		}
+	if err := l.outputs(result); err != nil {
+		return nil, err
 	}
 	l.writeThrough(writes)
 	for i, s := range l.prog.Steps {
@@ -117,6 +71,57 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 	}
 	l.unshared = placeTemporaries(l.prog, lim)
 	return &l.lowered, nil
+}
+
+// group makes the step of a group, or the copy of a store.
+func (l *lowerer) group(r *graph.Group, result map[graph.ID]int, direct map[graph.ID]graph.ID, skip map[graph.ID]bool) error {
+	root := &l.g.Nodes[r.Root]
+	switch {
+	case root.Kind == graph.Store && skip[r.Root]:
+		return nil
+	case root.Kind == graph.Store:
+		dst, err := l.resident(root)
+		if err != nil {
+			return err
+		}
+		return l.copy(root.In[0], dst, root.Shape)
+	case root.Kind == graph.Launch:
+		return l.launch(r.Root, result, direct)
+	}
+	outs := append([]graph.ID(nil), r.Outs...)
+	if root.Kind == graph.Compute {
+		for k := 1; k < root.Op.Results(); k++ {
+			outs = append(outs, l.result(r.Root, k))
+		}
+	}
+	var out []driver.Operand
+	for k, id := range outs {
+		s, err := l.define(id, k, r.Root, result, direct)
+		if err != nil {
+			return err
+		}
+		out = append(out, s)
+	}
+	return l.step(r, out)
+}
+
+// outputs copies the outputs that no step computes directly in their memory. result has the others.
+func (l *lowerer) outputs(result map[graph.ID]int) error {
+	for k, o := range l.g.Outputs {
+		if at, ok := result[l.g.Base(o)]; ok && at == k {
+			continue
+		}
+		n := &l.g.Nodes[o]
+		bytes, err := bytesOf(n)
+		if err != nil {
+			return err
+		}
+		dst := l.add(driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true}, &extern{kind: extResult, out: k, bytes: bytes})
+		if err := l.copy(o, dst, n.Shape); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type lowerer struct {

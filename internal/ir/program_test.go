@@ -198,7 +198,7 @@ func seeds(t testing.TB) []*ir.Program {
 }
 
 // FuzzVerify changes programs: whatever comes out is refused, or can be
-// listed, hashed, judged, expanded and compiled.
+// listed, hashed, checked, expanded and compiled.
 func FuzzVerify(f *testing.F) {
 	ps := seeds(f)
 	for i := range ps {

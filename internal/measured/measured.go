@@ -55,9 +55,9 @@ func Lines(file, identity string) []string {
 	return lines
 }
 
-// Replace puts lines in the place of those that the file has under an identity.
-// The lines of others stay, and so do those of this identity for which keep,
-// if it is not nil, returns true. Lines that contain line breaks are left out.
+// Replace replaces the lines of an identity in the file. Lines of other identities stay, and so do
+// lines of this identity for which keep, if it is not nil, returns true. Lines that contain line
+// breaks are left out.
 func Replace(file, identity string, lines []string, keep func(line string) bool) error {
 	dir := folder()
 	if dir == "" {
@@ -81,7 +81,6 @@ func Replace(file, identity string, lines []string, keep func(line string) bool)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	// Another process may write at the same time: a reader must never see half
-	// a file.
+	// Another process may write at the same time: a reader must never read a part of a file.
 	return genfile.Write(path, []byte(b.String()))
 }

@@ -3,7 +3,7 @@ package measured
 
 import "errors"
 
-// errNone says that nothing is kept.
+// errNone is returned because pages store no measurements.
 var errNone = errors.New("pages have no cache folder")
 
 // Path returns "": there is no folder.
@@ -12,7 +12,7 @@ func Path(string) string { return "" }
 // Lines returns nil: there are no files.
 func Lines(file, identity string) []string { return nil }
 
-// Replace says that nothing is kept.
+// Replace returns an error: pages store no measurements.
 func Replace(file, identity string, lines []string, keep func(line string) bool) error {
 	return errNone
 }

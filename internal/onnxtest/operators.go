@@ -26,7 +26,7 @@ func elementwise(o *op.Operation) mapping {
 	return like(o, func(r *recorder) []batch.Value { return one(r.Map(o, r.all()...)) })
 }
 
-// like has results be judged by the tolerance of an operation.
+// like makes the tolerance of an operation apply to the results.
 func like(o *op.Operation, do mapping) mapping {
 	return func(r *recorder) []batch.Value {
 		r.like = o

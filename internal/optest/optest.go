@@ -1,5 +1,5 @@
-// Package optest is what tests of kernels share: operands and results in memory,
-// and results judged by the references and tolerances of package op.
+// Package optest has the code that tests of kernels share: operands and results in memory,
+// and comparisons of results with the references and tolerances of package op.
 package optest
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestCompare judges results that are as they should be, and such with a mistake.
+// TestCompare compares correct results, and results with a mistake.
 func TestCompare(t *testing.T) {
 	const rows, cols = 5, 7
 	x, gamma := op.NewArray(op.Shape{rows, cols}), op.NewArray(op.Shape{cols})

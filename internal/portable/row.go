@@ -89,36 +89,43 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	return vs
 }
 
-// good reports whether the schedule is the best of those that fit. The limits were measured on an
-// H200; weights is the number of operands in addition to the rows.
+// rowLimit has the limits between the schedules of rows, in elements of a row. The fastest schedule on
+// an H200 changes there (docs/measurements/experiments.md).
+type rowLimit struct {
+	ragged   int // length from which on alignment pays for the additional launches
+	resident int // longest row of which most stays resident, because the caches hold the rest
+	lookBack int // rows above which a single pass with look-back is faster
+	lanes    int // lanes of a lane group with look-back
+}
+
+// rowLimits are the limits by the number of weights: operands in addition to the rows. Without weights, rows must be
+// longer to gain by alignment. With two, rows in parts are slower, and lanes wait longer and have fewer registers.
+var rowLimits = [...]rowLimit{
+	{ragged: 16 << 10, resident: 3 << 15, lookBack: 1 << 16, lanes: 256},
+	{ragged: 6 << 10, resident: 3 << 15, lookBack: 3 << 14, lanes: 256},
+	{ragged: 6 << 10, resident: 9 << 14, lookBack: 1 << 16, lanes: 128},
+}
+
+// singleResident is the limit resident if lanes read single elements, of which the caches hold less.
+const singleResident = 1 << 16
+
+// good reports whether the schedule is the best of those that fit. weights is the number of operands in addition to the rows.
 func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
+	limit := &rowLimits[weights]
 	long := m.Cols > maxEach*t.Lanes
-	if w.Ragged && !long {
-		// The gain must exceed the cost of the additional launches. With single elements, the
-		// weights take long until lanes hold many elements.
-		minimum := 6 << 10
-		if weights == 0 {
-			minimum = 16 << 10
-		}
-		if m.Cols < minimum || m.Rows*m.Cols < 1<<24 {
-			return false
-		}
+	if w.Ragged && !long && (m.Cols < limit.ragged || m.Rows*m.Cols < 1<<24) {
+		return false
 	}
-	// Of longer rows, the caches do not hold enough. They hold less if lanes read single elements.
-	// With two weights, rows in parts are slower.
-	limit := 3 << 15
-	switch {
-	case m.Unit == 1:
-		limit = 1 << 16
-	case weights > 1:
-		limit = 9 << 14
+	longest := limit.resident
+	if m.Unit == 1 {
+		longest = singleResident
 	}
 	lookBack := 0
 	if long {
 		lookBack = m.lookBackLanes(weights, t)
 	}
-	resident := lookBack == 0 && m.Rows >= 128 && m.Cols <= limit && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	resident := lookBack == 0 && m.Rows >= 128 && m.Cols <= longest && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.LookBack > 0:
 		return w.GroupLanes == lookBack && w.Ragged == m.Ragged
@@ -137,19 +144,12 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 // lookBackLanes returns the number of lanes of a lane group for a single pass with
 // look-back, or 0 if another schedule is faster. Rows a little longer than the registers
 // hold are faster if most of the row stays resident, and very long rows exceed the caches.
-// With two weights, lanes wait longer and have fewer registers.
 func (m rowsOf) lookBackLanes(weights int, t *Target) int {
-	lanes, minimum := 256, 1<<16
-	switch weights {
-	case 1:
-		minimum = 3 << 14
-	case 2:
-		lanes = 128
-	}
-	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Ragged || m.Cols <= minimum || m.Cols > lanes*minPart || m.Rows*m.Cols < 1<<25 {
+	l := &rowLimits[weights]
+	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Ragged || m.Cols <= l.lookBack || m.Cols > l.lanes*minPart || m.Rows*m.Cols < 1<<25 {
 		return 0
 	}
-	return lanes
+	return l.lanes
 }
 
 // early reports whether weights should be read before the row: the registers of a multiprocessor

@@ -2,7 +2,6 @@ package ptxkernels
 
 import (
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -82,19 +81,60 @@ func planAttention(r *portable.Request, d *Device) (*Plan, error) {
 	return c.choose(d)
 }
 
+// attentionTiles are the tiles of the kernel that multiplies with wgmma, by the width of a head. They
+// were the fastest of many on an H200: see docs/measurements/gpu.md. The first row that fits decides.
+var attentionTiles = []struct {
+	head, minKeys        int
+	onlyFull             bool // only without a causal mask
+	groups, stages, keys int
+}{
+	// The results need half the registers of a head of 128, so there is room for a third warpgroup.
+	{head: 64, groups: 3, stages: 3, keys: 128},
+	{head: 128, minKeys: 4096, onlyFull: true, groups: 2, stages: 2, keys: 176},
+	{head: 128, groups: 2, stages: 2, keys: 128},
+	{head: 192, groups: 2, stages: 2, keys: 112},
+	{head: 256, groups: 2, stages: 2, keys: 80},
+}
+
+// attentionMMATiles are the tiles of the kernel that multiplies with mma, by the number of queries that share a
+// head of keys: at least minQueries, and up to maxQueries unless it is 0. The first row that fits decides. The
+// tiles were measured together with attentionTiles.
+var attentionMMATiles = []struct {
+	wide, float32s         bool // only for heads of more than 128 elements, only for float32
+	minQueries, maxQueries int
+	rows, sides, keys      int
+}{
+	{wide: true, maxQueries: mmaFewQueries, rows: 1, sides: 2, keys: 32},
+	{maxQueries: mmaFewQueries, rows: 1, sides: 4, keys: 64},
+	{wide: true, float32s: true, rows: 4, sides: 1, keys: 16},
+	{wide: true, rows: 4, sides: 1, keys: 32},
+	{float32s: true, minQueries: minWgmmaQueries, rows: 8, sides: 1, keys: 32},
+	{float32s: true, rows: 4, sides: 1, keys: 32},
+	{rows: 4, sides: 1, keys: 64},
+}
+
+const (
+	mmaFewQueries   = 16 // queries up to which warps share them and divide the keys
+	minWgmmaQueries = 65 // queries from which on warpgroups are faster
+)
+
+// attentionMMATile returns the tile for heads of the given padded width.
+func attentionMMATile(t op.DType, head, queries int) attentionMMA {
+	for _, r := range attentionMMATiles {
+		if (!r.wide || head > 128) && (!r.float32s || t == op.F32) && queries >= r.minQueries && (r.maxQueries == 0 || queries <= r.maxQueries) {
+			return attentionMMA{Rows: r.rows, Sides: r.sides, Keys: r.keys}
+		}
+	}
+	panic("the last row of attentionMMATiles fits all requests")
+}
+
 // choose returns the fastest plan.
 func (c *attentionCut) choose(d *Device) (*Plan, error) {
-	share := c.Heads / c.KVHeads
-	if w, ok := c.wgmma(d); ok && c.Tq*share > 64 && c.fills(w.queries(), d) {
+	queries := c.Tq * (c.Heads / c.KVHeads)
+	if w, ok := c.wgmma(d); ok && queries >= minWgmmaQueries && c.fills(w.queries(), d) {
 		return c.planWgmma(d, w), nil
 	}
-	if c.Tq*share <= 16 {
-		return c.planMMA(d, attentionMMA{Rows: 1, Sides: 4})
-	}
-	if c.typ == op.F32 && c.Tq*share > 64 {
-		return c.planMMA(d, attentionMMA{Rows: 8, Sides: 1})
-	}
-	return c.planMMA(d, attentionMMA{Rows: 4, Sides: 1})
+	return c.planMMA(d, attentionMMATile(c.typ, c.padded(), queries))
 }
 
 // args appends the arguments that follow the arrays.
@@ -104,19 +144,11 @@ func (c *attentionCut) args(args ...Arg) []Arg {
 	return append(args, c.steps()...)
 }
 
-// planMMA plans the kernel whose warps multiply with mma; the caller sets Rows and Sides of s. If
+// planMMA plans the kernel whose warps multiply with mma; attentionMMATile returns s. If
 // there are too few tiles to fill the device, blocks divide the keys (split-K), and a second stage
 // merges the partials.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
-	s.Type, s.Causal, s.Head, s.Keys, s.Strided = c.typ, c.causal, c.padded(), 64, c.strided
-	switch {
-	case s.Head == 256 && s.Type == op.F32 && s.Sides == 1:
-		s.Keys, s.Rows = 16, min(s.Rows, 4)
-	case s.Head == 256:
-		s.Keys, s.Sides = 32, min(s.Sides, 2)
-	case s.Type == op.F32 && s.Sides == 1:
-		s.Keys = 32
-	}
+	s.Type, s.Causal, s.Head, s.Strided = c.typ, c.causal, c.padded(), c.strided
 	if s.shared() > d.Shared {
 		return nil, unsupported("%d bytes of shared memory", s.shared())
 	}
@@ -161,27 +193,18 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 // wgmma returns the fastest kernel that multiplies with wgmma, and whether the device and the
 // operands support it.
 func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
-	s := attentionWgmma{Type: c.typ, Causal: c.causal, Strided: c.strided, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
-	switch s.Head {
-	case 64: // the results need half the registers of a head of 128, so there is room for a third warpgroup
-		s.Groups, s.Stages, s.Keys = 3, 3, 128
-	case 128:
-		s.Keys = 128
-		if !s.Causal && c.Tk >= 4096 {
-			s.Keys = 176
-		}
-	case 192:
-		s.Keys = 112
-	case 256:
-		s.Keys = 80
-	default:
-		return s, false
-	}
+	head := (c.D + attentionSlice - 1) &^ (attentionSlice - 1)
 	if c.typ == op.F32 || !c.mapped() {
-		return s, false
+		return attentionWgmma{}, false
 	}
-	// If there are more queries than keys, some queries see no keys, which the loops over tiles do not support.
-	return s, d.Target == ptx.SM90a && s.shared() <= d.Shared && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
+	for _, r := range attentionTiles {
+		if r.head == head && c.Tk >= r.minKeys && !(r.onlyFull && c.causal) {
+			s := attentionWgmma{Type: c.typ, Causal: c.causal, Strided: c.strided, Head: head, Groups: r.groups, Stages: r.stages, Keys: r.keys, Turns: true}
+			// If there are more queries than keys, some queries see no keys, which the loops over tiles do not support.
+			return s, d.Target == ptx.SM90a && s.shared() <= d.Shared && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
+		}
+	}
+	return attentionWgmma{}, false
 }
 
 // fills reports whether tiles of the given number of queries keep the multiprocessors busy. If it
@@ -224,8 +247,7 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}
 }
 
-// attentionKernels maps an attentionSpec to its *Kernel.
-var attentionKernels sync.Map
+var attentionKernels kernelCache[attentionSpec]
 
 // attentionSpec holds the parameters that specialise a kernel.
 type attentionSpec struct {
@@ -239,10 +261,7 @@ func attentionKernel(spec any, to *epilogue, name string, t ptx.Target, threads 
 	if to != nil {
 		key.key = to.key
 	}
-	if k, ok := attentionKernels.Load(key); ok {
-		return k.(*Kernel)
-	}
-	k, _ := attentionKernels.LoadOrStore(key, &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1},
-		Build: func(k *ptx.Kernel) { build(k, to) }})
-	return k.(*Kernel)
+	return attentionKernels.of(key, func() *Kernel {
+		return &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1}, Build: func(k *ptx.Kernel) { build(k, to) }}
+	})
 }

@@ -257,10 +257,10 @@ func assembleWell(t *testing.T, k *Kernel, target ptx.Target) {
 // TestAttentionConflicts requires that no access of shared memory has bank conflicts.
 func TestAttentionConflicts(t *testing.T) {
 	for _, typ := range []op.DType{op.F16, op.F32} {
-		for _, s := range []attentionMMA{{Rows: 4, Sides: 1}, {Rows: 1, Sides: 4}} {
+		for _, queries := range []int{64, 1} {
 			c := attentionTrial(typ, false, 1, 1, 1, 16, 128, 128)
 			cut := c.cut()
-			p, err := cut.planMMA(&a100, s)
+			p, err := cut.planMMA(&a100, attentionMMATile(cut.typ, cut.padded(), queries))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,7 +271,7 @@ func TestAttentionConflicts(t *testing.T) {
 			g := &rig{device: a100, unchecked: true, stats: func(_ int, st *emu.Stats) {
 				for _, at := range st.Instructions() {
 					if at.Conflicts > 0 {
-						t.Errorf("%v, %d sides: %v: %s: %d conflicts in %d requests", typ, s.Sides, at.Pos, at.Text, at.Conflicts, at.SharedRequests)
+						t.Errorf("%v, %d queries: %v: %s: %d conflicts in %d requests", typ, queries, at.Pos, at.Text, at.Conflicts, at.SharedRequests)
 					}
 				}
 			}}
@@ -317,7 +317,7 @@ func TestAttentionMutants(t *testing.T) {
 	large := attentionTrial(op.F16, true, 1, 3, 3, 300, 400, 64)
 	d := h200
 	d.Multiprocessors = 2
-	warps, err := small.cut().planMMA(&a100, attentionMMA{Rows: 4, Sides: 1})
+	warps, err := small.cut().planMMA(&a100, attentionMMATile(op.F16, 64, 64))
 	if err != nil {
 		t.Fatal(err)
 	}

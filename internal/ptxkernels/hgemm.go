@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"errors"
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -73,7 +72,7 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 }
 
 // gains reports whether a product in TF32 is faster than a float32 product, which copies no operand
-// and splits long sums of few results. The limits were measured on an H200.
+// and splits long sums of few results.
 func (p *halfProduct) gains(d *Device) bool {
 	a, b := p.lay()
 	copies := func(m matrix) bool { return m.inner*m.bytes%16 != 0 }
@@ -81,16 +80,27 @@ func (p *halfProduct) gains(d *Device) bool {
 	if p.N < p.M {
 		few, large = p.N, a
 	}
-	tiny := p.Batch*p.M*p.N <= 1<<18/p.K
-	huge := large.count*large.inner >= 1<<22/large.outer // it is read from memory, not from L2
+	l := &tf32Limits
+	tiny := p.Batch*p.M*p.N <= l.tiny/p.K
+	huge := large.count*large.inner >= l.huge/large.outer
 	switch {
-	case few <= 4, huge && copies(large) && few <= 48, tiny && (copies(a) || copies(b)):
+	case few <= l.few, huge && copies(large) && few <= l.fewOfCopied, tiny && (copies(a) || copies(b)):
 		return false
 	case d.Target == ptx.SM90a:
 		return true
 	}
 	tiles := p.Batch * ceilDiv(p.M, 64) * ceilDiv(p.N, 64)
-	return few > 16 && (p.K < 2048 || 4*tiles >= d.Multiprocessors)
+	return few > l.fewWarps && (p.K < l.longSum || 4*tiles >= d.Multiprocessors)
+}
+
+// tf32Limits are the limits of gains, measured on an H200 (2026-11-28).
+var tf32Limits = struct{ few, fewOfCopied, fewWarps, tiny, huge, longSum int }{
+	few:         4,       // rows or columns of the result up to which a float32 product is faster
+	fewOfCopied: 48,      // the same, if a huge operand is copied
+	fewWarps:    16,      // the same on devices without wgmma
+	tiny:        1 << 18, // multiply-adds up to which a product does not pay for copies
+	huge:        1 << 22, // elements from which on an operand is read from memory, not from L2
+	longSum:     2048,    // terms from which on a sum should be split if there are few tiles
 }
 
 // matrix describes count contiguous matrices of one size in memory.
@@ -170,18 +180,6 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix,
 		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner*halves, rows))
 	}
 	return a, b, nil
-}
-
-// kernelCache caches a kernel for each specification.
-type kernelCache[S comparable] struct{ m sync.Map }
-
-// of returns the kernel for s; build makes it if it does not exist yet.
-func (c *kernelCache[S]) of(s S, build func() *Kernel) *Kernel {
-	if k, ok := c.m.Load(s); ok {
-		return k.(*Kernel)
-	}
-	k, _ := c.m.LoadOrStore(s, build())
-	return k.(*Kernel)
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -58,6 +58,9 @@ var wgmmaTiles = []struct {
 	{wgmmaSpec{Rows: 128, Cols: 128, Groups: 2, Stages: 6, Cluster: 2}, 0.9},
 }
 
+// wgmmaParts are the candidate splits of K.
+var wgmmaParts = [...]int{1, 2, 3, 4, 6, 8, 12, 16}
+
 // The cost model: measurements of an H200, in microseconds, and in bytes or operations per microsecond.
 const (
 	wgmmaLaunch = 2.5   // time of one more launch
@@ -72,12 +75,13 @@ type wgmmaSpeed struct {
 	across float64 // slowdown of rows that do not begin at a cache line
 }
 
-func (p *halfProduct) speed() wgmmaSpeed {
-	if p.Type == op.F32 {
-		return wgmmaSpeed{rate: 6.2e6, tile: 2, cache: 11.5e6, across: 1.25}
-	}
-	return wgmmaSpeed{rate: 5.3e6, tile: 0.8, cache: 13e6, across: 2.4}
+// wgmmaSpeeds has the cost model for each size of an element in bytes.
+var wgmmaSpeeds = map[int]wgmmaSpeed{
+	2: {rate: 5.3e6, tile: 0.8, cache: 13e6, across: 2.4},
+	4: {rate: 6.2e6, tile: 2, cache: 11.5e6, across: 1.25},
 }
+
+func (p *halfProduct) speed() wgmmaSpeed { return wgmmaSpeeds[p.Type.Size()] }
 
 // copying returns the time of the copies of a schedule, and for each operand the slowdown of its
 // reads after the copies: 1 if rows begin at cache lines.
@@ -168,7 +172,7 @@ func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 			if below.check() != nil || below.bytes() > d.Shared {
 				continue
 			}
-			for _, n := range []int{1, 2, 3, 4, 6, 8} {
+			for _, n := range wgmmaParts[:6] {
 				if n > ceilDiv(p.K, depth(p.Type)) || t >= minimum {
 					break
 				}
@@ -187,7 +191,7 @@ func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 func (p *halfProduct) schedules(d *Device, f func(w wgmmaSchedule, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
-		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
+		for _, n := range wgmmaParts[:] {
 			if n > ceilDiv(p.K, depth(p.Type)) {
 				break
 			}

@@ -1,8 +1,6 @@
 package ptxkernels
 
 import (
-	"sync"
-
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
@@ -121,24 +119,13 @@ func (s mapSpec) name() string {
 	return "heavy"
 }
 
-var mapKernels = struct {
-	sync.Mutex
-	bySpec map[mapSpec]*Kernel
-}{bySpec: map[mapSpec]*Kernel{}}
+var mapKernels kernelCache[mapSpec]
 
 // mapKernel returns the kernel of an elementwise program.
 func mapKernel(s mapSpec, e *epilogue) *Kernel {
-	mapKernels.Lock()
-	defer mapKernels.Unlock()
-	k := mapKernels.bySpec[s]
-	if k == nil {
-		if len(mapKernels.bySpec) >= 4096 { // users write programs, so their number has no limit
-			clear(mapKernels.bySpec)
-		}
-		k = &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, s, e) }}
-		mapKernels.bySpec[s] = k
-	}
-	return k
+	return mapKernels.of(s, func() *Kernel {
+		return &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, s, e) }}
+	})
 }
 
 // buildMap writes the kernel. Most blocks process whole vectors in all threads and iterations; the

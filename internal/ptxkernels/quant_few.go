@@ -171,6 +171,37 @@ func (s *quantFewSpec) bytes() int {
 	return n + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
+// quantFewKind is a set of kinds of products.
+type quantFewKind uint8
+
+const (
+	memoryBound      quantFewKind = 1 << iota // limited by memory bandwidth
+	instructionBound                          // limited by instructions
+	shortGroups                               // limited by instructions, and the groups have few bytes
+	bf16Activations                           // the activations of several rows, or of rows that are no multiples of 256
+
+	anyProduct = memoryBound | instructionBound | shortGroups
+)
+
+// quantFewStages are stages for kinds of products, the fastest on an H200 first (2026-11-28; docs/measurements/gpu.md has the
+// speeds). The first that fits into shared memory decides. Two groups are copied together, because longer pieces of a row are read faster.
+var quantFewStages = []struct {
+	kinds                         quantFewKind
+	warps, groups, stages, digits int
+}{
+	{shortGroups, 8, 4, 4, digits},
+	{shortGroups, 8, 4, 3, digits},
+	{shortGroups, 8, 4, 2, digits},
+	{instructionBound, 16, 2, 2, digits},
+	{instructionBound, 12, 2, 2, digits},
+	{anyProduct, 8, 2, 3, digits},
+	{anyProduct, 8, 2, 2, digits},
+	{anyProduct, 8, 2, 2, digits - 2},
+	{anyProduct, 7, 2, 2, digits - 2},
+	{bf16Activations, 8, 1, 4, 0},
+	{bf16Activations, 8, 1, 2, 0},
+}
+
 // quantFewFor returns the schedule of a product of a few rows.
 func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	if p.M > maxFew || !blockDecoders[blocks.Block()].fits(p.K) {
@@ -179,22 +210,18 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0}
 	weights, bytes := blockGroup(blocks, s.Whole)
 	groups := p.K / weights
-	// Copy two groups together: longer pieces of a row are read faster.
-	type size struct{ warps, groups, stages, digits int }
-	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
 	splits := min(maxParts, d.Multiprocessors)
+	kind := memoryBound
 	lone := false // warps do not share rows
 	if l := blockDecoders[blocks.Block()].levels; l != nil && s.M == 1 && bytes <= 144 {
-		// These products are limited by instructions, not by memory bandwidth.
+		kind = instructionBound
 		lone = l.grid == nil && bytes < 144 && p.N >= 2*fewRows*8*d.Multiprocessors
-		first := []size{{16, 2, 2, digits}, {12, 2, 2, digits}}
 		if l.grid == nil && (bytes < 72 || lone && bytes < 128) {
-			first = []size{{8, 4, 4, digits}, {8, 4, 3, digits}, {8, 4, 2, digits}}
+			kind = shortGroups
 		}
-		sizes = append(first, sizes...)
 	}
 	if s.M > 1 || !s.Whole {
-		sizes, splits = append(sizes, size{8, 1, 4, 0}, size{8, 1, 2, 0}), 1
+		kind, splits = kind|bf16Activations, 1
 	}
 	for s.Split = 1; s.Split <= splits; s.Split++ {
 		part := s.part(groups)
@@ -202,7 +229,10 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 			continue
 		}
 		s.Room = ceilDiv(part*weights, 1024) * 1024
-		for _, z := range sizes {
+		for _, z := range quantFewStages {
+			if z.kinds&kind == 0 {
+				continue
+			}
 			s.Warps, s.Groups, s.Stages, s.Digits = z.warps, z.groups, z.stages, z.digits
 			if !s.Whole {
 				s.Groups *= 8

@@ -2,6 +2,7 @@ package ptxkernels
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -91,19 +92,26 @@ func (s *quantManySpec) bytes() int {
 	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
+// quantManyTiles are the widths of the tiles by the number of rows of activations: the fastest on an H200
+// (2026-11-28). The first row that fits decides.
+var quantManyTiles = []struct{ maxRows, warpCols, cols int }{
+	{16, 1, 16},
+	{32, 1, 32},
+	{64, 2, 32},
+	{math.MaxInt, 2, 64},
+}
+
 // quantManyFor returns the schedule of a product of many rows.
 func quantManyFor(p op.Product, t, blocks op.DType, d *Device) (*quantManySpec, error) {
 	if p.K%256 != 0 || d.Target != ptx.SM90a {
 		return nil, unsupported("%d rows of %d", p.M, p.K)
 	}
-	s := &quantManySpec{Type: t, Blocks: blocks, WarpRows: 4, WarpCols: 2, Cols: 64}
-	switch {
-	case p.M <= 16:
-		s.WarpRows, s.WarpCols, s.Cols = 4, 1, 16
-	case p.M <= 32:
-		s.WarpRows, s.WarpCols, s.Cols = 4, 1, 32
-	case p.M <= 64:
-		s.Cols = 32
+	s := &quantManySpec{Type: t, Blocks: blocks, WarpRows: 4}
+	for _, w := range quantManyTiles {
+		if p.M <= w.maxRows {
+			s.WarpCols, s.Cols = w.warpCols, w.cols
+			break
+		}
 	}
 	weights, bytes := blockGroup(blocks, true)
 	s.Tensor = p.K/weights*bytes%16 == 0

@@ -86,38 +86,18 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	if groups < 7 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
-	// If there is not enough memory for four stages (five of Q6_K), several blocks share rows if
-	// their parts are equal. Otherwise the kernel uses three stages, and fewer digits.
-	type schedule struct {
-		digits   []int
-		lowest   int // stages
-		from, to int // range of the number of blocks that share rows
-		more     int // groups by which all parts together may exceed a row
-	}
-	schedules := []schedule{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, maxParts, groups}}
-	_, bytes := blockGroup(blocks, true)
-	switch {
-	case bytes <= shortGroup && longRow(groups):
-		schedules = append([]schedule{{[]int{digits}, 3, 3, maxParts, groups}}, schedules...)
-	case blocks == op.Q6_K:
-		schedules[0].lowest = 5
-		if groups > 64 && s.RowStride == 1 {
-			schedules[0].from, schedules[0].to = 4, maxParts
+	kind := ringKindOf(s, groups)
+	for _, w := range ringSchedules {
+		if w.kinds&kind == 0 {
+			continue
 		}
-	case blocks == op.Q8_0:
-		schedules[0].more = 0
-	}
-	if p.M > 1 { // leaving out two digits costs less than sharing rows
-		schedules = []schedule{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, maxParts, groups}}
-	}
-	for _, w := range schedules {
-		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.RowStride); s.Split++ {
+		for s.Split = w.minSplit; s.Split <= min(w.maxSplit, d.Multiprocessors/s.RowStride); s.Split++ {
 			part := s.part(groups)
-			if more := part*s.Split - groups; more >= part || more > w.more || w.lowest > 3 && s.Split == 3 {
+			if more := part*s.Split - groups; more >= part || more > groups*w.excess/16 || w.minStages > 3 && s.Split == 3 {
 				continue
 			}
 			s.Room = ceilDiv(part*digitGroup, 1024) * 1024
-			largest, minimum := s.divide(groups), w.lowest
+			largest, minimum := s.divide(groups), w.minStages
 			if s.Width > 8 && (s.Width == part || part > 32) { // wide stages that hold a row or a third of it
 				minimum = 3
 			}
@@ -179,31 +159,25 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 	if s.Short || s.RowStride > 1 || groups > wholeGroups {
 		return false
 	}
-	crowd := 2
-	if s.Blocks == op.Q4_0 { // Q4_0 is the most sensitive to the latency of these reads
-		crowd = 1
-	}
-	crowded := s.crowd() > crowd
-	if crowded {
+	format := ringFormatOf(s.Blocks.Block())
+	conflicts := s.conflict() > format.maxConflict
+	if conflicts {
 		s.Solid, s.Fill = false, ringFill
 	}
 	_, bytes := blockGroup(s.Blocks, true)
-	room, largest := 112<<10, ringStages // approximate size of all stages
-	if s.Blocks == op.Q6_K {
-		room = 136 << 10
-	}
+	largest := ringStages
 	for s.Tall*groups <= tallWarps {
 		s.Tall *= 2
 	}
 	for ; s.Tall > 0; s.Tall /= 2 {
 		s.Warps, s.Groups = s.Tall*groups, 1
 		if s.Tall == 1 {
-			if crowded || groups < 7 {
+			if conflicts || groups < 7 {
 				return false
 			}
 			s.Warps = 8
-			if s.Blocks == op.Q6_K && groups <= 12 {
-				s.Warps = 12
+			if groups <= 12 {
+				s.Warps = format.warps
 			}
 			s.Groups = ceilDiv(groups, s.Warps)
 			if bytes <= shortGroup {
@@ -211,16 +185,91 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 			}
 		}
 		s.SharingWarps = s.Warps
-		s.Stages = min(largest, max(minWhole, (room+s.stageBytes()/2)/s.stageBytes()))
+		s.Stages = min(largest, max(minWhole, (format.room+s.stageBytes()/2)/s.stageBytes()))
 		if s.bytes() <= d.Shared {
-			return !crowded || bytes*groups >= 1024 && bytes%16 == 0
+			return !conflicts || bytes*groups >= 1024 && bytes%16 == 0
 		}
 	}
 	return false
 }
 
-// crowd is the largest number of rows that lanes read at once from the same bank.
-func (s *quantFewSpec) crowd() int {
+// ringFormat has the settings of a format for stages of whole rows, measured on an H200 (2026-11-22; docs/measurements/gpu.md has the speeds).
+type ringFormat struct {
+	maxConflict int // the largest number of rows that may be read at once from one bank (see conflict) if a stage is contiguous
+	room        int // approximate size in bytes of all stages
+	warps       int // warps of a block if a stage has 16 rows of at most 12 groups
+}
+
+// ringFormats has the formats whose settings differ from otherRingFormat.
+var ringFormats = map[block.Format]ringFormat{
+	block.Q4_0: {maxConflict: 1, room: 112 << 10, warps: 8}, // the most sensitive to the latency of these reads
+	block.Q6_K: {maxConflict: 2, room: 136 << 10, warps: 12},
+}
+
+var otherRingFormat = ringFormat{maxConflict: 2, room: 112 << 10, warps: 8}
+
+func ringFormatOf(f block.Format) ringFormat {
+	if r, ok := ringFormats[f]; ok {
+		return r
+	}
+	return otherRingFormat
+}
+
+// ringKind is a kind of product by the ring kernel.
+type ringKind uint8
+
+const (
+	plainRing   ringKind = 1 << iota
+	longRing             // long rows of small groups (see longRow)
+	q6Ring               // Q6_K
+	q6LongRing           // long rows of Q6_K that begin at multiples of 4 bytes
+	q8Ring               // Q8_0
+	severalRing          // several rows of activations
+
+	oneRing = plainRing | longRing | q6Ring | q6LongRing | q8Ring // one row of activations
+)
+
+// ringKindOf returns the kind of a product with the given number of groups in a row.
+func ringKindOf(s *quantFewSpec, groups int) ringKind {
+	_, bytes := blockGroup(s.Blocks, true)
+	switch {
+	case s.M > 1:
+		return severalRing
+	case bytes <= shortGroup && longRow(groups):
+		return longRing
+	case s.Blocks == op.Q6_K && groups > 64 && s.RowStride == 1:
+		return q6LongRing
+	case s.Blocks == op.Q6_K:
+		return q6Ring
+	case s.Blocks == op.Q8_0:
+		return q8Ring
+	}
+	return plainRing
+}
+
+// ringSchedules are the schedules of kinds of products, the fastest on an H200 first (measured with ringFormats). The
+// first that fits into shared memory decides. If there is not enough memory for four stages (five of Q6_K), several
+// blocks share rows if their parts are nearly equal. Otherwise the kernel uses three stages, and fewer digits. For several
+// rows of activations, leaving out two digits costs less than sharing rows.
+var ringSchedules = []struct {
+	kinds              ringKind
+	digits             []int
+	minStages          int
+	minSplit, maxSplit int // number of blocks that share rows
+	excess             int // by how much all parts together may exceed a row, in sixteenths of the row
+}{
+	{longRing, []int{digits}, 3, 3, maxParts, 16},
+	{plainRing | longRing, []int{digits}, 4, 1, 4, 1},
+	{q6Ring, []int{digits}, 5, 1, 4, 1},
+	{q6LongRing, []int{digits}, 5, 4, maxParts, 1},
+	{q8Ring, []int{digits}, 4, 1, 4, 0},
+	{oneRing, []int{digits, digits - 2}, 3, 1, maxParts, 16},
+	{severalRing, []int{digits}, 4, 1, 1, 16},
+	{severalRing, []int{digits - 2}, 3, 1, maxParts, 16},
+}
+
+// conflict is the largest number of rows that lanes read at once from the same bank.
+func (s *quantFewSpec) conflict() int {
 	rows, words := 8, 4
 	if !blockDecoders[s.Blocks.Block()].split {
 		rows, words = 4, 8
@@ -242,17 +291,26 @@ const maxRing = 4
 // The kernel is also used for more rows if the stages of single warps do not fit into shared
 // memory.
 func ringRows(blocks op.DType, groups int) int {
-	switch {
-	case blocks == op.Q8_0 && groups == 9: // four rows would need a second stage for the last group
-		return 3
-	case blocks == op.Q8_0:
-		return maxRing
-	case groups >= 16 || blocks == op.Q6_K && groups >= 12:
-		return 3
-	case groups >= 10 || blocks == op.Q6_K:
-		return 2
+	for _, r := range ringRowLimits {
+		if (r.blocks == op.InvalidType || r.blocks == blocks) && groups >= r.minGroups && (r.maxGroups == 0 || groups <= r.maxGroups) {
+			return r.rows
+		}
 	}
 	return 1
+}
+
+// ringRowLimits are the limits of ringRows, measured with ringFormats. The first row that fits decides.
+var ringRowLimits = []struct {
+	blocks               op.DType // InvalidType: all formats
+	minGroups, maxGroups int      // 0: no limit
+	rows                 int
+}{
+	{op.Q8_0, 9, 9, 3}, // four rows would need a second stage for the last group
+	{op.Q8_0, 0, 0, maxRing},
+	{op.InvalidType, 16, 0, 3},
+	{op.Q6_K, 12, 0, 3},
+	{op.InvalidType, 10, 0, 2},
+	{op.Q6_K, 0, 0, 2},
 }
 
 // longRow reports whether at least three blocks should share a row of Q4_K or Q4_0 with this number

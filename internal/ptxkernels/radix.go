@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"fmt"
 	"math/bits"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -173,24 +172,12 @@ func (a radixArray) store(x ptx.U32) {
 	}
 }
 
-// radixKernels caches the kernels by their spec.
-var radixKernels struct {
-	sync.Mutex
-	cache map[any]*Kernel
-}
+var radixKernels kernelCache[any]
 
 func radixKernel(spec any, name string, lanes int, build func(k *ptx.Kernel)) *Kernel {
-	radixKernels.Lock()
-	defer radixKernels.Unlock()
-	k := radixKernels.cache[spec]
-	if k == nil {
-		if radixKernels.cache == nil {
-			radixKernels.cache = map[any]*Kernel{}
-		}
-		k = &Kernel{Name: name, Target: ptx.SM80, Block: [3]uint32{uint32(lanes), 1, 1}, Build: build}
-		radixKernels.cache[spec] = k
-	}
-	return k
+	return radixKernels.of(spec, func() *Kernel {
+		return &Kernel{Name: name, Target: ptx.SM80, Block: [3]uint32{uint32(lanes), 1, 1}, Build: build}
+	})
 }
 
 // radixSort is a sort of rows.
@@ -291,10 +278,14 @@ func radixFits(r *portable.Request, d *Device, cols int) bool {
 // name returns the name of the variant.
 func (t radixTile) name() string { return fmt.Sprintf("radix%dx%d", t.Lanes, t.Items) }
 
-// chooseRadixTile returns the tile for rows of cols elements: the fastest of many on an H100.
+// radixTiles are the fastest tiles of many on an H100 (2026-11-25). Rows that fit into the first tile use it,
+// and longer rows use the second.
+var radixTiles = [2]radixTile{{Lanes: 256, Items: 16, Look: 4, Blocks: 4}, {Lanes: 512, Items: 16, Look: 4, Blocks: 2}}
+
+// chooseRadixTile returns the tile for rows of cols elements.
 func chooseRadixTile(cols int) radixTile {
-	if t := (radixTile{Lanes: 256, Items: 16, Look: 4, Blocks: 4}); cols <= t.size() {
-		return t
+	if cols <= radixTiles[0].size() {
+		return radixTiles[0]
 	}
-	return radixTile{Lanes: 512, Items: 16, Look: 4, Blocks: 2}
+	return radixTiles[1]
 }

@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -50,25 +49,14 @@ type reduceSpec struct {
 	Key   string // key of the epilogue
 }
 
-var reduceKernels = struct {
-	sync.Mutex
-	of map[reduceSpec]*Kernel
-}{of: map[reduceSpec]*Kernel{}}
+var reduceKernels kernelCache[reduceSpec]
 
 // kernel returns the kernel of s with epilogue e.
 func (s reduceSpec) kernel(e *epilogue) *Kernel {
 	s.Key = e.key
-	reduceKernels.Lock()
-	defer reduceKernels.Unlock()
-	k := reduceKernels.of[s]
-	if k == nil {
-		if len(reduceKernels.of) >= maxRowKernels {
-			clear(reduceKernels.of)
-		}
-		k = &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
-		reduceKernels.of[s] = k
-	}
-	return k
+	return reduceKernels.of(s, func() *Kernel {
+		return &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
+	})
 }
 
 func init() {
@@ -198,7 +186,7 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 	r.elements(arrays, acc, ptx.Select(is, row, ptx.U(0)).Mul(cols), ptx.Select(is, cols, ptx.U(0)), part, parts)
 	v := r.groupReduce(acc.get(), s.Lanes)
 	finish := func(v []ptx.B32) {
-		if s.places() {
+		if s.of().places {
 			ptx.Cast[ptx.B32](out.to[0]).At(row).Store(s.place(k, v, x, row, cols).B32())
 			return
 		}
@@ -296,7 +284,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 // batch loads vectors at index at and at strides of Lanes from it, if their predicate in in holds.
 func (r *reducer) batch(x ptx.Global[ptx.B32], at ptx.U32, in []ptx.Pred) [][]ptx.F32 {
 	s, k := r.s, r.k
-	neutral := s.neutral()
+	neutral := s.of().neutral
 	var v [][]ptx.F32
 	if s.Width == 1 {
 		load := rowElement(x, s.Type, at, s.Load)

@@ -13,19 +13,38 @@ import (
 // reduceState is the state of a thread.
 type reduceState struct{ words []ptx.Var[ptx.B32] }
 
-// places reports whether the result is the index of an element.
-func (s *reduceSpec) places() bool { return s.Op == "argmin" || s.Op == "argmax" }
+// reduction has the properties in which reductions differ.
+type reduction struct {
+	words      int                                            // words of the state
+	neutral    float32                                        // the element that does not change the result
+	combine    func(x, y ptx.F32) ptx.F32                     // the state of the elements of two states of one word
+	magnitudes bool                                           // the elements are replaced by their magnitudes
+	squares    bool                                           // the elements are multiplied by the second operand, or by themselves
+	places     bool                                           // the result is the index of an element
+	negated    bool                                           // with places: the state has negated elements
+	result     func(v []ptx.B32, count, free ptx.F32) ptx.F32 // the result of a state; nil: its first word
+}
+
+var reductions = map[string]reduction{
+	"sum":       {words: 1, combine: ptx.F32.Add},
+	"mean":      {words: 1, combine: ptx.F32.Add, result: func(v []ptx.B32, count, _ ptx.F32) ptx.F32 { return v[0].Float().Div(count) }},
+	"max":       {words: 1, neutral: lowest, combine: ptx.F32.MaxNaN},
+	"min":       {words: 1, neutral: -lowest, combine: ptx.F32.MinNaN},
+	"norm_l1":   {words: 1, combine: ptx.F32.Add, magnitudes: true},
+	"norm_linf": {words: 1, combine: ptx.F32.MaxNaN, magnitudes: true},
+	"norm_l2":   {words: 1, combine: ptx.F32.Add, squares: true, result: func(v []ptx.B32, _, _ ptx.F32) ptx.F32 { return v[0].Float().Sqrt() }},
+	"dot":       {words: 1, combine: ptx.F32.Add, squares: true},
+	"argmax":    {words: 2, neutral: lowest, places: true},
+	"argmin":    {words: 2, neutral: -lowest, places: true, negated: true},
+	"var":       {words: 3, result: func(v []ptx.B32, _, free ptx.F32) ptx.F32 { return v[2].Float().Div(free) }},
+}
+
+var lowest = float32(math.Inf(-1))
+
+func (s *reduceSpec) of() reduction { return reductions[s.Op] }
 
 // words returns the number of words in the state.
-func (s *reduceSpec) words() int {
-	switch {
-	case s.Op == "var":
-		return 3
-	case s.places():
-		return 2
-	}
-	return 1
-}
+func (s *reduceSpec) words() int { return s.of().words }
 
 // nowhereYet is the index in the state of no elements.
 const nowhereYet = math.MaxInt32
@@ -33,13 +52,15 @@ const nowhereYet = math.MaxInt32
 // newState returns the state of no elements.
 func (s *reduceSpec) newState(k *ptx.Kernel) *reduceState {
 	r := &reduceState{}
-	for i := range s.words() {
-		v := ptx.B(0)
-		switch {
-		case s.places() && i == 1:
+	o := s.of()
+	start := o.neutral
+	if o.negated {
+		start = -start
+	}
+	for i := range o.words {
+		v := ptx.B(math.Float32bits(start))
+		if o.places && i == 1 {
 			v = ptx.B(nowhereYet)
-		case s.Op != "var":
-			v = ptx.B(math.Float32bits(s.start()))
 		}
 		r.words = append(r.words, ptx.NewVar(k, v))
 	}
@@ -60,49 +81,20 @@ func (r *reduceState) set(v []ptx.B32) {
 	}
 }
 
-// neutral returns the element that does not change the result.
-func (s *reduceSpec) neutral() float32 {
-	switch s.Op {
-	case "max", "argmax":
-		return float32(math.Inf(-1))
-	case "min", "argmin":
-		return float32(math.Inf(1))
-	}
-	return 0
-}
-
-// start returns the state of no elements; for argmin, of the negated elements.
-func (s *reduceSpec) start() float32 {
-	if s.Op == "argmin" {
-		return -s.neutral()
-	}
-	return s.neutral()
-}
-
 // merge returns the state of the elements of both.
 func (s *reduceSpec) merge(a, b []ptx.B32) []ptx.B32 {
 	x, y := a[0].Float(), b[0].Float()
-	switch {
-	case s.Op == "var":
+	switch o := s.of(); {
+	case o.words == 3:
 		return mergeMoments(a, b)
-	case s.places():
+	case o.places:
 		// Choose the greater element; if they are equal, the earlier one. NaN is the greatest.
 		same := x.Eq(y).Or(x.IsNaN(x).And(y.IsNaN(y)))
 		better := y.Gt(x).Or(y.IsNaN(y).And(x.IsNaN(x).Not())).Or(same.And(b[1].U32().Lt(a[1].U32())))
 		return []ptx.B32{ptx.Select(better, b[0], a[0]), ptx.Select(better, b[1], a[1])}
+	default:
+		return []ptx.B32{o.combine(x, y).Bits()}
 	}
-	return []ptx.B32{s.combine(x, y).Bits()}
-}
-
-// combine is merge for states of one number.
-func (s *reduceSpec) combine(x, y ptx.F32) ptx.F32 {
-	switch s.Op {
-	case "max", "norm_linf":
-		return x.MaxNaN(y)
-	case "min":
-		return x.MinNaN(y)
-	}
-	return x.Add(y)
 }
 
 // mergeMoments is merge for counts, means and sums of squares. The sum of squares about the common
@@ -123,31 +115,35 @@ func mergeMoments(a, b []ptx.B32) []ptx.B32 {
 // in holds; the first vector always exists. The index of the first vector is at, and the next
 // indices are stride apart.
 func (s *reduceSpec) add(acc *reduceState, operands [][][]ptx.F32, in []ptx.Pred, at ptx.U32, stride int) {
-	var x, y []ptx.F32 // the elements of all vectors
-	for b := range in {
-		x = append(x, operands[0][b]...)
-		if len(operands) > 1 {
-			y = append(y, operands[1][b]...)
+	o := s.of()
+	switch {
+	case o.words == 3:
+		s.addMoments(acc, operands[0], in)
+		return
+	case o.places:
+		s.addPlaces(acc, operands[0], at, stride)
+		return
+	}
+	all := make([][]ptx.F32, len(operands)) // the elements of all vectors
+	for i := range all {
+		for b := range in {
+			all[i] = append(all[i], operands[i][b]...)
+		}
+	}
+	x := all[0]
+	if o.magnitudes {
+		for i := range x {
+			x[i] = x[i].Abs()
 		}
 	}
 	word := acc.words[0]
-	switch s.Op {
-	case "var":
-		s.addMoments(acc, operands[0], in)
-	case "argmin", "argmax":
-		s.addPlaces(acc, operands[0], at, stride)
-	case "dot":
-		word.Set(word.Get().Float().Add(dotRow(x, y)).Bits())
-	case "norm_l2":
-		word.Set(word.Get().Float().Add(dotRow(x, x)).Bits())
-	default:
-		if s.Op == "norm_l1" || s.Op == "norm_linf" {
-			for i := range x {
-				x[i] = x[i].Abs()
-			}
-		}
-		word.Set(s.combine(word.Get().Float(), foldRow(x, s.combine)).Bits())
+	v := word.Get().Float()
+	if o.squares {
+		v = o.combine(v, dotRow(x, all[len(all)-1]))
+	} else {
+		v = o.combine(v, foldRow(x, o.combine))
 	}
+	word.Set(v.Bits())
 }
 
 // dotRow returns the sum of the products of elements.
@@ -195,7 +191,7 @@ func (s *reduceSpec) addMoments(acc *reduceState, v [][]ptx.F32, in []ptx.Pred) 
 func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stride int) {
 	best, place := acc.words[0].Get(), acc.words[1].Get()
 	for b := range v {
-		if s.Op == "argmin" {
+		if s.of().negated {
 			for e := range v[b] {
 				v[b][e] = v[b][e].Neg()
 			}
@@ -222,7 +218,7 @@ func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], ro
 		j := from.Add(ptx.N(e))
 		k.If(j.Lt(cols).And(found.Get().Eq(ptx.U(0))), func() {
 			y := rowElement(x, s.Type, start.Add(j), ptx.Cached)(0)
-			if s.Op == "argmin" {
+			if s.of().negated {
 				y = y.Neg()
 			}
 			k.When(y.Eq(best).Or(y.IsNaN(y)), func() {
@@ -237,13 +233,8 @@ func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], ro
 // result returns the result of a state. count is the number of elements, and free the divisor of
 // the variance.
 func (s *reduceSpec) result(v []ptx.B32, count, free ptx.F32) ptx.F32 {
-	switch s.Op {
-	case "mean":
-		return v[0].Float().Div(count)
-	case "norm_l2":
-		return v[0].Float().Sqrt()
-	case "var":
-		return v[2].Float().Div(free)
+	if f := s.of().result; f != nil {
+		return f(v, count, free)
 	}
 	return v[0].Float()
 }

@@ -3,7 +3,6 @@ package ptxkernels
 import (
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -115,32 +114,18 @@ type rowSpec struct {
 	Key     string // key of the epilogue
 }
 
-// rowKernels caches the kernels of each specialisation.
-var rowKernels = struct {
-	sync.Mutex
-	of map[rowSpec]*Kernel
-}{of: map[rowSpec]*Kernel{}}
-
-// maxRowKernels bounds the number of cached kernels. When it is reached, the cache is cleared.
-const maxRowKernels = 2048
+var rowKernels kernelCache[rowSpec]
 
 // kernel returns the kernel of s with epilogue e.
 func (s rowSpec) kernel(e *epilogue) *Kernel {
 	s.Key = e.key
-	rowKernels.Lock()
-	defer rowKernels.Unlock()
-	k := rowKernels.of[s]
-	if k == nil {
-		if len(rowKernels.of) >= maxRowKernels {
-			clear(rowKernels.of)
-		}
-		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
+	return rowKernels.of(s, func() *Kernel {
+		k := &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
 		if s.Cluster > 0 {
 			k.Target, k.Cluster = ptx.SM90, uint32(s.Cluster)
 		}
-		rowKernels.of[s] = k
-	}
-	return k
+		return k
+	})
 }
 
 // inPlace reports whether the result may be the memory of the operand. The threads that write a row

@@ -1,6 +1,8 @@
 package ptxkernels
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -150,16 +152,17 @@ func (w rowSchedule) stream(n, resident int, d *Device) rowSchedule {
 // through shared memory.
 func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	w.Width = 1
-	largest, staged := 5, 16
-	if t != op.F32 {
-		largest, staged = 9, 64 // more computation for each byte
-	}
-	if cols <= staged {
-		w.Staged, w.Rows = true, 2
-		largest = 9
-	}
-	for w.Lanes < 32 && cols > largest*w.Lanes {
-		w.Lanes *= 2
+	for _, s := range singleSchedules {
+		if cols > s.limit || s.float32s && t != op.F32 {
+			continue
+		}
+		if w.Staged = s.staged; w.Staged {
+			w.Rows = 2
+		}
+		for w.Lanes < 32 && cols > s.each*w.Lanes {
+			w.Lanes *= 2
+		}
+		break
 	}
 	w.Groups = 128 / w.Lanes
 	w.Registers = (cols-1)/w.Lanes + 1
@@ -167,6 +170,20 @@ func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 		w.Rows = 4
 	}
 	return w
+}
+
+// singleSchedules are the schedules of rows of up to limit elements that are loaded element by element: up to each
+// elements for each of 1 to 32 lanes. The first row that fits decides. They were measured with the rules of row_rules.go.
+var singleSchedules = []struct {
+	limit    int
+	float32s bool // only float32; other types need more computation for each byte
+	staged   bool // through shared memory
+	each     int
+}{
+	{limit: 16, float32s: true, staged: true, each: 9},
+	{limit: math.MaxInt, float32s: true, each: 5},
+	{limit: 64, staged: true, each: 9},
+	{limit: math.MaxInt, each: 9},
 }
 
 // narrow returns the schedule for short rows of 16-bit elements that are not aligned to 16 bytes. A
@@ -190,17 +207,11 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 			}
 		}
 	}
-	schedules := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
-	if weights > 0 && w.Width == 2 {
-		schedules[1].registers = 7
-		if cols%2 == 0 {
-			schedules[2].registers = 11 // with a whole warp, each lane would have little work
-		}
-	}
-	for _, s := range schedules {
-		if n <= s.lanes*s.registers {
+	weightedPairs := weights > 0 && w.Width == 2
+	for _, s := range narrowSchedules {
+		if n <= s.lanes*s.registers && (weightedPairs || !s.weightedPairs) && (cols%2 == 0 || !s.even) {
 			w.Lanes, w.Groups, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
-			if weights > 0 && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
+			if weightedPairs && w.Lanes*w.Registers <= 16*6 {
 				w.Rows = 2
 			}
 			w.Packed = w.Packed || s.lanes == 16 && w.Registers > 9
@@ -208,6 +219,20 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 		}
 	}
 	return w, false
+}
+
+// narrowSchedules are the schedules of rows that narrow divides: lanes, and the largest number of vectors that a
+// lane holds. The first row that fits decides. They were measured with the rules of row_rules.go.
+var narrowSchedules = []struct {
+	lanes, registers    int
+	weightedPairs, even bool // only rows of pairs with weights; only an even number of elements
+}{
+	{lanes: 4, registers: 4},
+	{lanes: 8, registers: 5},
+	{lanes: 8, registers: 7, weightedPairs: true},
+	{lanes: 16, registers: 8},
+	{lanes: 16, registers: 11, weightedPairs: true, even: true}, // each lane of a whole warp would have little work
+	{lanes: 32, registers: 11},
 }
 
 // oddSchedules are exceptions for rows with an odd number of 16-bit elements, by the number of

@@ -11,6 +11,22 @@ const (
 	cycleBytes   = 1500 // bytes that all multiprocessors together move in a cycle
 )
 
+// sgemmLoad is the fraction of the speed of a tile that the loads of an operand cost: a constant, and a number
+// that is divided by the products for each loaded number in a tile.
+type sgemmLoad struct{ fixed, each float64 }
+
+// sgemmLoads has the cost of the loads of an operand whose rows run along the sum (along), and begin at multiples of
+// 16 bytes (vectors).
+var sgemmLoads = map[struct{ along, vectors bool }]sgemmLoad{
+	{along: true, vectors: true}:   {0.02, 0},
+	{along: true, vectors: false}:  {0.06, 5}, // copies of single numbers cost more if each is used for fewer products
+	{along: false, vectors: true}:  {},
+	{along: false, vectors: false}: {0.05, 5},
+}
+
+// loss returns the fraction for a tile that uses each loaded number for the given number of products.
+func (l sgemmLoad) loss(products int) float64 { return l.fixed + l.each/float64(products) }
+
 // maxSplit is the largest split of K.
 const maxSplit = 24
 
@@ -63,16 +79,11 @@ func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
 		along        bool
 		across       int // products for each loaded number in a tile
 	}{{p.M, p.Batch, !q.o.TransA, t.Cols}, {p.N, p.Batch, q.o.TransB, t.Rows}} {
-		// Copies of single numbers cost more if each is used for fewer products.
-		slow := 0.0
-		switch {
-		case o.along && p.K%4 != 0:
-			slow = 0.06 + 5/float64(o.across)
-		case o.along:
-			slow = 0.02
-		case o.lines%4 != 0:
-			slow = 0.05 + 5/float64(o.across)
+		n := o.lines
+		if o.along {
+			n = p.K
 		}
+		slow := sgemmLoads[struct{ along, vectors bool }{o.along, n%4 == 0}].loss(o.across)
 		switch {
 		case !w.Pack[i]:
 			rate, alone = rate*(1-slow), alone*(1-slow)

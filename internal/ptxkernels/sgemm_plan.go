@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -55,25 +54,14 @@ var sgemmTiles = []rated{
 	{sgemmTile{Rows: 128, Cols: 32, Depth: 16, Own: 8, Wide: 4, LaneRows: 4, Slices: 1, Stages: 4, Blocks: 4}, 0.55, 0.30},
 }
 
-var sgemms struct {
-	sync.Mutex
-	cache map[sgemmSpec]*Kernel
-}
+var sgemms kernelCache[sgemmSpec]
 
 // sgemmKernel returns the kernel of a specialisation.
 func sgemmKernel(s sgemmSpec, e *epilogue) *Kernel {
-	sgemms.Lock()
-	defer sgemms.Unlock()
-	k := sgemms.cache[s]
-	if k == nil {
-		if len(sgemms.cache) >= maxRowKernels || sgemms.cache == nil {
-			sgemms.cache = map[sgemmSpec]*Kernel{}
-		}
-		k = &Kernel{Name: "sgemm_" + strings.ReplaceAll(s.sgemmTile.String(), "/", "_"), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},
+	return sgemms.of(s, func() *Kernel {
+		return &Kernel{Name: "sgemm_" + strings.ReplaceAll(s.sgemmTile.String(), "/", "_"), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},
 			Build: func(k *ptx.Kernel) { buildSgemm(k, s, e) }}
-		sgemms.cache[s] = k
-	}
-	return k
+	})
 }
 
 // sgemmRequest is a product to plan.

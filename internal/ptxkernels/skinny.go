@@ -1,8 +1,6 @@
 package ptxkernels
 
 import (
-	"sync"
-
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
@@ -35,28 +33,16 @@ const (
 	skinnyAhead   = 4 // loads of w in flight in a thread, for each of its lines
 )
 
-var skinnies struct {
-	sync.Mutex
-	cache map[skinnySpec]*Kernel
-}
+var skinnies kernelCache[skinnySpec]
 
 func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
-	skinnies.Lock()
-	defer skinnies.Unlock()
-	k := skinnies.cache[s]
-	if k == nil {
-		if len(skinnies.cache) >= maxRowKernels || skinnies.cache == nil {
-			skinnies.cache = map[skinnySpec]*Kernel{}
-		}
+	return skinnies.of(s, func() *Kernel {
 		name, build := "skinny_columns", buildSkinnyColumns
 		if s.Along {
 			name, build = "skinny_rows", buildSkinnyRows
 		}
-		k = &Kernel{Name: name, Target: ptx.SM75, Block: [3]uint32{skinnyThreads, 1, 1},
-			Build: func(k *ptx.Kernel) { build(k, s, e) }}
-		skinnies.cache[s] = k
-	}
-	return k
+		return &Kernel{Name: name, Target: ptx.SM75, Block: [3]uint32{skinnyThreads, 1, 1}, Build: func(k *ptx.Kernel) { build(k, s, e) }}
+	})
 }
 
 // skinnyOf holds the values that both kernels use.

@@ -1,8 +1,6 @@
 package ptxkernels
 
 import (
-	"sync"
-
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
@@ -14,10 +12,7 @@ type sumSpec struct {
 	key        string
 }
 
-var partSums struct {
-	sync.Mutex
-	cache map[sumSpec]*Kernel
-}
+var partSums kernelCache[sumSpec]
 
 // sumParts returns the launch that adds split partials of a result with all elements in rows of n,
 // adds a bias of type t, and applies the epilogue.
@@ -28,16 +23,9 @@ func sumParts(t op.DType, all, n, split int, bias bool, parts Arg, e *epilogue) 
 		args = append(args, input(2))
 	}
 	args = append(args, e.args()...)
-	partSums.Lock()
-	defer partSums.Unlock()
-	k := partSums.cache[s]
-	if k == nil {
-		if len(partSums.cache) >= maxRowKernels || partSums.cache == nil {
-			partSums.cache = map[sumSpec]*Kernel{}
-		}
-		k = &Kernel{Name: "sum_parts", Target: ptx.SM70, Block: [3]uint32{256, 1, 1}, Build: func(k *ptx.Kernel) { buildSumParts(k, s, e) }}
-		partSums.cache[s] = k
-	}
+	k := partSums.of(s, func() *Kernel {
+		return &Kernel{Name: "sum_parts", Target: ptx.SM70, Block: [3]uint32{256, 1, 1}, Build: func(k *ptx.Kernel) { buildSumParts(k, s, e) }}
+	})
 	threads := all
 	if s.Wide {
 		threads /= 4

@@ -21,8 +21,7 @@ func readAVX2(x *float32, n int)
 //go:noescape
 func streamAVX2(dst, src *float32, n int)
 
-// machine returns the loops for the instructions that the processor has,
-// whatever level the kernels are told to use.
+// machine returns the loops for the instructions of the processor, independently of RAYO_SIMD.
 func machine() loops {
 	m := plain()
 	levels := simd.Supported()

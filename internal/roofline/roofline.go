@@ -1,6 +1,5 @@
-// Package roofline measures what a processor can do at most: bytes from memory
-// and fused multiply-adds. Its loops do nothing else, so that a kernel can be
-// placed under the roof that they draw.
+// Package roofline measures two limits of a processor: its memory bandwidth and its rate of fused
+// multiply-adds. A kernel can be compared with the roofline model of these limits.
 package roofline
 
 import (
@@ -22,8 +21,8 @@ type Roofline struct {
 	FMA     float64 // float32 operations per second; a multiply-add is two
 }
 
-// loops are the loops of a machine; of several for one limit the fastest
-// counts. n is a multiple of stride.
+// loops are the loops of a machine. If several measure one limit, the fastest counts. n is a multiple
+// of stride.
 type loops struct {
 	fma  []fma
 	read []func(x []float32)
@@ -37,14 +36,13 @@ type fma struct {
 }
 
 const (
-	// stride is what the lengths of arrays are multiples of.
+	// The lengths of arrays must be multiples of stride.
 	stride = 256
-	// floats is the size of the array that is read, and of the two together
-	// that are copied: 128 MiB is beyond most caches, and few machines
-	// lack it.
+	// floats is the size of the array that is read, and the sum of the sizes of the two arrays of a
+	// copy: 128 MiB, which exceeds most caches.
 	floats = 32 << 20
-	// rounds is how often each loop runs; the fastest counts, because whatever
-	// else the machine does only makes it slower.
+	// rounds is the number of runs of each loop. The fastest run counts, because other work of the
+	// machine makes a run slower.
 	rounds = 7
 )
 
@@ -60,7 +58,7 @@ func Measure(ctx context.Context, threads int) (Roofline, error) {
 		return Roofline{}, fmt.Errorf("roofline: %w", err)
 	}
 	for i := 0; i < len(x); i += 1024 {
-		x[i] = 1 // have the pages before the time counts
+		x[i] = 1 // touch the pages before the measurement
 	}
 	r := Roofline{Threads: threads}
 	m := machine()
@@ -99,8 +97,8 @@ func part(x []float32, i, threads int) []float32 {
 	return x[at(i):at(i+1)]
 }
 
-// calibrate returns a number of rounds that takes some milliseconds, next to
-// which the start of a thread is nothing.
+// calibrate returns a number of rounds that takes some milliseconds, so that the time to start a
+// thread is negligible.
 func calibrate(f func(n int)) int {
 	for n := 1 << 10; ; n *= 2 {
 		from := time.Now()

@@ -21,15 +21,14 @@ type memory struct {
 	id      uint64
 	size    int64
 	usage   Usage
-	refs    int               // the Buffer, groups in use, submissions under way
-	idle    *memory           // the next one of its size that nobody uses
+	refs    int               // number of users: the Buffer, groups in use, running submissions
+	idle    *memory           // the next unused memory of its size
 	used    map[*binding]bool // groups that refer to it
 	mapping hostMapping       // of Input and Output
 }
 
-// NewBuffer returns memory for Storage or Uniform, which holds anything. Any
-// number of bytes that is not negative will do. The error wraps [ErrLimit] or
-// [ErrOutOfMemory].
+// NewBuffer returns memory for Storage or Uniform with undefined contents. bytes must not be negative.
+// The error wraps [ErrLimit] or [ErrOutOfMemory].
 //
 // Input is Storage for operands from the host, and Output is Storage for results for the host: if
 // possible, [Device.Run] avoids the copies. Use them for small arrays, or arrays that kernels
@@ -55,7 +54,7 @@ func (d *Device) NewBuffer(bytes int64, u Usage) (*Buffer, error) {
 	return &Buffer{d, m, bytes, u}, nil
 }
 
-// take returns memory of at least that many bytes, which has one reference.
+// take returns memory of at least this number of bytes, with one reference.
 func (d *Device) take(bytes int64, u Usage) (*memory, error) {
 	size := class(bytes, d.adapter.Buffer)
 	d.mu.Lock()
@@ -66,7 +65,7 @@ func (d *Device) take(bytes int64, u Usage) (*memory, error) {
 	}
 	host, err := d.host.NewBuffer(size, u)
 	if errors.Is(err, ErrOutOfMemory) {
-		// The memory that is cached may be the memory that is missing.
+		// Free the cached memory and try again.
 		d.mu.Lock()
 		d.memory.shrink(0)
 		d.mu.Unlock()
@@ -80,7 +79,7 @@ func (d *Device) take(bytes int64, u Usage) (*memory, error) {
 	return d.memory.add(host, size, u), nil
 }
 
-// Bytes returns the size that was asked for.
+// Bytes returns the requested size.
 func (b *Buffer) Bytes() int64 { return b.bytes }
 
 // room is the size that can be bound and copied.
@@ -89,8 +88,8 @@ func (b *Buffer) room() int64 { return roundUp(b.bytes) }
 // roundUp rounds n bytes up to a multiple of 4, and 0 to 4.
 func roundUp(n int64) int64 { return (max(n, 1) + 3) &^ 3 }
 
-// Free frees the memory. Groups and submissions that use it keep it until they are done; it must
-// not be used otherwise.
+// Free frees the memory. Groups and submissions that use it keep it until they are done. The buffer
+// must not be used otherwise.
 func (b *Buffer) Free() {
 	if b == nil {
 		return
@@ -108,8 +107,8 @@ func (b *Buffer) Free() {
 	d.memory.drop(m)
 }
 
-// class returns the size that a buffer of n bytes gets, so that there are few
-// different ones: four in each octave, and sixteen where bytes are many.
+// class returns the size of the allocation for a buffer of n bytes. There are few different sizes, so
+// that memory can be reused: four in each octave, and sixteen for large buffers.
 func class(n, limit int64) int64 {
 	n = max(n, 256)
 	shift := bits.Len64(uint64(n-1)) - 3
@@ -124,7 +123,7 @@ func class(n, limit int64) int64 {
 	return size
 }
 
-// memoryPool keeps buffers of the host that nobody uses.
+// memoryPool caches unused buffers of the host.
 type memoryPool struct {
 	all             map[*memory]bool
 	idle            map[poolKey]*memory
@@ -138,14 +137,14 @@ type poolKey struct {
 	usage Usage
 }
 
-// maxIdleBytes bounds the memory that is kept for later.
+// maxIdleBytes is the largest size of the cached memory.
 const maxIdleBytes = 1 << 30
 
 func (p *memoryPool) init() {
 	p.all, p.idle = map[*memory]bool{}, map[poolKey]*memory{}
 }
 
-// reuse returns memory of exactly that size that nobody uses, or nil.
+// reuse returns cached memory of exactly this size, or nil.
 func (p *memoryPool) reuse(size int64, u Usage) *memory {
 	m := p.idle[poolKey{size, u}]
 	if m == nil {
@@ -156,7 +155,7 @@ func (p *memoryPool) reuse(size int64, u Usage) *memory {
 	return m
 }
 
-// unlink takes m, the first of its size, from the idle ones.
+// unlink removes m, the first of its size, from the unused memory.
 func (p *memoryPool) unlink(m *memory) {
 	k := poolKey{m.size, m.usage}
 	if m.idle == nil {
@@ -213,7 +212,7 @@ func (p *memoryPool) shrink(bytes int64) {
 	}
 }
 
-// discard frees memory that nobody uses, and the groups that refer to it.
+// discard frees unused memory, and the groups that refer to it.
 func (p *memoryPool) discard(m *memory) {
 	for b := range m.used {
 		b.free()

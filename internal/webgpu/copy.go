@@ -1,14 +1,14 @@
 package webgpu
 
-// copyThreads is how many threads copy at once. One core copies some 12 GB/s, and
-// the bus takes four times that.
+// copyThreads is the largest number of threads that copy at once. One core copies about 12 GB/s, and
+// the bus four times as much.
 const (
 	copyThreads  = 8
 	copyPart     = 64 << 10
-	copyParallel = 256 << 10 // from here on more than one core pays
+	copyParallel = 256 << 10 // size in bytes from which several cores are faster
 )
 
-// copies copies bytes with as many threads as pay. dst and src must have the same length.
+// copies copies bytes with the fastest number of threads. dst and src must have the same length.
 func (d *Device) copies(dst, src []byte) {
 	if len(src) < copyParallel {
 		copy(dst, src)

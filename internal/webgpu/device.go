@@ -22,19 +22,19 @@ type Device struct {
 	stats   stats
 
 	repeater Repeater // host, or nil
-	remote   Remote   // likewise
+	remote   Remote   // host, or nil
 
-	// hostMu is held for reading by every call that uses the host, and for writing
-	// by Close when it frees everything.
+	// Every call that uses the host holds hostMu for reading. Close holds it for writing when it frees
+	// everything.
 	hostMu sync.RWMutex
 	closed bool
 
-	pending  atomic.Int64 // submissions under way
+	pending  atomic.Int64 // running submissions
 	closing  atomic.Bool
 	lost     chan struct{}
 	lostOnce sync.Once
 	stuck    atomic.Bool // the device does not respond: it gets no more calls
-	lostErr  error       // once lost is closed
+	lostErr  error       // set when lost is closed
 
 	queue queue
 	wait  waiting
@@ -77,7 +77,7 @@ func (d *Device) Adapter() *Adapter { return &d.adapter }
 // Lost returns a channel that is closed when the device has stopped working.
 func (d *Device) Lost() <-chan struct{} { return d.lost }
 
-// lose makes the device one that is lost.
+// lose marks the device as lost.
 func (d *Device) lose(err error) {
 	d.lostOnce.Do(func() {
 		if !errors.Is(err, ErrDeviceLost) {
@@ -88,7 +88,7 @@ func (d *Device) lose(err error) {
 	})
 }
 
-// failed returns why the device is lost, or nil.
+// failed returns the error with which the device was lost, or nil.
 func (d *Device) failed() error {
 	select {
 	case <-d.lost:
@@ -113,7 +113,7 @@ func (d *Device) enter() error {
 
 func (d *Device) leave() { d.hostMu.RUnlock() }
 
-// hosted passes an error of the host on, and loses the device where it says so.
+// hosted returns an error of the host, and marks the device as lost if the error says so.
 func (d *Device) hosted(err error) error {
 	if err != nil && errors.Is(err, ErrDeviceLost) {
 		d.lose(err)
@@ -122,8 +122,7 @@ func (d *Device) hosted(err error) error {
 	return err
 }
 
-// patience is Patience for this device. A CPU that plays a GPU has kernels that
-// take as long as a GPU would have hung.
+// patience is Patience for this device. Software that emulates a GPU has longer kernels.
 func (d *Device) patience() time.Duration {
 	if d.adapter.Type == Software {
 		return 6 * Patience
@@ -136,13 +135,13 @@ type Stats struct {
 	Submits     uint64 // submissions to the host: one for a submission whose operands fit into a chunk
 	Dispatches  uint64
 	Compiled    uint64 // pipelines
-	Grouped     uint64 // groups that were not there yet
+	Grouped     uint64 // groups that were not cached
 	Uploaded    uint64 // bytes
 	Downloaded  uint64
-	Buffers     int64 // in use, without cached ones
+	Buffers     int64 // buffers in use, without cached buffers
 	BufferBytes int64
-	IdleBytes   int64 // memory that is kept for later
-	StageBytes  int64 // memory through which bytes go between host and device
+	IdleBytes   int64 // cached memory
+	StageBytes  int64 // staging memory
 }
 
 type stats struct {
@@ -210,8 +209,8 @@ func (d *Device) release() {
 	}
 }
 
-// threads returns the workers that copy between Go's memory and staging, which
-// begin when they are first needed.
+// threads returns the workers that copy between Go's memory and staging memory. The first call starts
+// them.
 func (d *Device) threads() *workers.Pool {
 	d.copiers.Do(func() { d.copyThreadPool = workers.New(copyThreads) })
 	return d.copyThreadPool

@@ -35,10 +35,10 @@ var (
 	set = &webgpu.Shader{Label: "set", Text: "set", Entry: "set", Bindings: []webgpu.BindingKind{webgpu.Block, webgpu.ReadWrite}}
 )
 
-// remote makes fake open devices whose memory Go cannot reach.
+// remote makes fake open devices whose memory Go cannot address.
 var remote bool
 
-// fake opens the fake, and looks at the end for what must not have been done.
+// fake opens the fake library. When the test ends, it checks that no rule was violated.
 func fake(t testing.TB, h *fakehost.Host) (*webgpu.Device, *fakehost.Device) {
 	t.Helper()
 	h.Kernels, h.Remote = kernels, h.Remote || remote
@@ -90,11 +90,11 @@ func increment(dst, src []byte) {
 	}
 }
 
-// trip is a round trip: n bytes, each one more.
+// trip is a round trip that adds one to each of n bytes.
 func trip(d *webgpu.Device, n int) error { return tripOf(d, n, webgpu.Storage, webgpu.Storage) }
 
-// TestAgain has the host get ready for what may come again while somebody waits, and at
-// no other time. The fake looks whether all that is used is still there.
+// TestAgain requires that the host prepares to repeat a submission only while a goroutine waits for
+// it. The fake checks that all used objects still exist.
 func TestAgain(t *testing.T) {
 	d, f := fake(t, &fakehost.Host{})
 	b := must(d.NewBuffer(64, webgpu.Storage))(t)
@@ -167,11 +167,11 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestAtomic has submissions of several chunks share a buffer, one after the other.
+// TestAtomic requires that submissions of several chunks that share a buffer run one after the other.
 func TestAtomic(t *testing.T) {
 	d, _ := fake(t, &fakehost.Host{})
 	n := 40 << 20
-	if testing.Short() { // three chunks are as good as five
+	if testing.Short() { // three chunks suffice
 		n = 17 << 20
 	}
 	x := must(d.NewBuffer(int64(n), webgpu.Storage))(t)
@@ -192,7 +192,7 @@ func TestAtomic(t *testing.T) {
 	all.Wait()
 }
 
-// TestOrder has fences complete in order, and callbacks before them.
+// TestOrder requires that fences complete in order, and callbacks before them.
 func TestOrder(t *testing.T) {
 	d, _ := fake(t, &fakehost.Host{Delay: 50 * time.Microsecond})
 	x := must(d.NewBuffer(4, webgpu.Storage))(t)
@@ -221,8 +221,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFlat has memory stay where it is over many batches, and the host's objects
-// with it.
+// TestFlat requires that memory and the number of objects of the host stay constant over many batches.
 func TestFlat(t *testing.T) {
 	d, f := fake(t, &fakehost.Host{})
 	n := 20_000
@@ -245,7 +244,7 @@ func TestFlat(t *testing.T) {
 
 // TestSingleFlight compiles one text in many goroutines, and many texts.
 func TestSingleFlight(t *testing.T) {
-	// The compiler tells when it begins, and ends when it is told to.
+	// The test learns when the compiler begins, and decides when it ends.
 	began, end := make(chan struct{}, 1000), make(chan struct{})
 	d, f := fake(t, &fakehost.Host{Fail: func(call string) error {
 		if call == "NewPipeline" {
@@ -264,7 +263,7 @@ func TestSingleFlight(t *testing.T) {
 	if s := d.Stats(); s.Compiled != 1 || len(began) != 0 {
 		t.Errorf("compiled %d times, and began %d times more", s.Compiled, len(began))
 	}
-	// One who gives up leaves the compiler to who comes later.
+	// After a cancelled call, the compiler continues for later calls.
 	given, giveUp := context.WithCancel(ctx)
 	go func() {
 		<-began

@@ -2,7 +2,7 @@ package webgpu
 
 import "errors"
 
-// The errors of this package wrap one of these, or are a [*CompileError] or the error of a context.
+// The errors of this package wrap one of these errors, or are a [*CompileError] or the error of a context.
 var (
 	// ErrNoAdapter: there is no driver, or no adapter with that number.
 	ErrNoAdapter = errors.New("no WebGPU adapter")

@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/fakehost"
 )
 
-// TestRefused has what libraries answer with an abort, a hang or nonsense.
+// TestRefused makes calls to which libraries would respond by an abort, a hang or a wrong result.
 func TestRefused(t *testing.T) {
 	d, f := fake(t, &fakehost.Host{})
 	other, _ := fake(t, &fakehost.Host{})
@@ -136,7 +136,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestEachCallFails has every call of the host fail once, and then all goes on.
+// TestEachCallFails makes each call of the host fail once, and requires that later calls work.
 func TestEachCallFails(t *testing.T) {
 	broken := errors.New("broken")
 	for _, call := range []string{"Open", "NewBuffer", "NewPipeline", "NewGroup", "Submit"} {
@@ -189,7 +189,7 @@ func TestOutOfMemory(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	b.Free()
-	// What was kept is given up for another size.
+	// Cached memory is freed for another size.
 	must(d.NewBuffer(50<<20, webgpu.Storage))(t)
 	if err := trip(d, 1000); err != nil {
 		t.Error(err)
@@ -212,9 +212,9 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 	for i := range out {
-		out[i] = 7 // they are the caller's
+		out[i] = 7 // the memory belongs to the caller again
 	}
-	x.Free() // in flight
+	x.Free() // while it is used
 	f.Hang(false)
 	if err := fence.Wait(ctx); err != nil {
 		t.Errorf("Wait: %v", err)
@@ -230,7 +230,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestHung has a GPU that never answers.
+// TestHung uses a GPU that completes nothing.
 func TestHung(t *testing.T) {
 	webgpu.Patience = 50 * time.Millisecond
 	defer func() { webgpu.Patience = 10 * time.Second }()
@@ -303,14 +303,14 @@ func TestLost(t *testing.T) {
 	if err := d.Close(); err != nil || !f.Closed() {
 		t.Errorf("Close: %v", err)
 	}
-	// Another one works.
+	// Another device works.
 	d, _ = fake(t, h)
 	if err := trip(d, 1000); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestClosing closes while everybody is at work.
+// TestClosing closes the device while many goroutines use it.
 func TestClosing(t *testing.T) {
 	for range 20 {
 		d, _ := fake(t, &fakehost.Host{Delay: 100 * time.Microsecond})

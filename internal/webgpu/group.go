@@ -26,14 +26,13 @@ type binding struct {
 	k        *compiled
 	mems     []*memory
 	mappable []*memory     // the memories among mems that are Input or Output
-	refs     int           // Groups, submissions under way
+	refs     int           // number of users: Groups, running submissions
 	idle     *list.Element // in the list of unused groups
 }
 
-// Bind binds ranges to the bindings of a pipeline, in order. Off is a multiple of
-// Limits.StorageAlign, or UniformAlign; Bytes are rounded up to a multiple of 4 (0
-// bytes are 4), for which every buffer has room at its end. A buffer that the
-// kernel writes is bound once.
+// Bind binds ranges to the bindings of a pipeline, in order. Off is a multiple of Limits.StorageAlign,
+// or of UniformAlign. Bytes are rounded up to a multiple of 4, and 0 to 4; every buffer has room for
+// that. A buffer that the kernel writes may be bound only once.
 //
 // Bind is fast for memory that was bound in the same way recently.
 func (d *Device) Bind(p *Pipeline, r []Range) (*Group, error) {
@@ -118,7 +117,7 @@ func (d *Device) bindable(kinds []BindingKind, ranges []Range, i int) error {
 	return nil
 }
 
-// usable checks that a buffer is one of d and is not freed. Device.mu is held.
+// usable checks that a buffer belongs to d and is not freed. The caller holds Device.mu.
 func (b *Buffer) usable(d *Device) error {
 	switch {
 	case b == nil:
@@ -131,7 +130,7 @@ func (b *Buffer) usable(d *Device) error {
 	return nil
 }
 
-// Free ends the use of the group. Submissions that use it complete all the same.
+// Free ends the use of the group. Running submissions that use it still complete.
 func (g *Group) Free() {
 	if g == nil {
 		return
@@ -182,10 +181,10 @@ func (d *Device) dropGroup(b *binding) {
 // groups are the groups of a device. Device.mu guards them.
 type groups struct {
 	all  map[string]*binding
-	idle list.List // of *binding, the one that was used last in front
+	idle list.List // of *binding, the last used first
 }
 
-// maxIdleGroups bounds how many are kept that nobody uses.
+// maxIdleGroups is the largest number of cached groups.
 const maxIdleGroups = 1024
 
 func (g *groups) init() { g.all = map[string]*binding{} }
@@ -208,7 +207,7 @@ func (g *groups) add(key string, host HostGroup, k *compiled, r []Range) *bindin
 	return b
 }
 
-// free frees a group that nobody uses.
+// free frees an unused group.
 func (b *binding) free() {
 	if b.idle != nil {
 		b.groups.idle.Remove(b.idle)

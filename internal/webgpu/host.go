@@ -1,6 +1,6 @@
-// Package webgpu is what rayo needs of WebGPU, over any of the libraries that
-// implement it: adapters, buffers, compute pipelines, and submissions that bring
-// operands, run kernels and bring results back in one round trip.
+// Package webgpu is the part of WebGPU that rayo uses, over any library that implements it: adapters,
+// buffers, compute pipelines, and submissions, which copy operands to the device, run kernels and copy
+// results back in one round trip.
 //
 // A [Host] is a thin wrapper of such a library, without checks. Drivers use a [Device]: it rejects
 // calls that would make a library abort, hang or compute a wrong result, and it caches staging
@@ -19,22 +19,21 @@ import (
 type Host interface {
 	// Name returns the name and version of the library.
 	Name() string
-	// Adapters lists the adapters in the order of the library, including software adapters. If
-	// there are none, the error says what is missing.
+	// Adapters lists the adapters in the order of the library, including software adapters. If there
+	// are none, the error gives the reason.
 	Adapters(ctx context.Context) ([]Adapter, error)
-	// Open opens the adapter of that place in the list, with all that it offers
-	// of limits and of the features that rayo uses.
+	// Open opens the adapter at this place in the list, with its highest limits and all features that
+	// rayo uses.
 	Open(ctx context.Context, index int) (HostDevice, error)
 }
 
-// HostDevice is an open device of a host. Its methods are safe for concurrent use,
-// do not wait, and take what [Device] has checked.
+// HostDevice is an open device of a host. Its methods are safe for concurrent use and do not wait.
+// They do not check arguments, because [Device] has checked them.
 type HostDevice interface {
 	// Adapter describes the opened adapter.
 	Adapter() *Adapter
 
-	// NewBuffer returns size bytes, a multiple of 4 and not 0. They begin with
-	// anything.
+	// NewBuffer returns size bytes with undefined contents. size is a positive multiple of 4.
 	NewBuffer(size int64, u Usage) (HostBuffer, error)
 	// NewPipeline compiles a shader. The error is a *CompileError for a mistake
 	// in the text.
@@ -45,8 +44,7 @@ type HostDevice interface {
 	// Submit runs commands, one after the other, and then maps remap. Tickets increase with each
 	// submission, and are never 0.
 	Submit(c []HostCommand, remap []HostBuffer) (serial uint64, err error)
-	// Poll returns the number of the last submission that is complete, with its
-	// buffers mapped.
+	// Poll returns the number of the last completed submission, whose buffers are mapped.
 	Poll() (done uint64, err error)
 	// Lost returns a channel that is closed when the device has stopped working.
 	Lost() <-chan struct{}
@@ -54,12 +52,11 @@ type HostDevice interface {
 	Close()
 }
 
-// Repeater is a HostDevice that encodes commands anew for each submission, and can do so
-// beforehand.
+// Repeater is a HostDevice that encodes commands again for each submission, and can do so in advance.
 type Repeater interface {
-	// Again is called while the submission of that serial is under way, by the goroutine that is
-	// about to wait for it; the objects that it uses live until Again returns. The host may prepare
-	// to submit the same commands again.
+	// Again is called while the submission with this serial runs, by the goroutine that is about to
+	// wait for it. The objects that the submission uses exist until Again returns. The host may
+	// prepare to submit the same commands again.
 	Again(serial uint64)
 }
 
@@ -68,15 +65,14 @@ type Repeater interface {
 // from running, and the loop completes them. Callers do not use Poll, HostBuffer.Mapped and
 // Mappable, and make no buffers of kind Upload.
 type Remote interface {
-	// Write copies bytes, a multiple of 4 and not 0, to a buffer of Storage or Uniform:
-	// after all that has been submitted, and before what will be. They are the caller's
-	// again when it returns.
+	// Write copies bytes, a positive multiple of 4, to a buffer of Storage or Uniform, between the
+	// submissions before and after the call. The caller may reuse the bytes when it returns.
 	Write(b HostBuffer, off int64, from []byte) error
 	// Read copies bytes from a buffer of Readback that is mapped.
 	Read(b HostBuffer, off int64, to []byte) error
-	// Notify has f called when submissions are complete and their buffers are mapped. All
-	// submissions up to serial are complete then. If err is not nil, the submission with
-	// that serial has failed. f must not block.
+	// Notify sets f, which is called when submissions are complete and their buffers are mapped: all
+	// submissions up to serial. If err is not nil, the submission with this serial has failed. f must
+	// not block.
 	Notify(f func(serial uint64, err error))
 }
 
@@ -110,7 +106,7 @@ type HostCommand struct {
 	Pipeline HostPipeline // Dispatch
 	Group    HostGroup
 	Grid     [3]uint32
-	Src, Dst HostBuffer // Copy; Clear has Dst alone
+	Src, Dst HostBuffer // Copy; Clear has only Dst
 	From, To int64      // offsets, multiples of 4
 	Bytes    int64      // a multiple of 4; for Stamps the number of marks
 	Mark     uint32     // Stamp: its number, from 0
@@ -119,30 +115,30 @@ type HostCommand struct {
 // CommandKind is the kind of a command.
 type CommandKind uint8
 
-// The commands. Each sees what those before it have written.
+// The commands. Each command sees the writes of earlier commands.
 const (
 	Dispatch CommandKind = iota
 	Copy                 // bytes from one buffer to another
 	Clear                // zeros
-	Stamp                // note the time, where the device has clocks
-	Stamps               // write the first Bytes noted times of this submission to Dst at To, in units of Tick, 8 bytes each
+	Stamp                // record the time, if the device has clocks
+	Stamps               // write the first Bytes recorded times of this submission to Dst at To, in units of Tick, 8 bytes each
 )
 
 // Usage is the usage of a buffer.
 type Usage uint8
 
-// The usages. Storage is what kernels read and write and what copies go between;
-// Uniform holds blocks of parameters and is copied to; Upload is written by the
-// host, mapped from the beginning, and copied from; Readback is copied to and, when
-// it has been mapped, read by the host.
+// The usages. Kernels read and write Storage, and copies have it as source and destination. Uniform
+// holds blocks of parameters, and is a destination of copies. Upload is mapped at the beginning, the
+// host writes it, and it is a source of copies. Readback is a destination of copies, and the host
+// reads it when it is mapped.
 const (
 	Storage Usage = iota
 	Uniform
 	Upload
 	Readback
-	// Input and Output are mapped Storage, if Adapter.Mappable is set: kernels read what the host
-	// has written, and the host reads the results of kernels. Input begins mapped, like Upload;
-	// Output does not.
+	// Input and Output are mapped Storage, if Adapter.Mappable is set: kernels read Input, which the
+	// host writes, and the host reads Output, which kernels write. Input is mapped at the beginning,
+	// like Upload.
 	Input
 	Output
 )
@@ -167,13 +163,13 @@ type Adapter struct {
 	Limits
 }
 
-// The numbers of vendors that something depends on.
+// The numbers of vendors for which rayo chooses other code.
 const (
 	NVIDIA = 0x10de
 	Apple  = 0x106b
 )
 
-// AdapterType says what an adapter is made of.
+// AdapterType is the kind of processor of an adapter.
 type AdapterType uint8
 
 // The types of adapters, in the order of preference.
@@ -182,7 +178,7 @@ const (
 	Integrated
 	Virtual
 	Other
-	Software // a CPU that plays a GPU
+	Software // software that emulates a GPU
 )
 
 // String returns the name of the type.
@@ -198,8 +194,8 @@ type Limits struct {
 	Buffer       int64 // bytes of one buffer
 	Binding      int64 // bytes of a range that a kernel reads or writes
 	UniformBytes int64 // bytes of a block of parameters
-	StorageAlign int64 // divides the offsets of ranges of Storage
-	UniformAlign int64 // likewise of Uniform
+	StorageAlign int64 // offsets of ranges of Storage are multiples of it
+	UniformAlign int64 // offsets of ranges of Uniform are multiples of it
 }
 
 // Shader is the text of a kernel.
@@ -209,8 +205,8 @@ type Shader struct {
 	Entry string
 	// Bindings are the buffers, in order: binding i of group 0.
 	Bindings []BindingKind
-	// Lanes is the size of a workgroup and Shared the bytes of workgroup memory
-	// that the text declares, for the limits to be checked: compilers do not.
+	// Lanes is the size of a workgroup, and Shared the number of bytes of workgroup memory in the
+	// text. They are compared with the limits, which compilers do not check.
 	Lanes  [3]uint32
 	Shared uint64
 	// Trusted means that the text terminates and stays within its buffers: no checks are added to

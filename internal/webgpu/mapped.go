@@ -17,11 +17,11 @@ const maxMapped = 8 << 20
 // hostMapping is the state of memory for Input or Output. The lock of the queue guards it.
 type hostMapping struct {
 	mapped bool
-	owner  chan struct{} // closed when the submission that has it for itself is done
+	owner  chan struct{} // closed when the submission that uses the memory exclusively is done
 }
 
-// approach makes the memory ready for the submission, and writes operands to it.
-// The lock of the queue is held.
+// approach prepares the memory for the submission and writes operands to it. The caller holds the lock
+// of the queue.
 func (w *work) approach(ctx context.Context, q *queue) error {
 	for _, m := range w.mappable {
 		if m.mapping.owner == nil {
@@ -42,7 +42,7 @@ func (w *work) approach(ctx context.Context, q *queue) error {
 		if s.m.mapping.mapped {
 			mapped = s.m.host.Mapped()
 		}
-		w.toMap(s.m) // for the next time
+		w.toMap(s.m) // for the next submission
 		if mapped == nil {
 			late.list = append(late.list, s)
 			continue
@@ -71,15 +71,15 @@ func (w *work) approach(ctx context.Context, q *queue) error {
 	return nil
 }
 
-// toMap has m mapped when the submission is complete.
+// toMap makes the host map m when the submission is complete.
 func (w *work) toMap(m *memory) {
 	if !slices.Contains(w.owned, m) {
 		w.owned = append(w.owned, m)
 	}
 }
 
-// own keeps others away from what will be mapped. The lock of the queue is held,
-// and the submission is in the queue.
+// own reserves the memory that will be mapped for the submission. The caller holds the lock of the
+// queue, and the submission is in the queue.
 func (w *work) own() {
 	if len(w.owned) == 0 || w.done != nil {
 		return
@@ -87,11 +87,11 @@ func (w *work) own() {
 	w.done = make(chan struct{})
 	for _, m := range w.owned {
 		m.mapping.owner = w.done
-		m.mapping.mapped = m.usage == Input // by the time that anybody looks
+		m.mapping.mapped = m.usage == Input // before another submission reads the field
 	}
 }
 
-// takeMapped takes results from memory that is mapped now.
+// takeMapped copies results from memory that is now mapped.
 func (w *work) takeMapped() error {
 	for _, s := range w.mappedOut {
 		mapped := s.m.host.Mapped()
@@ -104,8 +104,7 @@ func (w *work) takeMapped() error {
 	return nil
 }
 
-// disown lets others have the memory. The submission is complete, or the device
-// lost.
+// disown releases the memory for other submissions. The submission is complete, or the device is lost.
 func (w *work) disown() {
 	if w.done == nil {
 		return

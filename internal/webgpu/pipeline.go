@@ -10,20 +10,19 @@ import (
 	"github.com/rayo-go/rayo/internal/errtree"
 )
 
-// Pipeline is a compiled kernel. Equal shaders have one, however often they are
-// compiled.
+// Pipeline is a compiled kernel. Equal shaders share one pipeline of the host.
 type Pipeline struct {
 	d *Device
 	k *compiled // nil once it is freed; d.mu guards it
 }
 
-// compiled is a pipeline of the host, or on the way to be one.
+// compiled is a pipeline of the host that is compiled or being compiled.
 type compiled struct {
 	key      shaderKey
 	id       uint64
 	host     HostPipeline
 	bindings []BindingKind
-	ready    chan struct{} // closed when host or err is there
+	ready    chan struct{} // closed when host or err is set
 	err      error
 	refs     int           // Pipelines, groups in use
 	idle     *list.Element // in the list of unused pipelines
@@ -36,9 +35,8 @@ type shaderKey struct {
 	trusted               bool
 }
 
-// Compile compiles a shader, or finds it compiled. A mistake in the text is a
-// [*CompileError]; too large a workgroup, or too much workgroup memory, wraps
-// [ErrLimit].
+// Compile compiles a shader, or returns the cached pipeline. The error is a [*CompileError] for a
+// mistake in the text, and wraps [ErrLimit] for a workgroup with too many lanes or too much memory.
 func (d *Device) Compile(ctx context.Context, s *Shader) (*Pipeline, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -61,7 +59,7 @@ func (d *Device) Compile(ctx context.Context, s *Shader) (*Pipeline, error) {
 		own.Bindings = append([]BindingKind(nil), s.Bindings...)
 		key.bindings = string([]byte(kinds))
 		k = d.pipelines.add(key, own.Bindings)
-		go d.compile(k, &own) // which leaves
+		go d.compile(k, &own) // compile calls leave
 	} else {
 		d.leave()
 	}
@@ -83,7 +81,7 @@ func (d *Device) Compile(ctx context.Context, s *Shader) (*Pipeline, error) {
 	return &Pipeline{d, k}, nil
 }
 
-// compile makes the pipeline. It may take as long as a driver takes.
+// compile makes the pipeline, which may take long.
 func (d *Device) compile(k *compiled, s *Shader) {
 	defer close(k.ready)
 	defer d.leave()
@@ -97,7 +95,7 @@ func (d *Device) compile(k *compiled, s *Shader) {
 			k.err = fmt.Errorf("%s: %w", s.Label, k.err)
 		}
 		d.mu.Lock()
-		delete(d.pipelines.all, k.key) // another time it may succeed
+		delete(d.pipelines.all, k.key) // a later call may succeed
 		d.mu.Unlock()
 		return
 	}
@@ -110,7 +108,7 @@ func (d *Device) dropPipeline(k *compiled) {
 	d.pipelines.drop(k)
 }
 
-// allows checks what compilers do not.
+// allows checks limits that compilers do not check.
 func (d *Device) allows(s *Shader) error {
 	t := &d.adapter.Target
 	lanes := uint64(1)
@@ -146,7 +144,7 @@ func (d *Device) allows(s *Shader) error {
 	return nil
 }
 
-// maxBlocks is how many uniform buffers every adapter allows.
+// maxBlocks is the number of uniform buffers that every adapter allows.
 const maxBlocks = 12
 
 // Free ends the use of the pipeline by the caller of Compile.
@@ -169,12 +167,12 @@ func (p *Pipeline) Free() {
 // pipelines are the pipelines of a device. Device.mu guards them.
 type pipelines struct {
 	all  map[shaderKey]*compiled
-	idle list.List // of *compiled, the one that was used last in front
+	idle list.List // of *compiled, the last used first
 	last uint64
 }
 
-// maxIdlePipelines bounds how many are kept that nobody uses. Some drivers take
-// half a megabyte for each.
+// maxIdlePipelines is the largest number of cached pipelines. Some drivers use half a megabyte for
+// each.
 const maxIdlePipelines = 256
 
 func (p *pipelines) init() { p.all = map[shaderKey]*compiled{} }
@@ -205,7 +203,7 @@ func (p *pipelines) drop(k *compiled) {
 		select {
 		case <-k.ready:
 		default:
-			return // it is being compiled for nobody: next time
+			return // it is still being compiled: the next call frees it
 		}
 		p.idle.Remove(last)
 		k.idle = nil
@@ -229,7 +227,7 @@ func (p *pipelines) free() {
 	p.idle.Init()
 }
 
-// recovered is deferred where a host is called that may panic.
+// recovered is deferred in calls of a host, which may panic.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		stack := make([]byte, 4096)

@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/fakehost"
 )
 
-// TestRemote runs tests once more on a host whose memory Go cannot reach and that says
-// by itself how far it has got.
+// TestRemote runs tests again on a host whose memory Go cannot address and that reports its progress
+// itself.
 func TestRemote(t *testing.T) {
 	remote = true
 	defer func() { remote = false }()
@@ -22,14 +22,14 @@ func TestRemote(t *testing.T) {
 	}
 	for name, test := range tests {
 		if testing.Short() && rand.IntN(2) == 0 {
-			continue // those that remain are others each time
+			continue // the sample differs in each run
 		}
 		t.Run(name, test)
 	}
 }
 
-// TestRemoteFails has single submissions of a Remote fail: who waits for one of them gets
-// its error, and nobody else does.
+// TestRemoteFails makes single submissions of a Remote fail, and requires that only waits for these
+// submissions return the error.
 func TestRemoteFails(t *testing.T) {
 	var fail atomic.Bool
 	refused := errors.New("refused")
@@ -39,7 +39,7 @@ func TestRemoteFails(t *testing.T) {
 		}
 		return nil
 	}})
-	runs := 2000 // more than are remembered
+	runs := 2000 // more than maxFailures
 	if testing.Short() {
 		runs = 100
 	}

@@ -2,8 +2,8 @@ package webgpu
 
 import "fmt"
 
-// stage is memory of the host through which bytes go to the device, or come from
-// it. While nobody uses it an upload stage is mapped, and a readback stage is not.
+// stage is memory of the host for copies to or from the device. An unused upload stage is mapped, and
+// an unused readback stage is not.
 type stage struct {
 	host  HostBuffer
 	size  int64
@@ -12,14 +12,14 @@ type stage struct {
 
 var stageSizes = [...]int64{4 << 10, 64 << 10, 1 << 20, chunkBytes}
 
-// chunkBytes is how much goes with one submission: more is cut, so that some is
-// copied while the rest travels.
+// chunkBytes is the largest number of bytes that one submission copies. More bytes are divided, so
+// that copying by the CPU overlaps with the transfer.
 const chunkBytes = 8 << 20
 
-// maxIdleStages bounds how many of each size are kept.
+// maxIdleStages is the largest number of cached stages of each size.
 const maxIdleStages = 16
 
-// stagePool keeps stages of one usage. Device.mu guards it.
+// stagePool caches stages of one usage. Device.mu guards it.
 type stagePool struct {
 	idle  [len(stageSizes)][]*stage
 	all   map[*stage]bool
@@ -59,7 +59,7 @@ func (d *Device) stage(n int64, u Usage) (*stage, error) {
 	return s, nil
 }
 
-// unstage keeps a stage for the next use, if it is as it should be.
+// unstage caches a stage, if it is in the right state.
 func (d *Device) unstage(s *stage, good bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Command is one command of a submission: a dispatch if Group is set, a copy if
-// Src is, else a clear of Dst, or nothing at all.
+// Command is one command of a submission: a dispatch if Group is set, a copy if Src is set, else a
+// clear of Dst. If Dst is not set either, it does nothing.
 type Command struct {
 	Group    *Group
 	Grid     [3]uint32 // workgroups; the dispatch does nothing if one of them is 0
 	Src, Dst *Buffer
 	From, To int64 // multiples of 4
 	Bytes    int64 // a multiple of 4, or up to the end of one of the buffers
-	Stamp    bool  // note the time after it
+	Stamp    bool  // record the time after the command
 }
 
 // Transfer copies bytes from the host to a buffer, or back. Their number is arbitrary; a copy to a
@@ -24,16 +24,15 @@ type Transfer struct {
 	Off    int64 // a multiple of 4
 }
 
-// Submission is a round trip: operands to the device, commands one after the
-// other, results back.
+// Submission is a round trip: it copies operands to the device, runs commands in order, and copies
+// results back.
 type Submission struct {
 	Uploads   []Transfer
 	Commands  []Command
 	Downloads []Transfer
-	// Stamps, if not nil, gets the time before the first command and the time
-	// after each command with Stamp set: nanoseconds of the device's clock. It
-	// becomes empty where the adapter has no Clocks. The slice belongs to the
-	// submission until the fence is done.
+	// Stamps, if not nil, receives the time before the first command and the time after each command
+	// with Stamp set, in nanoseconds of the device's clock. It becomes empty if the adapter has no
+	// Clocks. The slice belongs to the submission until the fence is done.
 	Stamps *[]uint64
 }
 
@@ -73,7 +72,7 @@ func (d *Device) Run(ctx context.Context, s *Submission) error {
 	return w.end(ctx)
 }
 
-// again lets the host get ready for another submission like this one, which is under way.
+// again lets the host prepare for another submission like this one, which is running.
 func (w *work) again() {
 	d := w.d
 	if d.repeater == nil || w.serial == 0 || d.enter() != nil {
@@ -83,8 +82,8 @@ func (w *work) again() {
 	d.repeater.Again(w.serial)
 }
 
-// start puts a submission into the queue of the host. With waits the caller waits
-// for it at once.
+// start puts a submission into the queue of the host. If waits is set, the caller waits for it at
+// once.
 func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, e
 	return w, nil
 }
 
-// queue is where submissions enter the host, each as a whole.
+// queue orders submissions to the host, so that the parts of different submissions do not mix.
 type queue struct {
 	turn     chan struct{} // holds the submission whose turn it is
 	last     uint64        // the serial of the last submission
@@ -159,7 +158,7 @@ func (q *queue) submit(w *work) error {
 	return nil
 }
 
-// put puts everything into the queue.
+// put submits all parts of the work.
 func (w *work) put(ctx context.Context) (err error) {
 	defer recovered(&err)
 	d := w.d
@@ -167,7 +166,7 @@ func (w *work) put(ctx context.Context) (err error) {
 	if d.remote != nil {
 		up = newUpload(nil)
 	}
-	// What fits into one piece is copied before anybody else has to wait.
+	// Copy a submission of one chunk before taking the lock, so that others need not wait.
 	once := up.left <= chunkBytes
 	if once {
 		if err := up.fill(ctx, w); err != nil {
@@ -281,7 +280,7 @@ func (w *work) hold(s *Submission, waits bool) error {
 	return nil
 }
 
-// maxStamps is how many times one submission notes.
+// maxStamps is the largest number of times that one submission records.
 const maxStamps = 4096
 
 func (w *work) stamp() {
@@ -370,14 +369,14 @@ func (w *work) holdCommand(c *Command) error {
 	if err != nil {
 		return err
 	}
-	w.mems = append(w.mems, between) // which has one reference
+	w.mems = append(w.mems, between) // it has one reference
 	w.commands = append(w.commands,
 		HostCommand{Do: Copy, Src: src.host, Dst: between.host, From: c.From, Bytes: n},
 		HostCommand{Do: Copy, Src: between.host, Dst: src.host, To: c.To, Bytes: n})
 	return nil
 }
 
-// span checks the part of a buffer that a copy or clear takes.
+// span checks the part of a buffer that a copy or clear uses.
 func (c *Command) span(d *Device, b *Buffer, off int64) error {
 	if err := b.usable(d); err != nil {
 		return err

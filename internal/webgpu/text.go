@@ -12,15 +12,15 @@ import (
 const (
 	maxText    = 4 << 20 // bytes
 	maxNesting = 256     // brackets
-	maxElse    = 2048    // branches, which nest where they follow one another
-	maxLogical = 256     // && and || in one statement: code for them nests
+	maxElse    = 2048    // branches: each else branch is nested in the previous one
+	maxLogical = 256     // && and || in one statement: the generated code is nested
 	maxChain   = 4096    // operators in one expression
 )
 
-// maxLine bounds a line that an error shows.
+// maxLine is the largest length of a line in an error.
 const maxLine = 200
 
-// sane returns the error of a text that a compiler would not survive, or nil.
+// sane returns an error for a text that would crash a compiler, or nil.
 func (s *Shader) sane() error {
 	if len(s.Text) > maxText {
 		return fmt.Errorf("%s: a text of %d bytes, of %d: %w", s.Label, len(s.Text), maxText, ErrLimit)
@@ -105,7 +105,7 @@ func (s *Shader) Nested(maxNesting, maxChain int, statements bool) error {
 	return nil
 }
 
-// comment returns where the comment that begins at i ends.
+// comment returns the end of the comment that begins at i.
 func comment(text string, i int) int {
 	if text[i+1] == '/' {
 		for i < len(text) && text[i] != '\n' {

@@ -10,25 +10,25 @@ func alignUp(n int64) int64 { return (n + 63) &^ 63 }
 // it waits for the first of them.
 const maxAhead = 16
 
-// span is a transfer: bytes of the host, and where they are on the device.
+// span is a transfer: bytes of the host, and their place on the device.
 type span struct {
 	host []byte
 	m    *memory
 	off  int64
 }
 
-// upload brings bytes to the device, stage by stage.
+// upload copies bytes to the device, stage by stage.
 type upload struct {
 	list  []span
 	at    int64 // within the first of list
 	left  int64
 	stage *stage
-	noted int // stages of the work with this serial
+	noted int // number of stages for which note was called
 }
 
 func newUpload(list []span) upload { return upload{list: list, left: aligned(list)} }
 
-// aligned returns what spans take up in stages.
+// aligned returns the number of bytes that spans occupy in stages.
 func aligned(list []span) (n int64) {
 	for i := range list {
 		n += alignUp(int64(len(list[i].host)))
@@ -45,7 +45,7 @@ func (u *upload) fill(ctx context.Context, w *work) (err error) {
 	if len(w.ups) < maxAhead {
 		u.stage, err = d.stage(min(u.left, chunkBytes), Upload)
 	} else {
-		// The first has gone its way: once more.
+		// The first stage has been submitted: try again.
 		first := w.ups[0]
 		if err = d.until(ctx, first.serial); err == nil {
 			u.stage = first.stage
@@ -83,7 +83,7 @@ func (u *upload) fill(ctx context.Context, w *work) (err error) {
 	return nil
 }
 
-// write brings bytes to a Remote, without stages. The lock of the queue is held.
+// write copies bytes to a Remote, without stages. The caller holds the lock of the queue.
 func (w *work) write() error {
 	for _, t := range w.in {
 		whole := len(t.host) &^ 3
@@ -122,14 +122,14 @@ func (u *upload) sent(q *queue, w *work) error {
 	return err
 }
 
-// note keeps in which submission stages are used.
+// note records the submission in which stages are used.
 func (u *upload) note(w *work) {
 	for ; u.noted < len(w.ups); u.noted++ {
 		w.ups[u.noted].serial = w.serial
 	}
 }
 
-// download brings bytes from the device, stage by stage.
+// download copies bytes from the device, stage by stage.
 type download struct {
 	list []span
 	at   int64 // within the first of list
@@ -138,7 +138,7 @@ type download struct {
 
 func newDownload(list []span) download { return download{list: list, left: aligned(list)} }
 
-// reserve takes the stage for the next transfer, if there is one.
+// reserve gets a stage for the next transfer, if there is one.
 func (o *download) reserve(w *work) error {
 	stamps := int64(0)
 	if w.stamps != nil && len(w.downs) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/fakehost"
 )
 
-// tripOf is a round trip over buffers of those usages.
+// tripOf is a round trip over buffers of the given usages.
 func tripOf(d *webgpu.Device, n int, from, to webgpu.Usage) error {
 	x, err := d.NewBuffer(int64(n), from)
 	if err != nil {
@@ -83,12 +83,12 @@ func TestTrip(t *testing.T) {
 	}
 }
 
-// TestParts carries many parts of several buffers at odd lengths, beyond the
-// stages that one submission may have.
+// TestParts copies many parts of several buffers at odd lengths, more than the stages of one
+// submission hold.
 func TestParts(t *testing.T) {
 	d, _ := fake(t, &fakehost.Host{})
 	for _, sizes := range [][]int{{1, 2, 3}, {8<<20 - 3, 5, 8 << 20, 1}, {0, 7, 0}, {100 << 20, 3, 120 << 20}, {}} {
-		if testing.Short() && len(sizes) > 0 && sizes[0] > 8<<20 { // four chunks are as good as many
+		if testing.Short() && len(sizes) > 0 && sizes[0] > 8<<20 { // four chunks suffice
 			sizes = []int{17 << 20, 3, 25 << 20}
 		}
 		s := &webgpu.Submission{}
@@ -112,7 +112,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestNear has operands and results that pass through no stage.
+// TestNear uses operands and results that need no stage.
 func TestNear(t *testing.T) {
 	d, _ := fake(t, &fakehost.Host{})
 	rounds, often := 3, 10
@@ -132,8 +132,8 @@ func TestNear(t *testing.T) {
 	if s := d.Stats(); s.Submits != uint64(2*rounds)*(11+3) {
 		t.Errorf("%d submissions", s.Submits)
 	}
-	// One set of buffers for everybody, waited for, not waited for and given up,
-	// beside what takes several submissions.
+	// All goroutines share buffers. Some wait, some do not, and some cancel, while other submissions
+	// have several chunks.
 	const n, large = 1000, 9 << 20
 	x := must(d.NewBuffer(n, webgpu.Input))(t)
 	y := must(d.NewBuffer(n, webgpu.Output))(t)

@@ -17,7 +17,7 @@ import (
 // goroutine polls and wakes the others. No goroutine blocks in the host: some hosts then block
 // submissions too, and a call would never return from a device that hangs.
 type waiting struct {
-	asking  sync.Mutex // whoever asks the host
+	asking  sync.Mutex // held by the goroutine that polls the host
 	reached atomic.Uint64
 
 	mu     sync.Mutex
@@ -27,34 +27,34 @@ type waiting struct {
 	failures []failure // of recent submissions of a Remote
 }
 
-// failure is why a submission has failed.
+// failure is the error of a failed submission.
 type failure struct {
 	serial uint64
 	err    error
 }
 
-// maxFailures bounds the failures that are kept: many more than submissions are waited
-// for at a time.
+// maxFailures is the largest number of recorded failures: many more than the submissions for which
+// goroutines wait at a time.
 const maxFailures = 1024
 
-// waiter is a goroutine that lets another ask.
+// waiter is a goroutine that waits while another one polls.
 type waiter struct {
 	serial uint64
 	wake   chan struct{}
 }
 
 const (
-	// spinFor is how long a goroutine asks without a pause. Now and then it lets
-	// others have the processor; to do so each time costs a third of a short
-	// round trip, as it wakes threads that carry it off.
+	// spinFor is the time for which a goroutine polls without a pause. It yields the processor
+	// occasionally. Yielding each time would cost a third of a short round trip, because a woken
+	// thread would take over the goroutine.
 	spinFor    = 300 * time.Microsecond
 	yieldEvery = 64
-	// A pause is as long as an eighth of the time that has passed.
+	// A pause lasts an eighth of the time that has passed.
 	minPause = 20 * time.Microsecond
 	maxPause = time.Millisecond
 )
 
-// ask asks the host how far it has got, unless somebody does already.
+// ask polls the host, unless another goroutine is polling.
 func (d *Device) ask() {
 	w := &d.wait
 	if !w.asking.TryLock() {
@@ -112,13 +112,13 @@ func (d *Device) until(ctx context.Context, serial uint64) error {
 		w.mu.Lock()
 		w.leave(me)
 		if done, _ := d.reached(ctx, serial); done && !w.leader {
-			w.promote() // it may have been told to lead
+			w.promote() // this goroutine may have been chosen to poll
 		}
 		w.mu.Unlock()
 	}
 }
 
-// reached reports whether a wait is over, and how.
+// reached reports whether a wait is over, and its error.
 func (d *Device) reached(ctx context.Context, serial uint64) (bool, error) {
 	if d.wait.reached.Load() >= serial {
 		return true, nil
@@ -132,14 +132,14 @@ func (d *Device) reached(ctx context.Context, serial uint64) (bool, error) {
 	return false, nil
 }
 
-// leave takes a waiter from the list. w.mu is held.
+// leave removes a waiter from the list. The caller holds w.mu.
 func (w *waiting) leave(me *waiter) {
 	if i := slices.Index(w.list, me); i >= 0 {
 		w.list = slices.Delete(w.list, i, i+1)
 	}
 }
 
-// promote makes one of the waiting goroutines poll. w.mu is held.
+// promote makes one of the waiting goroutines poll. The caller holds w.mu.
 func (w *waiting) promote() {
 	if len(w.list) > 0 {
 		w.list[0].rouse()
@@ -154,7 +154,7 @@ func (o *waiter) rouse() {
 	}
 }
 
-// rouse wakes the goroutines whose submissions are complete. w.mu is held.
+// rouse wakes the goroutines whose submissions are complete. The caller holds w.mu.
 func (w *waiting) rouse(reached uint64) {
 	for _, o := range w.list {
 		if o.serial <= reached {
@@ -178,7 +178,7 @@ func (d *Device) notified(serial uint64, err error) {
 	w.rouse(serial)
 }
 
-// told is until of a Remote, which says by itself when a submission is complete.
+// told is until for a Remote, which reports completed submissions itself.
 func (d *Device) told(ctx context.Context, serial uint64) error {
 	if err := jscall.MayWait(); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (d *Device) told(ctx context.Context, serial uint64) error {
 	}
 }
 
-// failed returns why the submission has failed, or nil.
+// failed returns the error of the submission, or nil.
 func (w *waiting) failed(serial uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,8 +252,8 @@ func (d *Device) lead(ctx context.Context, serial uint64) error {
 	}
 }
 
-// watch is until for work that somebody has given up on: when the device gets no
-// further for long, it is lost.
+// watch is until for work whose caller has cancelled its wait: if the device makes no progress for
+// long, it is lost.
 func (d *Device) watch(serial uint64) error {
 	for {
 		before := d.wait.reached.Load()
@@ -267,7 +267,7 @@ func (d *Device) watch(serial uint64) error {
 			return err
 		}
 		if d.wait.reached.Load() >= serial {
-			return err // it has failed
+			return err // the submission has failed
 		}
 		if d.wait.reached.Load() == before {
 			d.giveUp()
@@ -275,14 +275,13 @@ func (d *Device) watch(serial uint64) error {
 	}
 }
 
-// giveUp loses a device that does not answer.
+// giveUp marks a device that does not respond as lost.
 func (d *Device) giveUp() {
 	d.stuck.Store(true)
 	d.lose(fmt.Errorf("the device has completed nothing for %v", d.patience()))
 }
 
-// drain waits until no submission is under way. It reports false if the device
-// does not get there.
+// drain waits until no submission is running. It returns false if the device makes no progress.
 func (d *Device) drain() bool {
 	for {
 		before, start := d.wait.reached.Load(), time.Now()

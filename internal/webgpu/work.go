@@ -10,15 +10,15 @@ import (
 // work is a running submission: the objects that it uses, and the actions after it has run.
 type work struct {
 	d      *Device
-	serial uint64 // of its last part
+	serial uint64 // serial of its last part
 
 	mems     []*memory
 	groups   []*binding
 	commands []HostCommand
 	copies   []HostCommand // from the stage that is being filled
 
-	in, out             []span    // what passes through stages
-	mappedIn, mappedOut []span    // and the objects that do not
+	in, out             []span    // transfers through stages
+	mappedIn, mappedOut []span    // transfers by mapped memory
 	mappable            []*memory // Input and Output among the used buffers, possibly several times
 	owned               []*memory // of mappable
 	done                chan struct{}
@@ -32,7 +32,7 @@ type work struct {
 	stamped uint32
 }
 
-// sent is a stage that travels.
+// sent is a stage in a running submission.
 type sent struct {
 	stage       *stage
 	serial      uint64
@@ -40,7 +40,7 @@ type sent struct {
 	used        int64 // by stamps
 }
 
-// part is bytes of a stage that are a result.
+// part is a result in a stage.
 type part struct {
 	host []byte
 	at   int64
@@ -57,8 +57,8 @@ func (d *Device) newWork() *work {
 	return w
 }
 
-// end waits until the submission has run and puts the results in place. When ctx
-// ends before, it returns, and the results are lost. Either way w is gone.
+// end waits until the submission has run and copies its results. If ctx ends earlier, end returns and
+// the results are discarded. The caller must not use w afterwards.
 func (w *work) end(ctx context.Context) error {
 	d := w.d
 	var err error
@@ -123,7 +123,7 @@ func (w *work) takeFrom(s *sent) error {
 	return nil
 }
 
-// read copies bytes from memory that is mapped.
+// read copies bytes from mapped memory.
 func (d *Device) read(b HostBuffer, off int64, to []byte) error {
 	if d.remote != nil {
 		return d.hosted(d.remote.Read(b, off, to))
@@ -155,7 +155,7 @@ func (w *work) finish() {
 	w.free()
 }
 
-// abandon ends a submission that has not come into the queue as a whole.
+// abandon ends a submission if only some of its parts were submitted.
 func (w *work) abandon() {
 	d := w.d
 	if w.serial == 0 || d.failed() != nil {
@@ -169,7 +169,7 @@ func (w *work) abandon() {
 		w.free()
 		return
 	}
-	// Parts of it are on their way.
+	// Some parts are running.
 	go func() {
 		_ = d.watch(w.serial)
 		if d.failed() == nil {
@@ -223,7 +223,7 @@ type Fence struct {
 	d      *Device
 	serial uint64
 	done   chan struct{}
-	err    error // once done is closed
+	err    error // set when done is closed
 	once   sync.Once
 }
 

@@ -16,7 +16,7 @@ import (
 // crunch is work that splits evenly: each part is a chain of dependent
 // multiplications, so that its time does not depend on memory.
 type crunch struct {
-	turns int // of one part
+	turns int // iterations of one part
 	sink  [64][16]float64
 }
 
@@ -28,7 +28,7 @@ func (c *crunch) Part(i int) {
 	c.sink[i%64][0] = x
 }
 
-// turnsFor returns how many turns take d on this machine.
+// turnsFor returns the number of iterations that take d on this machine.
 func turnsFor(d time.Duration) int {
 	c := &crunch{turns: 100_000}
 	best := time.Hour
@@ -95,7 +95,7 @@ func split(b *testing.B) {
 						}
 					}
 					t := time.Now()
-					// In blocks, as a program has phases of one kind or the other.
+					// Measure in blocks, because programs have phases with and without pauses.
 					if i/200%2 == 0 {
 						whole.Part(0)
 						d := time.Since(t)

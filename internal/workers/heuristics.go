@@ -10,39 +10,39 @@ import (
 // observations.
 type heuristics struct {
 	gain   float64 // share of the serial time that perfect splitting saves
-	hotNS  average // from publishing a job to a part begun by a spinning worker
-	coldNS average // from rousing a parked worker to its running
-	wakeNS average // what rousing costs the one who does it
+	hotNS  average // time from the publication of a job until a spinning worker begins a part
+	coldNS average // time until a parked worker runs
+	wakeNS average // time that the waking thread needs to wake a worker
 
-	last    atomic.Int64  // when the last demand ended or was to end
-	dense   atomic.Uint32 // one bit for each demand, newest lowest: it came soon after the last
-	refused atomic.Uint32 // work that the time to wake made not worth it
+	last    atomic.Int64  // expected end of the last demand
+	dense   atomic.Uint32 // one bit for each demand, the newest lowest: 1 if it came soon after the previous demand
+	refused atomic.Uint32 // number of calls that were not split only because of the time to wake workers
 	forgone atomic.Int64  // ns that hot workers would have saved since the last pause
 
-	active  atomic.Int64 // ns of jobs, fading
-	lost    atomic.Int64 // ns of stalls, fading
-	stallNS average      // how long one lasts
-	calm    atomic.Int64 // until then the machine counts as busy with something else
-	pause   atomic.Int64 // how long that last was
+	active  atomic.Int64 // ns of jobs; old ones count less
+	lost    atomic.Int64 // ns of stalls; old ones count less
+	stallNS average      // duration of a stall
+	calm    atomic.Int64 // time until which other programs are assumed to use the processors
+	pause   atomic.Int64 // duration of the last such period
 }
 
 func (j *heuristics) init(threads int) {
 	j.gain = 1 - 1/float64(threads)
-	// Guesses that the first observation replaces.
+	// The first observation replaces these estimates.
 	j.hotNS.guess(500)
 	j.coldNS.guess(100_000)
 	j.wakeNS.guess(10_000)
 	j.stallNS.guess(1_000_000)
 	j.dense.Store(1)
-	j.active.Store(8_000_000) // one stall at the start says nothing
+	j.active.Store(8_000_000) // a single stall at the start has little weight
 	j.last.Store(-maxSpin)
 }
 
-// Worth reports whether splitting work that takes serialNS nanoseconds on
-// one thread is likely to end sooner than not splitting it now.
+// Worth reports whether splitting work that takes serialNS nanoseconds on one thread is likely to end
+// sooner than one thread.
 //
-// It counts as a demand: work that is worth it only for workers that are
-// awake wakes them after a few calls in close succession.
+// A call counts as a demand: if only awake workers make splitting worthwhile, a few such calls in
+// close succession wake the workers.
 func (p *Pool) Worth(serialNS float64) bool {
 	if p != nil && p.root != nil {
 		p = p.root
@@ -50,8 +50,8 @@ func (p *Pool) Worth(serialNS float64) bool {
 	if p.Threads() == 1 || p.closed.Load() || p.busy.Load() {
 		return false
 	}
-	serialNS = min(serialNS, 1e15) // which also is a valid int64
-	// A hand-off is two messages, and the last part ends late by half a part.
+	serialNS = min(serialNS, 1e15) // a valid int64
+	// Starting and ending a job are two messages, and on average the last part ends half a part late.
 	saved := serialNS*p.gain - 2*float64(p.hotNS.get())
 	if !(saved > serialNS/8) {
 		return false
@@ -70,11 +70,11 @@ func (p *Pool) Worth(serialNS float64) bool {
 		return true
 	}
 	if pays(cold/2) && p.refused.Add(1)%64 == 0 {
-		// Without a try now and then, a bad time would be remembered forever.
+		// An occasional split measures the time again; otherwise one bad measurement would remain.
 		return true
 	}
-	// Rent or buy: what sleeping workers did not save in a run of calls may
-	// reach the price of waking them before it is paid.
+	// This is the ski rental problem: pay for waking the workers when the time that they could have
+	// saved in recent calls equals the price.
 	if !p.demand(now, now+int64(serialNS)) {
 		p.forgone.Store(0)
 		return false
@@ -86,8 +86,8 @@ func (p *Pool) Worth(serialNS float64) bool {
 	return true
 }
 
-// demand notes that work arrived at now and ends at end. It reports whether
-// workers that spun since the last would have been there for it.
+// demand records work that arrives at now and ends at end. It reports whether workers that spun since
+// the last demand would still be spinning.
 func (j *heuristics) demand(now, end int64) bool {
 	soon := now-j.last.Load() < j.longest()
 	j.last.Store(end)
@@ -99,7 +99,7 @@ func (j *heuristics) demand(now, end int64) bool {
 	return soon
 }
 
-// longest is the longest spin that can pay: a few times what it saves.
+// longest is the duration of the longest spin that can pay: a few times the time that it saves.
 func (j *heuristics) longest() int64 {
 	return min(max(4*(j.coldNS.get()+j.wakeNS.get()), minSpin), maxSpin)
 }
@@ -115,7 +115,7 @@ func (j *heuristics) budget(now int64) int64 {
 	return j.longest()
 }
 
-// worked notes that a job took ns.
+// worked records a job that took ns.
 func (j *heuristics) worked(ns int64) {
 	if j.active.Add(ns) > memoryOfStalls {
 		j.active.Store(j.active.Load() / 2)
@@ -123,15 +123,14 @@ func (j *heuristics) worked(ns int64) {
 	}
 }
 
-// stalled notes that a worker stood still for ns. That happens everywhere now
-// and then. Where it takes a good part of the time, something else wants the
-// processor: the pool withdraws, and twice as long each time it finds the same
-// again.
+// stalled records that a worker's thread did not run for ns. Short stalls occur on every machine. If
+// stalls take much of the time, another program uses the processor: the pool then runs serially for a
+// while, twice as long as the last time if the stalls continue.
 func (j *heuristics) stalled(now, ns int64) {
 	j.stallNS.observe(ns)
 	calm := j.calm.Load()
 	if now < calm {
-		return // workers that park late see the same trouble
+		return // workers that park late observe the same stall
 	}
 	if lost := j.lost.Add(ns); lost < minLost || lost < j.active.Load()/4 {
 		return
@@ -148,16 +147,16 @@ func (j *heuristics) stalled(now, ns int64) {
 }
 
 const (
-	memoryOfStalls = 40_000_000    // ns of work after which half is forgotten
-	minLost        = 1_000_000     // ns; less is never a reason to withdraw
+	memoryOfStalls = 40_000_000    // ns of work after which a stall has half its weight
+	minLost        = 1_000_000     // ns; shorter stalls do not change the number of threads
 	maxPause       = 1_000_000_000 // ns
 )
 
-// An average follows a duration: an eighth of the way to each new one, and
-// little for outliers, which are waits for something else.
+// An average follows a duration: it moves by an eighth of the distance to each observation, and less
+// for outliers, which come from other programs.
 type average struct{ ns atomic.Int64 }
 
-// guess sets what holds until the first observation; kept below zero to tell.
+// guess sets the estimate until the first observation. It is stored as a negative number.
 func (a *average) guess(ns int64) { a.ns.Store(-ns) }
 
 func (a *average) get() int64 {

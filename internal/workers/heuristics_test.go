@@ -26,7 +26,7 @@ func TestWorth(t *testing.T) {
 		want    bool
 	}{
 		{"tiny", 2, true, 1 * micro, false},
-		{"hot from a few hand-offs on", 2, true, 5 * micro, true},
+		{"spinning workers from a few microseconds on", 2, true, 5 * micro, true},
 		{"hot", 2, true, 20 * micro, true},
 		{"cold and less than waking takes", 2, false, 40 * micro, false},
 		{"cold and just as long", 2, false, 60 * micro, false},
@@ -65,17 +65,17 @@ func TestWorthWakesForARunOfCalls(t *testing.T) {
 	if calls < 3 {
 		t.Errorf("woken after %d calls that would have saved 4 µs each, for a price of 10", calls)
 	}
-	// The same calls far apart never do.
+	// The same calls with long pauses never wake the workers.
 	p = trained(2, 500, 50_000, 10_000)
 	for range 100 {
 		p.last.Store(clock() - 10_000_000)
 		if p.Worth(10_000) {
-			t.Fatal("calls far apart wake the workers")
+			t.Fatal("calls with long pauses wake the workers")
 		}
 	}
 }
 
-// A bad estimate of the time to wake must not keep the pool asleep forever.
+// A bad estimate of the time to wake must not keep the workers asleep forever.
 func TestWorthTriesAgain(t *testing.T) {
 	p := trained(2, 500, 300_000, 10_000)
 	tries := 0
@@ -94,9 +94,9 @@ func TestWithdrawal(t *testing.T) {
 	const ms = 1_000_000
 	p := trained(2, 500, 50_000, 10_000)
 	p.hot.Store(1)
-	// Times are far ahead, so that no pause is over before this test has looked.
+	// The times are far in the future, so that no pause ends before this test has checked.
 	now := clock() + 1e15
-	// Now and then a fifth of a millisecond is lost: that happens everywhere.
+	// A fifth of a millisecond is lost occasionally, as on every machine.
 	for range 1000 {
 		p.worked(10 * ms)
 		p.stalled(now, ms/5)
@@ -125,7 +125,7 @@ func TestWithdrawal(t *testing.T) {
 	if p.pause.Load() <= first || p.pause.Load() > maxPause {
 		t.Errorf("pauses went from %d to %d ns", first, p.pause.Load())
 	}
-	// Trouble long after the last is new trouble.
+	// A stall long after the last one starts with the shortest pause.
 	now = p.calm.Load() + 10*maxPause
 	p.stalled(now, 3*ms)
 	if p.pause.Load() != 2*3*ms {
@@ -140,7 +140,7 @@ func TestSpinBudget(t *testing.T) {
 		p.demand(1e9, 1e9)
 	}
 	if b := p.budget(clock()); b != p.longest()/8 {
-		t.Errorf("after calls far apart workers spin for %d ns", b)
+		t.Errorf("after calls with long pauses workers spin for %d ns", b)
 	}
 	for range 3 {
 		p.demand(p.last.Load()+1000, p.last.Load()+2000)
@@ -183,8 +183,8 @@ func TestAverage(t *testing.T) {
 	}
 }
 
-// Only waiting for a processor is blamed on others: not being stopped, nor the
-// crowd of threads that go on together afterwards.
+// Only waiting for a processor counts as caused by other threads. The time for which the process was
+// stopped, and the waiting of its own threads afterwards, do not count.
 func TestBlame(t *testing.T) {
 	const ms = 1_000_000
 	for _, c := range []struct {
@@ -193,11 +193,11 @@ func TestBlame(t *testing.T) {
 		told       bool
 		want       int64
 	}{
-		{"a turn of something else", 4 * ms, 4 * ms, true, 4 * ms},
+		{"a time slice of another thread", 4 * ms, 4 * ms, true, 4 * ms},
 		{"most of a gap", 5 * ms, 3 * ms, true, 3 * ms},
 		{"waits before the gap as well", 3 * ms, 5 * ms, true, 3 * ms},
 		{"stopped", 500 * ms, 0, true, 0},
-		{"stopped, then a crowd", 30 * ms, 3 * ms, true, 0},
+		{"stopped, then all threads wait", 30 * ms, 3 * ms, true, 0},
 		{"a clock that went back", 3 * ms, -ms, true, 0},
 		{"a gap that nobody explains", 4 * ms, 0, false, 4 * ms},
 		{"too long for a turn", 500 * ms, 0, false, 0},

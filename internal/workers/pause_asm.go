@@ -2,8 +2,8 @@
 
 package workers
 
-// pause tells the processor that the caller spins: for some tens of
-// nanoseconds it leaves power, and on shared cores time, to others.
+// pause tells the processor that the caller spins: for tens of nanoseconds the caller uses less power,
+// and on a shared core less time.
 //
 //go:noescape
 func pause()

@@ -1,14 +1,12 @@
 // Package workers splits one piece of work over the cores of the machine.
 //
-// Handing work to a thread that sleeps costs more than most calls of a kernel
-// take, so workers that have just been useful spin for a moment and pick up
-// the next job within a microsecond. How long, and from how much work on
-// splitting pays, is measured while the pool runs: see [Pool.Worth]. Nothing
-// ever waits for a worker that is late, and on a machine that is busy with
-// something else the pool withdraws.
+// Waking a thread that sleeps takes longer than most calls of a kernel. Therefore workers spin for a
+// moment after a job, and start the next job within a microsecond. The pool measures while it runs how
+// long workers should spin, and for how much work splitting pays: see [Pool.Worth]. No caller waits
+// for a worker that has not started. If other programs use the processors, the pool uses fewer
+// threads.
 //
-// A Pool belongs to whoever made it and is closed by its owner; nothing in
-// this package is global.
+// The function that makes a Pool also closes it. The package has no global state.
 package workers
 
 import (
@@ -25,22 +23,21 @@ type Task interface {
 	Part(i int)
 }
 
-// A Pool is a fixed set of workers that take parts of one Task at a time.
-// All methods but Close may be called from any number of goroutines at once,
-// and by tasks themselves. A nil Pool is serial.
+// A Pool is a fixed set of workers that take parts of one Task at a time. All methods but Close may be
+// called from any number of goroutines at once, and by tasks. A nil Pool runs all parts in the caller.
 type Pool struct {
 	threads int
 	workers []worker
 	running sync.WaitGroup
 	heuristics
-	under // of a view
+	under // set if the pool is a view of another
 
-	// One job at a time: whoever sets busy owns the fields below it until
-	// end. Workers read them only while they own a part, which keeps the job
-	// in place.
+	// The pool runs one job at a time. The goroutine that sets busy owns the fields below it until
+	// end. Workers read them only while they own a part, and the job stays in place until all parts
+	// have ended.
 	busy      atomic.Bool
 	task      Task
-	began     int64 // when the job was published
+	began     int64 // time at which the job was published
 	mine      int64 // parts that the caller has done
 	yielding  yieldTimer
 	hoped     bool // a worker was spinning when the job was published
@@ -51,19 +48,19 @@ type Pool struct {
 
 	shares []share // of the caller and the workers
 
-	// Each on its own cache line, as all threads write them.
+	// Each has its own cache line, because all threads write them.
 	_      [64]byte
-	free   atomic.Int64 // parts that nobody has claimed
+	free   atomic.Int64 // parts that no thread has claimed
 	_      [56]byte
 	left   atomic.Int64 // parts that have not ended; plus asleep while the caller sleeps
 	_      [56]byte
 	joined atomic.Bool  // a worker has begun a part
-	hot    atomic.Int32 // workers that spin, or will when their parts have ended
-	parked atomic.Int32 // workers that must be roused
-	home   atomic.Int32 // the processor of the last caller that roused one
+	hot    atomic.Int32 // workers that spin, or will spin after their parts
+	parked atomic.Int32 // workers that sleep
+	home   atomic.Int32 // processor of the last caller that woke a worker
 	turns  atomic.Uint32
-	late   atomic.Int64 // when a caller last waited long for a worker
-	lateNS atomic.Int64 // how long
+	late   atomic.Int64 // time at which a caller last waited long for a worker
+	lateNS atomic.Int64 // duration of this wait
 	closed atomic.Bool
 	_      [16]byte
 }
@@ -71,11 +68,10 @@ type Pool struct {
 // asleep is added to Pool.left by a caller that has stopped spinning.
 const asleep = 1 << 62
 
-// New returns a pool of the given number of threads, the calling one
-// included: it starts threads-1 workers. With threads <= 0 there are as many
-// as the program may use at once, and there are never more than that: the
-// smaller of GOMAXPROCS, which knows the limits of a container, and the number
-// of processors that the process is allowed on.
+// New returns a pool with the given number of threads, including the calling thread: it starts
+// threads-1 workers. With threads <= 0 the number is the largest that the program may use at once, and
+// no pool has more: the smaller of GOMAXPROCS, which respects the limits of a container, and the
+// number of processors that the process may run on.
 func New(threads int) *Pool {
 	most := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	if threads <= 0 || threads > most {
@@ -98,7 +94,7 @@ func start(threads int) *Pool {
 	return p
 }
 
-// Threads returns how many threads Do may use, the calling one included.
+// Threads returns the number of threads that Do may use, including the calling thread.
 func (p *Pool) Threads() int {
 	switch {
 	case p == nil:
@@ -109,15 +105,13 @@ func (p *Pool) Threads() int {
 	return p.threads
 }
 
-// Do runs t.Part(i) once for every i in [0, n) and returns when all have
-// ended. The threads take parts in rising order. The caller takes parts itself
-// and waits only for parts that a worker has begun. If the pool is nil, closed,
-// or at work for somebody else (perhaps for the task that calls), the caller
-// does all parts.
+// Do runs t.Part(i) once for every i in [0, n) and returns when all have ended. The threads take parts
+// in rising order. The caller also takes parts, and waits only for parts that a worker has begun. If
+// the pool is nil, closed or busy with another job, for example with the task that calls Do, the
+// caller runs all parts.
 //
-// If parts panic, Do panics with the value of one of them, after all parts
-// that had begun have ended; those that had not may be left out. Do allocates
-// nothing.
+// If parts panic, Do panics with the value of one of them, after all begun parts have ended; other
+// parts may not run. Do allocates nothing.
 func (p *Pool) Do(n int, t Task) {
 	if p != nil && p.root != nil {
 		p.run(t, func(root *Pool, t Task) { root.Do(n, t) })
@@ -133,11 +127,10 @@ func (p *Pool) Do(n int, t Task) {
 	p.lead()
 }
 
-// Spread is Do for parts that lie side by side in memory: every thread begins
-// with the same share of them, in this call and the next, and so finds in its
-// caches what it left there. With back each goes through its share backwards:
-// alternate calls find what the last one touched last. A thread without parts
-// helps another from the other end.
+// Spread is Do for parts that are neighbours in memory. Each thread begins with the same share of the
+// parts in each call, so its caches may hold their data. With back each thread takes the parts of its
+// share from the end: if calls alternate, a call begins with the data that the previous call used
+// last. A thread whose share is empty takes parts from the other end of another share.
 func (p *Pool) Spread(n int, back bool, t Task) {
 	if p != nil && p.root != nil {
 		p.run(t, func(root *Pool, t Task) { root.Spread(n, back, t) })
@@ -163,8 +156,8 @@ func (p *Pool) Spread(n int, back bool, t Task) {
 	p.lead()
 }
 
-// Turn returns another direction each time, for work that goes through large
-// arrays to and fro: see Spread. For a nil Pool it is always the same.
+// Turn alternates between the two directions, for repeated passes over large arrays: see Spread. For a
+// nil Pool the direction is always the same.
 func (p *Pool) Turn() (back bool) {
 	if p != nil && p.root != nil {
 		p = p.root
@@ -172,8 +165,8 @@ func (p *Pool) Turn() (back bool) {
 	return p != nil && p.turns.Add(1)&1 == 0
 }
 
-// publish makes the pool the caller's and everything known of a job but its
-// shares. It reports false if the caller is to do all parts.
+// publish acquires the pool for the caller and sets all fields of a job but its shares. It returns
+// false if the caller must run all parts.
 func (p *Pool) publish(n int, t Task) bool {
 	if p == nil || p.threads == 1 || n <= 1 || n > maxShares || p.closed.Load() || !p.busy.CompareAndSwap(false, true) {
 		return false
@@ -191,7 +184,7 @@ func (p *Pool) publish(n int, t Task) bool {
 // lead works on the published job until it is done.
 func (p *Pool) lead() {
 	if p.hot.Load() == 0 && p.parked.Load() > 0 {
-		// One is enough: it rouses others while the caller works.
+		// Wake one worker: it wakes others while the caller works.
 		p.home.Store(processor())
 		p.rouse(1)
 		p.wakeNS.observe(clock() - p.began)
@@ -201,8 +194,8 @@ func (p *Pool) lead() {
 	}
 }
 
-// end waits for the workers and frees the pool for the next job. It is
-// deferred, as a part may end the caller's goroutine.
+// end waits for the workers and frees the pool for the next job. It is deferred, because a part may
+// end the caller's goroutine.
 func (p *Pool) end() {
 	for p.take(nil) {
 	}
@@ -215,7 +208,7 @@ func (p *Pool) end() {
 	if p.joined.Load() {
 		p.dispersed = false
 	} else if p.hoped && now-p.began > minSpin {
-		// A worker that spins took no part in all this time: it does not run.
+		// A spinning worker has claimed no part in this time: its thread does not run.
 		p.disperse()
 	}
 	breathe := p.yielding.due(now)
@@ -229,8 +222,8 @@ func (p *Pool) end() {
 	}
 }
 
-// take does parts until none is free. It reports whether it must be called
-// again: a panic ends the loop but not the job. w is nil for the caller of Do.
+// take runs parts until none is free. It returns true if it must be called again, because a panic
+// ended its loop but not the job. w is nil for the caller of Do.
 func (p *Pool) take(w *worker) (again bool) {
 	var did int64
 	number := 0
@@ -278,7 +271,7 @@ func (p *Pool) wait() {
 	}
 	from := clock()
 	worked := from - p.began
-	// What a worker began last ends, with parts of one size, within a part.
+	// If parts have one size, the parts of workers end within the time of one part.
 	due := max(minSpin, worked/max(p.mine, 1))
 	patience := max(due+p.longest(), worked/4)
 	now := from
@@ -312,8 +305,8 @@ func (p *Pool) wait() {
 // wanted reports whether a worker must not park.
 func (p *Pool) wanted() bool { return p.free.Load() > 0 || p.closed.Load() }
 
-// disperse moves the workers off the caller's processor, where some kernels
-// put them together to save another, once until that has helped.
+// disperse moves the workers to other processors than the caller's, until a worker has joined. Some
+// kernels put them on the caller's processor to save power.
 func (p *Pool) disperse() {
 	if p.dispersed {
 		return
@@ -337,9 +330,9 @@ func (p *Pool) rouse(n int) {
 	}
 }
 
-// Close stops the workers and waits for the parts they are doing. A Do that
-// is running goes on without them, and a later one is serial. Close may be
-// called more than once, but not by a task of this pool.
+// Close stops the workers and waits for the parts that they run. A running Do continues without
+// workers, and later calls run all parts in the caller. Close may be called more than once, but not by
+// a task of this pool.
 func (p *Pool) Close() {
 	if p == nil {
 		return

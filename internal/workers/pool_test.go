@@ -74,8 +74,8 @@ func TestEveryPartRunsOnce(t *testing.T) {
 	}
 }
 
-// Every thread begins with its own share, at the end that was asked for, and a
-// thread that is left alone does all parts.
+// Every thread must begin with its own share, at the requested end, and a single thread must run all
+// parts.
 func TestShares(t *testing.T) {
 	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
 	p.heuristics.init(4)
@@ -124,7 +124,7 @@ func TestPartsOverlap(t *testing.T) {
 	}
 }
 
-// A pool whose workers never come must not make the caller wait.
+// A pool whose workers never start must not make the caller wait.
 func TestNobodyWaitsForLateWorkers(t *testing.T) {
 	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
 	p.heuristics.init(4)
@@ -238,8 +238,8 @@ func TestPanicReachesTheCaller(t *testing.T) {
 	}
 }
 
-// runtime.Goexit, which t.FailNow calls, ends the goroutine of a part: that of
-// the caller as it would without a pool, and not for good that of a worker.
+// runtime.Goexit, which t.FailNow calls, ends the goroutine of a part. In the caller this has the same
+// effect as without a pool; a worker is replaced.
 func TestGoexit(t *testing.T) {
 	p := start(2)
 	defer p.Close()
@@ -327,7 +327,7 @@ func TestDoAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Workers must get and lose the scheduler's processors like other goroutines.
+// The scheduler must be able to give processors to workers and take them away as for other goroutines.
 func TestGarbageCollectionGoesOn(t *testing.T) {
 	p := start(4)
 	defer p.Close()

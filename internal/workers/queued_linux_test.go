@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// Two threads on one processor wait for each other, and one that sleeps waits
-// for nobody.
+// Two threads on one processor wait for it in turn, and a thread that sleeps does not wait for a
+// processor.
 func TestQueued(t *testing.T) {
 	testutil.Need(t, "schedstat")
 	if _, _, ok := queued(); !ok {
@@ -60,7 +60,7 @@ func TestQueued(t *testing.T) {
 	})
 }
 
-// What one thread waited says nothing of the next that a worker gets.
+// The time for which one thread waited must not count for the next thread of the worker.
 func TestWaitedOnAnotherThread(t *testing.T) {
 	testutil.Need(t, "schedstat")
 	if _, _, ok := queued(); !ok {

@@ -2,23 +2,23 @@ package workers
 
 import "sync/atomic"
 
-// A share is the parts of a job that one thread takes before it takes others':
-// parts lo to hi and which end who takes, in one word. Whoever changes the word
-// has claimed a part. The same word means the same in every job, so that a
-// worker that comes late claims a part of the present job or none.
+// A share holds the parts of a job that one thread takes before it takes parts of other shares. One
+// word holds the range lo to hi, and the end from which each thread takes parts. The thread that
+// changes the word has claimed a part. A word has the same meaning in every job, so a late worker
+// claims a part of the current job or none.
 type share struct {
 	word atomic.Uint64
 	_    [56]byte
 }
 
-// ends says from which end of a share its thread takes parts, and from which
-// the others do.
+// ends says from which end of a share its own thread takes parts, and from which end other threads
+// take them.
 type ends uint64
 
 const (
-	inOrder    ends = 0          // all from the front
-	fromFront  ends = othersBack // its own thread from the front
-	fromBack   ends = ownBack    // its own thread from the back
+	inOrder    ends = 0          // all threads take parts from the front
+	fromFront  ends = othersBack // its own thread takes parts from the front, others from the back
+	fromBack   ends = ownBack    // its own thread takes parts from the back, others from the front
 	ownBack    ends = 1 << 62
 	othersBack ends = 1 << 63
 )
@@ -32,7 +32,7 @@ func (s *share) set(lo, hi int, e ends) {
 	s.word.Store(uint64(e) | uint64(hi)<<shareBits | uint64(lo))
 }
 
-// claim takes a part of s; false: there is none.
+// claim takes a part of s. It returns false if there is none.
 func (s *share) claim(own bool) (part int, ok bool) {
 	for {
 		w := s.word.Load()
@@ -54,8 +54,8 @@ func (s *share) claim(own bool) (part int, ok bool) {
 	}
 }
 
-// claim takes a part for the thread of that number: of its own share, or else
-// of the next that has one.
+// claim takes a part for the thread with the given number: from its own share, or else from the next
+// share that has a part.
 func (p *Pool) claim(number int) (part int, ok bool) {
 	for i := range p.shares {
 		k := number + i

@@ -9,24 +9,23 @@ import (
 	"unsafe"
 )
 
-// A sleeper is how a worker parks. Waking a goroutine through the scheduler
-// takes two threads and often ends on the caller's own processor, so a worker
-// owns its thread, sleeps in a futex, and is sent elsewhere when it is
-// roused. After a second without work it gives the thread up.
+// A sleeper parks a worker. Go's scheduler needs two threads to wake a goroutine, and often wakes it
+// on the caller's own processor. Therefore a worker owns its thread, sleeps in a futex, and is moved
+// to another processor when it is woken. After a second without work it gives up the thread.
 type sleeper struct {
 	state    atomic.Uint32
-	thread   atomic.Int32 // the worker's own; 0 while it has none
-	confined atomic.Bool  // the thread may not run everywhere
-	cpu      atomic.Int32 // where it was when last roused; -1 while parked
+	thread   atomic.Int32 // the worker's own thread; 0 if it has none
+	confined atomic.Bool  // the thread may only run on some processors
+	cpu      atomic.Int32 // its processor when it was last woken; -1 while it is parked
 	rousedAt atomic.Int64
 	token    chan struct{}
 }
 
-// States of a sleeper. Only the worker leaves awake; whoever leaves the
-// others has the duty to wake.
+// States of a sleeper. Only the worker leaves the state awake. The thread that leaves another state
+// must wake the worker.
 const (
 	awake     = iota
-	inFutex   // or about to be: the thread is the worker's
+	inFutex   // it sleeps in the futex or is about to: the worker owns the thread
 	inChannel // the goroutine waits for a token
 )
 
@@ -46,22 +45,21 @@ func (s *sleeper) leave() {
 	runtime.UnlockOSThread()
 }
 
-// unlocked calls f, a scheduling point, without the lock on the thread: to
-// switch goroutines on a locked one takes a hand-off to another thread and back.
+// unlocked calls f, a scheduling point, with the goroutine unlocked from its thread: switching from a
+// locked goroutine moves work to another thread and back.
 func (s *sleeper) unlocked(f func()) {
 	s.leave()
 	f()
 	s.enter()
 }
 
-// park returns when the worker is wanted or was roused, and then when that
-// was. The caller has counted the worker in p.parked. Deep sleep is the one
-// that gives the scheduler's processor back at once.
+// park returns when the worker is needed or has been woken. The result is the time at which rouse was
+// called, or 0 if the worker was not woken. The caller has counted the worker in p.parked. A deep sleep returns the scheduler's processor at once.
 func (s *sleeper) park(p *Pool, deep bool) (rousedAt int64) {
 	s.cpu.Store(-1)
 	s.state.Store(inFutex)
 	for s.state.Load() == inFutex {
-		s.widen() // it was told to leave a processor after its last part
+		s.widen() // leaveTo confined it after its last part
 		if p.wanted() && s.state.CompareAndSwap(inFutex, awake) {
 			p.parked.Add(-1)
 			return 0
@@ -116,7 +114,7 @@ func (c *cpuSet) remove(cpu int32) {
 	}
 }
 
-// everywhere is where the process may run; empty if the kernel does not tell.
+// everywhere has the processors that the process may use. It is empty if the kernel does not report them.
 var everywhere = func() (c cpuSet) {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c))); errno != 0 {
 		return cpuSet{}
@@ -124,10 +122,9 @@ var everywhere = func() (c cpuSet) {
 	return c
 }()
 
-// place forbids the parked thread the processors of the caller and of the
-// other workers, for the one moment at which the kernel chooses: it tends to
-// wake a thread beside its waker, where it would stop the very work it is to
-// help with, and virtual machines that save idle processors always do.
+// place excludes the processors of the caller and of the other workers for the parked thread, only
+// while the kernel chooses its processor. The kernel often chooses the waker's processor, where the
+// worker would stop the caller. Virtual machines that save idle processors always do.
 func (s *sleeper) place(p *Pool) {
 	set := everywhere
 	set.remove(p.home.Load())
@@ -137,8 +134,8 @@ func (s *sleeper) place(p *Pool) {
 	s.confine(&set)
 }
 
-// leaveTo leaves processor cpu to its caller: a worker that runs or waits
-// there goes on elsewhere.
+// leaveTo moves a worker that runs or waits on processor cpu to another one, so that the caller can
+// use cpu.
 func (s *sleeper) leaveTo(cpu int32) {
 	set := everywhere
 	set.remove(cpu)
@@ -147,14 +144,13 @@ func (s *sleeper) leaveTo(cpu int32) {
 	}
 	s.confine(&set)
 	if s.state.Load() != awake {
-		// It has parked meanwhile, and is placed when it is roused.
+		// It has parked in the meantime, and place chooses its processor when it is woken.
 		s.confine(&everywhere)
 	}
 }
 
-// confine limits the worker's thread to set, if that is not empty, until
-// widen. The worker may undo that or give the thread up at the same time; no
-// thread may go back to the runtime confined.
+// confine limits the worker's thread to set, unless it is empty, until widen. The worker may at the
+// same time remove the limit or give up the thread; no thread with a limit may return to the runtime.
 func (s *sleeper) confine(set *cpuSet) {
 	thread := s.thread.Load()
 	if thread == 0 || *set == (cpuSet{}) {
@@ -168,7 +164,7 @@ func (s *sleeper) confine(set *cpuSet) {
 	}
 }
 
-// widen undoes confine. Only the worker calls it.
+// widen removes the limit of confine. Only the worker calls it.
 func (s *sleeper) widen() {
 	if s.confined.Load() {
 		s.confined.Store(false)
@@ -176,8 +172,8 @@ func (s *sleeper) widen() {
 	}
 }
 
-// setAffinity limits a thread, 0 being the caller's. It may be refused, and
-// then the kernel's choice holds.
+// setAffinity limits a thread; 0 is the caller's. If the kernel refuses, the thread keeps its
+// processors.
 func setAffinity(thread int32, set *cpuSet) {
 	syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(thread), unsafe.Sizeof(*set), uintptr(unsafe.Pointer(set)))
 }
@@ -185,7 +181,7 @@ func setAffinity(thread int32, set *cpuSet) {
 // yield lets another thread run that waits for this processor.
 func yield() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// processor returns the number of the one that the caller runs on.
+// processor returns the number of the processor on which the caller runs.
 func processor() int32 {
 	var cpu uint32
 	if _, _, errno := syscall.RawSyscall(sysGetcpu, uintptr(unsafe.Pointer(&cpu)), 0, 0); errno != 0 {
@@ -194,15 +190,15 @@ func processor() int32 {
 	return int32(cpu)
 }
 
-// schedstat is where the kernel tells a thread of its time running, its time
-// waiting, and its turns.
+// schedstat is the file in which the kernel reports the running time of a thread, its waiting time,
+// and the number of its time slices.
 var schedstat = []byte("/proc/thread-self/schedstat\x00")
 
-// queued returns the calling thread and the nanoseconds that it has waited for a
-// processor so far; false: the kernel does not tell.
+// queued returns the calling thread and the nanoseconds for which it has waited for a processor. It
+// returns false if the kernel does not report them.
 func queued() (thread int32, ns int64, ok bool) {
-	// Not syscall.Open and, under the race detector, Read, which allocate: workers
-	// ask each time they park.
+	// syscall.Open, and Read under the race detector, allocate, and workers call this function each
+	// time they park.
 	fd, _, errno := syscall.Syscall6(syscall.SYS_OPENAT, 0, uintptr(unsafe.Pointer(&schedstat[0])), syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {
 		return 0, 0, false

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// A worker that was confined to some processors must be free afterwards.
+// A worker that was limited to some processors must be able to use all afterwards.
 func TestWorkersMayRunEverywhere(t *testing.T) {
 	p := start(3)
 	defer p.Close()
@@ -35,7 +35,7 @@ func TestWorkersMayRunEverywhere(t *testing.T) {
 	}
 }
 
-// After a second without work a worker gives its thread up, and still comes.
+// A worker gives up its thread after a second without work, and still runs the next job.
 func TestDeepSleep(t *testing.T) {
 	p := start(2)
 	defer p.Close()

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A sleeper is how a worker parks: on a channel, which every system has.
+// A sleeper parks a worker on a channel, which works on every system.
 type sleeper struct {
 	parked   atomic.Bool
 	rousedAt atomic.Int64
@@ -21,8 +21,8 @@ func (s *sleeper) widen()            {}
 func (s *sleeper) leaveTo(int32)     {}
 func (s *sleeper) unlocked(f func()) { f() }
 
-// park returns when the worker is wanted or was roused, and then when that
-// was. The caller has counted the worker in p.parked.
+// park returns when the worker is needed or has been woken. The result is the time at which rouse was called, or 0. The
+// caller has counted the worker in p.parked.
 func (s *sleeper) park(p *Pool, _ bool) (rousedAt int64) {
 	s.parked.Store(true)
 	if p.wanted() && s.parked.CompareAndSwap(true, false) {
@@ -44,11 +44,10 @@ func (s *sleeper) rouse(p *Pool) bool {
 	return true
 }
 
-// processor is not asked where threads cannot be placed.
+// processor is not called on systems that cannot place threads.
 func processor() int32 { return -1 }
 
 func yield() { runtime.Gosched() }
 
-// queued would return how long the calling thread has waited for a processor
-// so far, but nobody tells here.
+// queued returns false: this system does not report how long a thread has waited for a processor.
 func queued() (thread int32, ns int64, ok bool) { return 0, 0, false }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// under is the part of a Pool that is a view of another: see Pool.Under.
+// under has the fields of a Pool that is a view of another: see Pool.Under.
 type under struct {
 	root   *Pool
 	ctx    context.Context
@@ -14,9 +14,9 @@ type under struct {
 
 var views = sync.Pool{New: func() any { return new(Pool) }}
 
-// Under returns a view of p whose tasks leave parts out once ctx has ended. Who
-// uses it must ask ctx afterwards whether all was done, and Release it. It is p
-// itself if ctx cannot end.
+// Under returns a view of p that runs no more parts after ctx has ended. The caller must check ctx
+// afterwards to learn whether all parts ran, and Release the view. The view is p itself if ctx cannot
+// end.
 func (p *Pool) Under(ctx context.Context) *Pool {
 	if p == nil || ctx.Done() == nil {
 		return p
@@ -26,8 +26,8 @@ func (p *Pool) Under(ctx context.Context) *Pool {
 	return v
 }
 
-// Serial returns the pool for work that is not worth several threads: a nil
-// one, or for a view the view itself, which stays with the caller from then on.
+// Serial returns a pool for work that is not worth several threads: nil, or the view itself, so that
+// the work still ends with its context.
 func (p *Pool) Serial() *Pool {
 	if p == nil || p.root == nil {
 		return nil
@@ -36,7 +36,7 @@ func (p *Pool) Serial() *Pool {
 	return p
 }
 
-// Release gives back what Under returned. Other pools are left as they are.
+// Release ends the use of a view that Under returned. It does not change other pools.
 func (p *Pool) Release() {
 	if p != nil && p.root != nil {
 		p.under = under{}

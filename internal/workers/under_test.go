@@ -13,7 +13,7 @@ type stopper struct {
 	at   int
 	end  context.CancelFunc
 	done atomic.Int64
-	// Parts that began after the end: such as had looked at the context before.
+	// Number of parts that began after the end, because they had checked the context before.
 	over atomic.Bool
 	late atomic.Int64
 }
@@ -28,8 +28,8 @@ func (s *stopper) Part(i int) {
 	}
 }
 
-// TestUnder: after the end of the context no part begins, and the pool serves
-// others.
+// TestUnder requires that no part begins after the end of the context, and that the pool still runs
+// other jobs.
 func TestUnder(t *testing.T) {
 	for _, threads := range []int{1, 2, 5} {
 		p := start(threads)

@@ -8,11 +8,11 @@ type worker struct {
 	number int // 1 and up; the caller is 0
 	sleep  sleeper
 
-	spun     bool  // it came to the present job by spinning
-	misses   int   // spins in a row that no job ended
-	thread   int32 // that it had when it last asked
-	queued   int64 // ns that this had waited for a processor by then
-	late     int64 // Pool.late when the worker last looked
+	spun     bool  // it was spinning when the present job was published
+	misses   int   // consecutive spins without a job
+	thread   int32 // its thread at the last call of waited
+	queued   int64 // ns that this thread had waited for a processor until then
+	late     int64 // last value of Pool.late that the worker read
 	yielding yieldTimer
 	_        [64]byte
 }
@@ -20,9 +20,9 @@ type worker struct {
 const (
 	minSpin      = 20_000     // ns; the shortest full spin
 	maxSpin      = 400_000    // ns
-	maxSpins     = 4_000      // of a spin, where the clock ticks in milliseconds
-	minStall     = 100_000    // ns between two looks at the clock that mean a lost processor
-	minSuspended = 12_000_000 // ns: longer than a scheduler keeps a thread waiting for its turn
+	maxSpins     = 4_000      // iterations of a spin, for clocks that tick in milliseconds
+	minStall     = 100_000    // ns between two reads of the clock from which the thread did not run in between
+	minSuspended = 12_000_000 // ns: longer than a scheduler lets a thread wait
 )
 
 func (w *worker) run() {
@@ -35,8 +35,8 @@ func (w *worker) run() {
 		if closed {
 			p.running.Done()
 		} else {
-			// A task ended the goroutine with runtime.Goexit, as a failing
-			// test does; another takes its place.
+			// A task ended the goroutine with runtime.Goexit, as a failing test does: start another
+			// worker.
 			go w.run()
 		}
 	}()
@@ -51,8 +51,8 @@ func (w *worker) run() {
 	closed = true
 }
 
-// began is called when the worker has claimed its first part of a job, of
-// which free others are left.
+// began is called when the worker has claimed its first part of a job. free is the number of parts
+// that are left.
 func (w *worker) began(free int64) {
 	p := w.pool
 	p.joined.Store(true)
@@ -62,12 +62,12 @@ func (w *worker) began(free int64) {
 	}
 	w.misses = 0
 	if free > 0 && p.parked.Load() > 0 {
-		// A tree of wakers reaches many workers sooner than one caller does.
+		// A tree of workers that wake others is faster than one caller.
 		p.rouse(2)
 	}
 }
 
-// spin waits for a job that comes soon; false: none did.
+// spin waits for the next job. It returns false if none comes soon.
 func (w *worker) spin() bool {
 	p := w.pool
 	from := clock()
@@ -93,7 +93,7 @@ func (w *worker) spin() bool {
 			pause()
 		}
 		if turns%16 == 15 {
-			// Whoever else wants this processor gets it while nothing is lost.
+			// Let another thread use this processor while there is no job.
 			yield()
 		}
 		now := clock()
@@ -111,8 +111,8 @@ func (w *worker) spin() bool {
 	}
 }
 
-// lost reports whether the worker, of which nothing was seen for ns, waited for
-// a processor that something else had, and tells the heuristics.
+// lost reports whether the worker waited for a processor that another thread used. ns is the time for
+// which it did not run. lost also updates the heuristics.
 func (w *worker) lost(now, ns int64) bool {
 	q, told := w.waited()
 	if ns = blame(ns, q, told); ns < minStall {
@@ -122,25 +122,23 @@ func (w *worker) lost(now, ns int64) bool {
 	return true
 }
 
-// blame returns how much of a gap of ns, in which a thread waited for a
-// processor for queued if the kernel told, is due to something else that ran.
-// Otherwise nobody is to blame: the process was stopped, or the machine is a
-// virtual one that had to wait itself.
+// blame returns the part of a gap of ns that other threads caused by using the processor. queued is
+// the time for which the thread waited for a processor, if the kernel reports it. Other gaps have
+// another reason: the process was stopped, or the virtual machine did not run.
 func blame(ns, queued int64, told bool) int64 {
 	switch {
 	case !told && ns <= minSuspended:
 		return ns
 	case !told || queued < ns/2:
-		// All threads of a process that goes on after a stop want a processor
-		// at once, and wait a little for each other.
+		// After a stop all threads of the process need a processor at once, and each waits a little.
 		return 0
 	}
 	return min(ns, queued)
 }
 
-// waited returns how long the worker's thread waited for a processor since the
-// last call, at least: a worker that has got another thread since then knows
-// nothing. False: the kernel does not tell.
+// waited returns a lower bound of the time for which the worker's thread waited for a processor since
+// the last call. It is 0 if the worker has changed its thread. It returns false if the kernel does not
+// report the time.
 func (w *worker) waited() (ns int64, told bool) {
 	thread, q, told := queued()
 	if thread == w.thread {
@@ -150,11 +148,11 @@ func (w *worker) waited() (ns int64, told bool) {
 	return ns, told
 }
 
-// park sleeps until the worker is wanted.
+// park sleeps until the worker is needed.
 func (w *worker) park() {
 	p := w.pool
 	p.hot.Add(-1)
-	w.waited() // what was before does not count
+	w.waited() // resets the time: earlier waits do not count
 	p.parked.Add(1)
 	roused := w.sleep.park(p, clock() < p.calm.Load())
 	p.hot.Add(1)

@@ -2,18 +2,18 @@ package workers
 
 import "sync/atomic"
 
-// A breath is when a thread of a pool lets other goroutines run. A caller with
-// one job after the other and a worker that spins for the next would keep
-// them waiting until the scheduler steps in after ten milliseconds, and those
-// whose timers ended twice as long.
+// A breath records when a thread of a pool last let other goroutines run. A caller that runs one job
+// after the other, and a worker that spins for the next, would block other goroutines until the
+// scheduler preempts them after ten milliseconds, and goroutines whose timers have expired for twice
+// as long.
 type yieldTimer struct{ last, every atomic.Int64 }
 
 const (
-	minYield = 1_000_000     // ns between two
+	minYield = 1_000_000     // ns between two breaths
 	maxYield = 1_000_000_000 // ns
 )
 
-// due reports whether it is time, and counts from now on if so.
+// due reports whether a breath is due, and then restarts the interval.
 func (b *yieldTimer) due(now int64) bool {
 	if now-b.last.Load() < max(b.every.Load(), minYield) {
 		return false
@@ -22,8 +22,8 @@ func (b *yieldTimer) due(now int64) bool {
 	return true
 }
 
-// took notes how long other goroutines ran. Those that take whole turns of
-// the scheduler get them anyway: the next breath is far.
+// took records how long other goroutines ran. If they use whole time slices of the scheduler, they run
+// anyway, and the next breath is later.
 func (b *yieldTimer) took(now, ns int64) {
 	b.last.Store(now)
 	every := b.every.Load()

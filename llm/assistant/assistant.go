@@ -85,7 +85,7 @@ func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Ass
 // Load is [Open] for an open file. It does not use the file after it returns.
 func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Assistant, error) {
 	if o.Parallel < 0 {
-		return nil, fmt.Errorf("assistant: Parallel is %d, want 1 or more, or 0 for 1: %w", o.Parallel, ErrRequest)
+		return nil, fmt.Errorf("assistant: Parallel is %d, expected 1 or more, or 0 for 1: %w", o.Parallel, ErrRequest)
 	}
 	o.Parallel = max(o.Parallel, 1)
 	a := &Assistant{limits: o.Limits, turn: make(chan struct{}, o.Parallel)}
@@ -190,7 +190,7 @@ func (a *Assistant) Encode(r *Request) ([]int32, error) {
 	case r.Chat == nil:
 		return a.tokens.Encode(r.Prompt, tokenizer.Options{AddSpecial: true}), nil
 	case r.Prompt != "":
-		return nil, fmt.Errorf("assistant: the request has both Prompt and Chat, want one of them: %w", ErrRequest)
+		return nil, fmt.Errorf("assistant: the request has both Prompt and Chat, expected one of them: %w", ErrRequest)
 	case len(r.Chat.Messages) == 0:
 		return nil, fmt.Errorf("assistant: no messages: %w", ErrRequest)
 	case a.template == nil:

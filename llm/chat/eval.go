@@ -386,7 +386,7 @@ func (m *machine) integers(op string, x, y int64) value {
 		overflow = x != 0 && (r/x != y || x == -1 && y == math.MinInt64)
 	case "//", "%":
 		if y == 0 {
-			m.fail("division by zero")
+			m.fail("the divisor is 0, expected another number")
 		}
 		if y == -1 {
 			return m.integers("*", x, map[string]int64{"//": -1, "%": 0}[op])
@@ -416,7 +416,7 @@ func (m *machine) integers(op string, x, y int64) value {
 
 func (m *machine) floats(op string, x, y float64) value {
 	if y == 0 && (op == "/" || op == "//" || op == "%") {
-		m.fail("division by zero")
+		m.fail("the divisor is 0, expected another number")
 	}
 	switch op {
 	case "+":

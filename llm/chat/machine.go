@@ -316,7 +316,7 @@ func (m *machine) set(st *setStmt, s *scope) {
 		case attribute:
 			ns, ok := m.eval(t.of, s).(*namespace)
 			if !ok {
-				m.fail("only attributes of a namespace can be set")
+				m.fail("the value whose attribute is set is not a namespace: make one with namespace()")
 			}
 			m.allocate(2 * valueSize)
 			ns.set(t.key.(literal).v, values[i])
@@ -353,7 +353,7 @@ func (m *machine) call(fn value, a *arguments) value {
 func (m *machine) callMacro(fn *macro, a *arguments) value {
 	d := fn.def
 	if len(a.pos) > len(d.params) {
-		m.fail("macro %s has %d parameters, it is called with %d arguments", d.name, len(d.params), len(a.pos))
+		m.fail("macro %s is called with %[3]d arguments, expected at most %[2]d", d.name, len(d.params), len(a.pos))
 	}
 	s := fn.scope.inner()
 	line := m.line

@@ -131,7 +131,7 @@ func (m *machine) split(s string, a *arguments, right bool) value {
 		return m.strings(parts)
 	}
 	if sep == "" {
-		m.fail("split: the separator is empty")
+		m.fail("split: the separator is empty, expected at least one character")
 	}
 	parts := strings.Split(s, sep)
 	if n := len(parts) - 1 - int(limit); n > 0 {
@@ -158,7 +158,7 @@ func (m *machine) affix(s string, a *arguments, has func(s, affix string) bool) 
 		}
 		return false
 	default:
-		m.fail("startswith and endswith take a string or a list, not %s", m.named(x))
+		m.fail("the argument of startswith or endswith is %s, expected a string or a list", m.named(x))
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func rangeOf(m *machine, a *arguments) value {
 	for i, x := range a.pos {
 		n, ok := integer(x)
 		if !ok || i > 2 {
-			m.fail("range takes one to three integers")
+			m.fail("range has other arguments than expected: one to three integers")
 		}
 		bounds[i] = n
 	}
@@ -253,7 +253,7 @@ func rangeOf(m *machine, a *arguments) value {
 		bounds[0], bounds[1] = 0, bounds[0]
 	}
 	if bounds[2] == 0 || len(a.pos) == 0 {
-		m.fail("range takes one to three integers, the third is not 0")
+		m.fail("the step of range is 0, expected another integer")
 	}
 	var l list
 	for i := bounds[0]; bounds[2] > 0 && i < bounds[1] || bounds[2] < 0 && i > bounds[1]; {
@@ -367,7 +367,7 @@ func (m *machine) loopAttribute(l *loop, name string) value {
 	case "cycle":
 		return function{name, func(m *machine, a *arguments) value {
 			if len(a.pos) == 0 {
-				m.fail("cycle takes values")
+				m.fail("cycle has no arguments, expected at least one")
 			}
 			return a.pos[l.i%len(a.pos)]
 		}}

@@ -260,7 +260,7 @@ func (p *parser) primary() expr {
 		p.take()
 		f, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
 		if err != nil {
-			p.fail("bad number %q", t.text)
+			p.fail("%q is not a number of 64 bits", t.text)
 		}
 		return literal{at, f}
 	case p.accept("("):
@@ -277,7 +277,7 @@ func (p *parser) primary() expr {
 func parseInt(p *parser, t token) int64 {
 	n, err := strconv.ParseInt(strings.ReplaceAll(t.text, "_", ""), 10, 64)
 	if err != nil {
-		p.fail("bad number %q", t.text)
+		p.fail("%q is not a number of 64 bits", t.text)
 	}
 	return n
 }

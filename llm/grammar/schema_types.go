@@ -58,7 +58,7 @@ func (s *schemaReader) stringType(o *object, at string, _ int) string {
 	lo, hi := s.count(o, "minLength", at, 0), s.count(o, "maxLength", at, -1)
 	bounded := lo > 0 || hi >= 0
 	if hi >= 0 && hi < lo {
-		return s.fail(ErrSchema, at, "minLength is %d, maxLength %d", lo, hi)
+		return s.fail(ErrSchema, at, "minLength is %d, expected at most maxLength, %d", lo, hi)
 	}
 	pattern, hasPattern := o.values["pattern"].(string)
 	body, hasFormat := formats[format]
@@ -189,7 +189,7 @@ func (s *schemaReader) listed(begin, end, item string, lo, hi int, at string) st
 	begin, end = quote(begin)+" ws ", " "+quote(end)
 	switch {
 	case hi >= 0 && hi < lo:
-		return s.fail(ErrSchema, at, "the smallest number of items is %d, but the largest is %d", lo, hi)
+		return s.fail(ErrSchema, at, "the smallest number of items is %d, expected at most the largest, %d", lo, hi)
 	case hi == 0:
 		return begin + end
 	}
@@ -270,7 +270,7 @@ func (s *schemaReader) arrayType(o *object, at string, depth int) string {
 // tuple returns the rule of a list whose first items have individual schemas; all of them are required.
 func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, depth int) string {
 	if hi >= 0 && hi < len(prefix) {
-		return s.fail(ErrUnsupported, at+"/maxItems", "it is %d, less than the number %d of prefixItems", hi, len(prefix))
+		return s.fail(ErrUnsupported, at+"/maxItems", "it is %d, expected at least the number of prefixItems, %d", hi, len(prefix))
 	}
 	var parts []string
 	for i, v := range prefix {
@@ -279,7 +279,7 @@ func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, dep
 	body := `"[" ws ` + strings.Join(parts, ` "," ws `)
 	switch more := hi - len(prefix); {
 	case items == false && lo > len(prefix):
-		return s.fail(ErrSchema, at+"/minItems", "it is %d, more than the number %d of prefixItems", lo, len(prefix))
+		return s.fail(ErrSchema, at+"/minItems", "it is %d, expected at most the number of prefixItems, %d", lo, len(prefix))
 	case items != false && more != 0:
 		if hi < 0 {
 			more = -1
@@ -353,7 +353,7 @@ func (s *schemaReader) numberType(o *object, at string, _ int) string {
 		return "number"
 	}
 	if l != nil && !l.IsInt() || h != nil && !h.IsInt() {
-		return s.fail(ErrUnsupported, at, "limits of numbers must be whole numbers")
+		return s.fail(ErrUnsupported, at, "a limit of a number has a fraction, expected whole numbers")
 	}
 	var lo, hi *big.Int
 	if l != nil {

@@ -114,7 +114,7 @@ func (x *exchange) chat() error {
 		return err
 	}
 	if body.TopLogProbs < 0 || body.TopLogProbs > mostLogProbs {
-		return invalid("top_logprobs", fmt.Sprintf("top_logprobs is %d, want 0 to %d", body.TopLogProbs, mostLogProbs))
+		return invalid("top_logprobs", fmt.Sprintf("top_logprobs is %d, expected 0 to %d", body.TopLogProbs, mostLogProbs))
 	}
 	in, err := body.input()
 	if err != nil {
@@ -150,7 +150,7 @@ func (x *exchange) complete() error {
 		return err
 	}
 	if n := len(body.Prompt); n == 0 || n > mostPrompts {
-		return invalid("prompt", fmt.Sprintf("%d prompts, want 1 to %d", n, mostPrompts))
+		return invalid("prompt", fmt.Sprintf("%d prompts, expected 1 to %d", n, mostPrompts))
 	}
 	r, err := body.request(0, time.Now().UnixNano())
 	if err != nil {
@@ -162,7 +162,7 @@ func (x *exchange) complete() error {
 	f := &form{sampling: &body.sampling, request: r}
 	if body.LogProbs != nil {
 		if *body.LogProbs < 0 || *body.LogProbs > mostLogProbs {
-			return invalid("logprobs", fmt.Sprintf("logprobs is %d, want 0 to %d", *body.LogProbs, mostLogProbs))
+			return invalid("logprobs", fmt.Sprintf("logprobs is %d, expected 0 to %d", *body.LogProbs, mostLogProbs))
 		}
 		f.logProbs, f.request.Sampling.LogProbs, f.request.Sampling.TopLogProbs = true, true, *body.LogProbs
 	}
@@ -352,10 +352,10 @@ func (x *exchange) embed() error {
 		return err
 	}
 	if len(body.Input) == 0 || len(body.Input) > 2048 {
-		return invalid("input", fmt.Sprintf("%d texts, want 1 to 2048", len(body.Input)))
+		return invalid("input", fmt.Sprintf("%d texts, expected 1 to 2048", len(body.Input)))
 	}
 	if body.Format != "" && body.Format != "float" && body.Format != "base64" {
-		return invalid("encoding_format", fmt.Sprintf("encoding_format is %q, want float or base64", body.Format))
+		return invalid("encoding_format", fmt.Sprintf("encoding_format is %q, expected float or base64", body.Format))
 	}
 	var u usage
 	list := []any{}

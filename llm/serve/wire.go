@@ -123,7 +123,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	}
 	var many []string
 	if err := json.Unmarshal(b, &many); err != nil {
-		return errors.New("want a string or a list of strings")
+		return errors.New("expected a string or a list of strings")
 	}
 	*t = many
 	return nil
@@ -158,16 +158,16 @@ func (f *sampling) request(choice int, now int64) (assistant.Request, error) {
 	o.Seed += uint64(choice)
 	switch {
 	case f.MaxTokens < 0 || f.MaxCompletion < 0:
-		return assistant.Request{}, invalid("max_tokens", "max_tokens is below 0, want 0 or more")
+		return assistant.Request{}, invalid("max_tokens", "max_tokens is below 0, expected 0 or more")
 	case f.N < 0 || f.N > mostChoices:
-		return assistant.Request{}, invalid("n", fmt.Sprintf("n is %d, want 1 to %d", f.N, mostChoices))
+		return assistant.Request{}, invalid("n", fmt.Sprintf("n is %d, expected 1 to %d", f.N, mostChoices))
 	case len(f.Stop) > mostStops:
-		return assistant.Request{}, invalid("stop", fmt.Sprintf("%d strings of stop, want at most %d", len(f.Stop), mostStops))
+		return assistant.Request{}, invalid("stop", fmt.Sprintf("%d strings of stop, expected at most %d", len(f.Stop), mostStops))
 	}
 	for id, bias := range f.LogitBias {
 		n, err := strconv.ParseInt(id, 10, 32)
 		if err != nil || n < 0 {
-			return assistant.Request{}, invalid("logit_bias", fmt.Sprintf("logit_bias has %q, want numbers of tokens", id))
+			return assistant.Request{}, invalid("logit_bias", fmt.Sprintf("logit_bias has %q, expected numbers of tokens", id))
 		}
 		if o.LogitBias == nil {
 			o.LogitBias = map[int32]float32{}
@@ -200,7 +200,7 @@ func (f *sampling) grammar() (*grammar.Grammar, error) {
 	case "json_schema":
 		g, err = grammar.FromJSONSchema(f.Format.Schema.Schema)
 	default:
-		return nil, invalid("response_format", fmt.Sprintf("response_format is of type %q, want text, json_object or json_schema", f.Format.Type))
+		return nil, invalid("response_format", fmt.Sprintf("response_format is of type %q, expected text, json_object or json_schema", f.Format.Type))
 	}
 	if err != nil {
 		return nil, invalid("response_format", err.Error())
@@ -242,12 +242,12 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	}
 	var parts []struct{ Type, Text string }
 	if err := json.Unmarshal(b, &parts); err != nil {
-		return errors.New("content: want a string or a list of parts")
+		return errors.New("content: expected a string or a list of parts")
 	}
 	var all []string
 	for _, p := range parts {
 		if p.Type != "text" {
-			return fmt.Errorf("content: a part has type %q, want text", p.Type)
+			return fmt.Errorf("content: a part has type %q, expected text", p.Type)
 		}
 		all = append(all, p.Text)
 	}

@@ -179,7 +179,7 @@ func compilePattern(expr string) (*pattern, error) {
 		c.fail("unexpected %q", c.text)
 	}
 	if len(p.alts) > 32 {
-		c.fail("more than 32 alternatives")
+		c.fail("the pattern has more than 32 alternatives")
 	}
 	if c.err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", expr, c.err)
@@ -276,13 +276,13 @@ func (c *patternParser) quantified() item {
 		it.min, err = strconv.Atoi(lo)
 		it.max, err2 = strconv.Atoi(hi)
 		if !ok || err != nil || err2 != nil || it.min > it.max {
-			c.fail("bad bounds %q", bounds)
+			c.fail("the bounds {%s} of a repetition are malformed, expected {n}, {n,} or {n,m}", bounds)
 			return it
 		}
 		c.text = rest
 	}
 	if it.max > 1 && it.kind != itemRun {
-		c.fail("only a single class can be repeated")
+		c.fail("a group is repeated: expected a single class")
 	}
 	return it
 }
@@ -310,7 +310,7 @@ func (c *patternParser) atom() item {
 func (c *patternParser) lookahead(kind itemKind) item {
 	it := item{kind: kind, set: c.class()}
 	if !c.accept(")") {
-		c.fail("a lookahead can have only one class")
+		c.fail("a lookahead has several classes, expected one")
 	}
 	return it
 }
@@ -318,7 +318,7 @@ func (c *patternParser) lookahead(kind itemKind) item {
 func (c *patternParser) group() item {
 	it := item{kind: itemGroup, alts: c.alternatives(), min: 1, max: 1}
 	if !c.accept(")") {
-		c.fail("missing )")
+		c.fail("a group has no end: expected )")
 	}
 	return it
 }
@@ -333,7 +333,7 @@ func (c *patternParser) class() *runeSet {
 	b.negate = c.accept("^")
 	for c.err == nil && !c.accept("]") {
 		if c.text == "" {
-			c.fail("missing ]")
+			c.fail("a class has no end: expected ]")
 		}
 		c.member(&b, true)
 	}
@@ -352,7 +352,7 @@ func (c *patternParser) member(b *setBuilder, ranges bool) {
 			name, rest, _ := strings.Cut(c.text, "}")
 			mask := categoryMask(name)
 			if mask == 0 {
-				c.fail("no category %q", name)
+				c.fail("no category of Unicode is called %q", name)
 			}
 			b.cats |= mask
 			c.text = rest

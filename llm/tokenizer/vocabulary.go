@@ -86,7 +86,7 @@ func array[T gguf.Scalar](r *reader, key string, n int, must bool) []T {
 		return nil
 	}
 	if n >= 0 && v.Len() != n {
-		r.fail("%s%s has %d elements, there are %d tokens", prefix, key, v.Len(), n)
+		r.fail("%s%s has %d elements, expected one for each of %d tokens", prefix, key, v.Len(), n)
 		return nil
 	}
 	xs, err := gguf.Slice[T](v)
@@ -123,7 +123,7 @@ func (r *reader) token(key string, otherwise int32, n int) int32 {
 	}
 	x, ok := v.Uint()
 	if !ok || x >= uint64(n) {
-		r.fail("%s%s_token_id is %v, there are %d tokens", prefix, key, v, n)
+		r.fail("%s%s_token_id is %v, expected the number of one of %d tokens", prefix, key, v, n)
 		return None
 	}
 	return int32(x)

@@ -80,7 +80,7 @@ func (c *compiler) copyAsync(in *inst) {
 	args = args[:len(args)-hints]
 	x := &extra{bytes: c.number(&args[2], 16)}
 	if x.bytes != 4 && x.bytes != 8 && x.bytes != 16 || x.bytes != 16 && strings.HasPrefix(c.st.name, "cp.async.cg") {
-		c.fail("a copy of %d bytes", x.bytes)
+		c.fail("the copy has %d bytes, expected 16, or without .cg 4 or 8", x.bytes)
 	}
 	in.x, in.b = x, -1
 	in.d, x.off = c.address(&args[0], spaceShared)

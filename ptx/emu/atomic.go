@@ -110,7 +110,7 @@ func (c *compiler) atomic(in *inst) {
 	in.d = -1
 	if strings.HasPrefix(c.st.name, "atom.") {
 		if len(args) == 0 {
-			c.fail("no operands")
+			c.wrongCount(0, want+1, want+1)
 		}
 		if x.n > 1 || typ == "f16" || typ == "bf16" {
 			if x.n > 1 {
@@ -121,7 +121,7 @@ func (c *compiler) atomic(in *inst) {
 		args = args[1:]
 	}
 	if len(args) != want {
-		c.fail("%d operands", len(args))
+		c.wrongCount(len(c.st.args), want+len(c.st.args)-len(args), want+len(c.st.args)-len(args))
 	}
 	in.kind, in.x, in.run = kindRun, x, (*warp).atomic
 	in.a, x.off = c.address(&args[0], x.space)

@@ -3,6 +3,7 @@ package emu
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -409,10 +410,19 @@ func (c *compiler) label(o *operand) int {
 	return c.base + at
 }
 
+// wrongCount reports a wrong number of operands.
+func (c *compiler) wrongCount(n, least, most int) {
+	expected := strconv.Itoa(least)
+	if most > least {
+		expected += fmt.Sprintf(" to %d", most)
+	}
+	c.fail("%d operands, expected %s", n, expected)
+}
+
 // args checks the number of operands.
 func (c *compiler) args(least, most int) []operand {
 	if n := len(c.st.args); n < least || n > most {
-		c.fail("%d operands", n)
+		c.wrongCount(n, least, most)
 	}
 	return c.st.args
 }

@@ -62,7 +62,7 @@ func (r *launch) blockAt(n int) [3]int {
 // or [ErrLimit] if the launch did not start. Instructions before a finding have changed memory.
 func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared int, params ...any) error {
 	if k == nil {
-		return fmt.Errorf("%w: the kernel is nil", ErrLaunch)
+		return fmt.Errorf("%w: the kernel is nil: take one from Module.Kernel", ErrLaunch)
 	}
 	for _, d := range []Dim{grid, block} {
 		if min(d.X, d.Y, d.Z) < 0 {
@@ -182,8 +182,11 @@ func (r *launch) param(i int, v any) error {
 	case int8:
 		bits, size = uint64(uint8(x)), 1
 	case *TensorMap:
-		if p.bytes != tensorMapBytes || x == nil {
-			return fmt.Errorf("%w: parameter %s of kernel %s has %d bytes, but the launch passes a tensor map, which has %d, or a nil one", ErrLaunch, p.name, r.k.name, p.bytes, tensorMapBytes)
+		if x == nil {
+			return fmt.Errorf("%w: parameter %s of kernel %s is a nil tensor map", ErrLaunch, p.name, r.k.name)
+		}
+		if p.bytes != tensorMapBytes {
+			return fmt.Errorf("%w: parameter %s of kernel %s is a tensor map of %d bytes, expected %d bytes", ErrLaunch, p.name, r.k.name, tensorMapBytes, p.bytes)
 		}
 		if err := x.check(r.m); err != nil {
 			return err
@@ -213,11 +216,9 @@ const stepsAfter = 1 << 22
 // sliceSteps is the number of steps of a block before other blocks run.
 const sliceSteps = 1 << 18
 
-func (r *launch) run(ctx context.Context) error {
-	size := r.size()
-	clusters := r.blocks / size
+// order returns the clusters in the order in which they start, or nil for ascending order.
+func (r *launch) order(clusters int) []int {
 	var order []int
-	rng := rand.New(rand.NewPCG(r.m.config.Seed, 2))
 	switch r.m.config.Schedule {
 	case Descending:
 		order = make([]int, clusters)
@@ -225,8 +226,15 @@ func (r *launch) run(ctx context.Context) error {
 			order[i] = clusters - 1 - i
 		}
 	case Shuffled:
-		order = rng.Perm(clusters)
+		order = rand.New(rand.NewPCG(r.m.config.Seed, 2)).Perm(clusters)
 	}
+	return order
+}
+
+func (r *launch) run(ctx context.Context) error {
+	size := r.size()
+	clusters := r.blocks / size
+	order := r.order(clusters)
 	window, slice := 1, sliceSteps // number of clusters, and steps of each of their blocks
 	if r.m.config.Schedule == Shuffled {
 		window, slice = min(max(4/size, 1), clusters), 256
@@ -242,17 +250,7 @@ func (r *launch) run(ctx context.Context) error {
 				n = order[next]
 			}
 			next++
-			c := &cluster{}
-			for i := range size {
-				var b *block
-				if n := len(idle); n > 0 {
-					b, idle = idle[n-1], idle[:n-1]
-				} else {
-					b = newBlock(r)
-				}
-				b.enter(size*n+i, c)
-				resident = append(resident, b)
-			}
+			resident, idle = r.admit(n, resident, idle)
 		}
 		if len(resident) == 0 {
 			return nil
@@ -305,6 +303,22 @@ func (r *launch) run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// admit appends the blocks of cluster n to the resident blocks, and reuses idle ones.
+func (r *launch) admit(n int, resident, idle []*block) (_, _ []*block) {
+	c, size := &cluster{}, r.size()
+	for i := range size {
+		var b *block
+		if last := len(idle) - 1; last >= 0 {
+			b, idle = idle[last], idle[:last]
+		} else {
+			b = newBlock(r)
+		}
+		b.enter(size*n+i, c)
+		resident = append(resident, b)
+	}
+	return resident, idle
 }
 
 // overrun reports that the launch takes too many steps.

@@ -146,7 +146,7 @@ func (m *Machine) near(addr uint64) (name string, off int64) {
 func (m *Machine) span(p Ptr, n int) (*allocation, int, error) {
 	a := m.find(uint64(p), n)
 	if a == nil {
-		return nil, 0, fmt.Errorf("%w: %d bytes at %#x", ErrMemory, n, uint64(p))
+		return nil, 0, fmt.Errorf("%w: accessing %d bytes at %#x", ErrMemory, n, uint64(p))
 	}
 	return a, int(uint64(p) - a.base), nil
 }
@@ -220,7 +220,7 @@ func (m *Machine) ReadFloats(p Ptr, n int) ([]float32, error) {
 // ReadWords reads n elements.
 func (m *Machine) ReadWords(p Ptr, n int) ([]uint32, error) {
 	if n < 0 || int64(n) > m.config.Memory/4 {
-		return nil, fmt.Errorf("%w: %d elements", ErrMemory, n)
+		return nil, fmt.Errorf("%w: reading %d elements, expected 0 to %d", ErrMemory, n, m.config.Memory/4)
 	}
 	b := make([]byte, 4*n)
 	if err := m.Read(p, b); err != nil {

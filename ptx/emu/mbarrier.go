@@ -79,8 +79,13 @@ func (c *compiler) mbarrierArrive(in *inst, expect bool) {
 	} else {
 		in.d = -1
 	}
-	if len(args) < 1 || len(args) > 2 || expect && len(args) != 2 {
-		c.fail("%d operands", len(c.st.args))
+	least := 1
+	if expect {
+		least = 2
+	}
+	if len(args) < least || len(args) > 2 {
+		results := len(c.st.args) - len(args)
+		c.wrongCount(len(c.st.args), results+least, results+2)
 	}
 	in.a, in.x.off = c.address(&args[0], spaceShared)
 	if len(args) == 2 {

@@ -119,7 +119,7 @@ func (c *compiler) clock(in *inst) {
 	name := c.st.args[1].name
 	bytes := specials[name].bytes
 	if p := c.parts(); len(p) != 1 || c.typeBytes(p[0]) != bytes {
-		c.fail("%s has %d bits", name, 8*bytes)
+		c.fail("the type does not match %s: expected one of %d bits", name, 8*bytes)
 	}
 	in.kind, in.d = kindRun, c.dest(&c.st.args[0], bytes)
 	shift := 0

@@ -49,9 +49,9 @@ func (t *TensorMap) check(m *Machine) error {
 	case rank < 1 || rank > 5 || len(t.Strides) != rank-1 || len(t.Box) != rank:
 		return fail("there are %d dimensions, %d strides and %d extents of the box: expected 1 to 5 dimensions, one stride fewer, and as many extents", rank, len(t.Strides), len(t.Box))
 	case t.Base%16 != 0:
-		return fail("the address %#x is not a multiple of 16", uint64(t.Base))
+		return fail("the address is %#x, expected a multiple of 16", uint64(t.Base))
 	case t.Swizzle > ptx.Swizzle32:
-		return fail("the swizzle %d is not defined", t.Swizzle)
+		return fail("the swizzle is %d, expected 0 to %d", t.Swizzle, ptx.Swizzle32)
 	}
 	for i, n := range t.Dims {
 		if n < 1 || int64(n) > 1<<32-1 || t.Box[i] < 1 || t.Box[i] > 256 {
@@ -70,7 +70,7 @@ func (t *TensorMap) check(m *Machine) error {
 	last := int64(t.Dims[0]) * int64(size)
 	for i, s := range t.Strides {
 		if int64(t.Dims[i+1]-1) > (1<<40)/int64(s) {
-			return fail("the tensor has more than 2^40 bytes along dimension %d", i+1)
+			return fail("the tensor has more bytes along dimension %d than expected: at most 2^40", i+1)
 		}
 		last += int64(t.Dims[i+1]-1) * int64(s)
 	}

@@ -11,7 +11,7 @@ import (
 // may read and write it; values of constant memory come from the host.
 func (m *Machine) Variable(mod *Module, name string) (Ptr, int, error) {
 	if mod == nil {
-		return 0, 0, fmt.Errorf("%w: no module", ErrMemory)
+		return 0, 0, fmt.Errorf("%w: the module is nil: make one with Parse", ErrMemory)
 	}
 	i, ok := mod.source.names[name]
 	if !ok || mod.source.variables[i].space == spaceShared {

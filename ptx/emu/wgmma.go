@@ -177,7 +177,7 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 		}
 	}
 	if len(flags) != want {
-		c.fail("%d operands", len(args))
+		c.wrongCount(len(args), 4+want, 4+want)
 	}
 	if want > 0 {
 		s.negA, s.negB = sign(&flags[0]), sign(&flags[1])

@@ -37,7 +37,7 @@ func chosen(n int) bool {
 	return !testing.Short() || rand.IntN(n) == 0
 }
 
-// A rig builds a program by hand and knows what its results should be.
+// A rig builds a program step by step and computes its expected results.
 type rig struct {
 	t    testing.TB
 	rand *rand.Rand

@@ -111,58 +111,18 @@ func (d *processor) readsHalves(s *driver.Step, i int) bool {
 // prepareOp builds the programs of s.
 func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	o := &opStep{d: d, op: s.Op, attrs: s.Attrs, dims: s.Dims, e: e}
-	results := s.Op.Results()
 	moves := d.moves(s)
 	if moves {
 		o.bytes = s.In[0].Type.Size()
 	}
 	types := make([]op.DType, len(s.In))
 	for i := range s.In {
-		in := &s.In[i]
-		var pre *driver.Fused
-		if s.Pre != nil {
-			pre = s.Pre[i]
-		}
-		a := arrayOperand{slot: in.Slot, typ: register(in.Type)}
-		if in.Slot < 0 && pre == nil {
-			a.absent = true
-			o.in = append(o.in, a)
-			continue
-		}
-		types[i] = in.Type
-		n, err := s.Dims[i].Size()
+		a, err := d.prepareOperand(s, i, moves)
 		if err != nil {
 			return nil, err
 		}
-		a.n = n
-		if d.countsBytes(s) {
-			a.slot, a.typ = pre.In[0].Slot, op.U8
-			o.in = append(o.in, a)
-			continue
-		}
-		if pre == nil && d.readsHalves(s, i) {
-			a.half = in.Type
-		}
-		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves && a.half == op.InvalidType {
-			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Broadcast: in.Broadcast, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
-		}
-		if pre == nil {
-			a.layout, a.memory = in.Layout, in.N
-		}
-		if pre != nil {
-			if s.Op.Class() == op.Reduction && s.Attrs.I[0] == op.AlongRows && n > 0 && !d.portable {
-				if f, l := columnOrder(pre, s.Dims[i]); f != nil && d.Reads(s.Op, i, s.Dims[i], l) {
-					pre, a.layout, a.memory = f, l, n
-				}
-			}
-			if a.layout != nil && foldsByteColumns(s.Op) && truthOfBytes(pre) {
-				a.slot, a.typ = pre.In[0].Slot, op.U8
-				o.in = append(o.in, a)
-				continue
-			}
-			if a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}}); err != nil {
-				return nil, err
-			}
+		if !a.absent {
+			types[i] = s.In[i].Type
 		}
 		o.in = append(o.in, a)
 	}
@@ -170,37 +130,87 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 	if err != nil {
 		return nil, err
 	}
+	results := s.Op.Results()
 	s, o.attrs = activated(s, made)
 	for i := range results {
-		n, err := s.Dims[len(s.In)+i].Size()
+		a, err := d.prepareResult(s, i, made[i], moves)
 		if err != nil {
 			return nil, err
 		}
-		a := arrayOperand{slot: -1, typ: register(made[i]), n: n}
-		switch {
-		case s.Post != nil && i > 0:
-			return nil, fmt.Errorf("epilogue of an operation with %d results: %w", results, driver.ErrUnsupported)
-		case s.Post != nil:
-			if a.p, err = d.fuse(s.Post, s.Out); err != nil {
-				return nil, err
-			}
-		case i >= len(s.Out):
-			return nil, fmt.Errorf("%d outputs of %d: %w", len(s.Out), results, driver.ErrShape)
-		case s.Out[i].Type.Size() != 4 && !moves:
-			// Convert in the order of the memory.
-			y := s.Out[i]
-			a.layout, a.memory = y.Layout, y.N
-			y.Broadcast, y.Layout = op.Full, nil
-			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), []driver.Operand{y}); err != nil {
-				return nil, err
-			}
-		default:
-			a.slot, a.layout, a.memory = s.Out[i].Slot, s.Out[i].Layout, s.Out[i].N
-		}
-		a.unread = i < len(s.Out) && s.Out[i].Unwanted
 		o.out = append(o.out, a)
 	}
 	return o, nil
+}
+
+// prepareOperand builds the program that reads operand i of s.
+func (d *processor) prepareOperand(s *driver.Step, i int, moves bool) (arrayOperand, error) {
+	in := &s.In[i]
+	var pre *driver.Fused
+	if s.Pre != nil {
+		pre = s.Pre[i]
+	}
+	a := arrayOperand{slot: in.Slot, typ: register(in.Type)}
+	if in.Slot < 0 && pre == nil {
+		a.absent = true
+		return a, nil
+	}
+	n, err := s.Dims[i].Size()
+	if err != nil {
+		return a, err
+	}
+	a.n = n
+	if d.countsBytes(s) {
+		a.slot, a.typ = pre.In[0].Slot, op.U8
+		return a, nil
+	}
+	if pre == nil && d.readsHalves(s, i) {
+		a.half = in.Type
+	}
+	if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves && a.half == op.InvalidType {
+		pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Broadcast: in.Broadcast, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
+	}
+	if pre == nil {
+		a.layout, a.memory = in.Layout, in.N
+		return a, nil
+	}
+	if s.Op.Class() == op.Reduction && s.Attrs.I[0] == op.AlongRows && n > 0 && !d.portable {
+		if f, l := columnOrder(pre, s.Dims[i]); f != nil && d.Reads(s.Op, i, s.Dims[i], l) {
+			pre, a.layout, a.memory = f, l, n
+		}
+	}
+	if a.layout != nil && foldsByteColumns(s.Op) && truthOfBytes(pre) {
+		a.slot, a.typ = pre.In[0].Slot, op.U8
+		return a, nil
+	}
+	a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}})
+	return a, err
+}
+
+// prepareResult builds the program that writes result i of s, which has type t.
+func (d *processor) prepareResult(s *driver.Step, i int, t op.DType, moves bool) (arrayOperand, error) {
+	shape := s.Dims[len(s.In)+i]
+	n, err := shape.Size()
+	if err != nil {
+		return arrayOperand{}, err
+	}
+	a := arrayOperand{slot: -1, typ: register(t), n: n, unread: i < len(s.Out) && s.Out[i].Unwanted}
+	switch {
+	case s.Post != nil && i > 0:
+		return a, fmt.Errorf("epilogue of an operation with %d results: %w", s.Op.Results(), driver.ErrUnsupported)
+	case s.Post != nil:
+		a.p, err = d.fuse(s.Post, s.Out)
+	case i >= len(s.Out):
+		return a, fmt.Errorf("%d outputs of %d: %w", len(s.Out), s.Op.Results(), driver.ErrShape)
+	case s.Out[i].Type.Size() != 4 && !moves:
+		// Convert in the order of the memory.
+		y := s.Out[i]
+		a.layout, a.memory = y.Layout, y.N
+		y.Broadcast, y.Layout = op.Full, nil
+		a.p, err = d.fuse(identity(a.typ, shape, n), []driver.Operand{y})
+	default:
+		a.slot, a.layout, a.memory = s.Out[i].Slot, s.Out[i].Layout, s.Out[i].N
+	}
+	return a, err
 }
 
 // identity returns the program that stores an operation's result unchanged.

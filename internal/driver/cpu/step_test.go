@@ -265,7 +265,7 @@ func (r *rig) around(shape op.Shape, t op.DType, core int, v *op.Array) (*driver
 		vals = append(vals, v)
 	}
 	vals = r.grow(f, vals, 1+r.rand.IntN(4))
-	// The last instruction has the shape of operand 0 whatever came before.
+	// The last instruction has the shape of operand 0, independently of the others.
 	o, a := op.Lerp, attrsOf(op.Lerp)
 	last := len(vals) - 1
 	y, err := o.Reference(&a, []*op.Array{vals[last], vals[0]}, []op.DType{t, t})

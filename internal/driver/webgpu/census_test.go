@@ -58,7 +58,7 @@ func open(t *testing.T) *device.Device {
 	return d
 }
 
-// living counts the live objects of a library.
+// living returns the number of live objects of a library.
 type living struct{ buffers, bytes, pipelines, groups int64 }
 
 func (c *census) living() living {

@@ -72,7 +72,7 @@ func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	return nil
 }
 
-// transpose transposes one matrix in strips along its longer side.
+// transpose transposes one matrix in parts along its longer side.
 func (w *windows) transpose() error {
 	s := w.r.In[0].Shape
 	m, n := s[len(s)-2], s[len(s)-1]

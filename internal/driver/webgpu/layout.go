@@ -110,8 +110,26 @@ func newLayout(e *executable, host []bool) *layout {
 		c := e.steps[i].(*copyStep)
 		reserved[c.src.at], reserved[c.dst.at] = true, true
 	}
+	l.place(reserved)
+	l.chooseMappable()
+	for _, s := range e.steps {
+		if s, ok := s.(*dispatch); ok && s.dynamic >= 0 {
+			at := spot{0, s.uniform}
+			l.up = append(l.up, transfer{ext: s.dynamic, bytes: e.Need[s.dynamic], spot: at, params: true, mem: -1})
+			if len(s.lengths) > 0 {
+				at.off += s.lengthsAt
+				l.up = append(l.up, transfer{host: s.lengths, bytes: int64(len(s.lengths)), spot: at, params: true, mem: -1})
+			}
+		}
+	}
+	return l
+}
+
+// place gives each array of the host that is not reserved its place in a buffer, and makes its transfer.
+func (l *layout) place(reserved map[int]bool) {
+	e := l.e
 	open := make(map[int]int) // the last buffer of operands (-1), and of results, by their number
-	for x, is := range host {
+	for x, is := range l.host {
 		if !is || e.uses[x] == 0 || reserved[x] {
 			continue
 		}
@@ -148,6 +166,11 @@ func newLayout(e *executable, host []bool) *layout {
 			l.up = append(l.up, t)
 		}
 	}
+}
+
+// chooseMappable decides which buffers the host maps: small ones, if there are some and all steps run on the device.
+func (l *layout) chooseMappable() {
+	e := l.e
 	most := int64(maxMapped)
 	if e.single {
 		most = maxMappedOnce
@@ -165,17 +188,6 @@ func newLayout(e *executable, host []bool) *layout {
 	if !worth || !e.d.gpu.Adapter().Mappable || len(e.hosted) > 0 {
 		l.mappable = nil
 	}
-	for _, s := range e.steps {
-		if s, ok := s.(*dispatch); ok && s.dynamic >= 0 {
-			at := spot{0, s.uniform}
-			l.up = append(l.up, transfer{ext: s.dynamic, bytes: e.Need[s.dynamic], spot: at, params: true, mem: -1})
-			if len(s.lengths) > 0 {
-				at.off += s.lengthsAt
-				l.up = append(l.up, transfer{host: s.lengths, bytes: int64(len(s.lengths)), spot: at, params: true, mem: -1})
-			}
-		}
-	}
-	return l
 }
 
 // directly finds the copies that need no buffer of a set: copies from the host to device memory

@@ -329,45 +329,21 @@ const whole = -1
 
 // batchAxesOf returns the batch axes of a request, or false if it has no independent rows.
 func batchAxesOf(r *portable.Request) (batchAxes, bool) {
-	l := batchAxes{}
-	rank := func(i int) int { return len(r.In[i].Shape) }
-	one := func(in, out int) {
-		for i := range r.In {
-			l.in = append(l.in, whole)
-			if i == 0 {
-				l.in[0] = in
-			}
-		}
-		for range r.Out {
-			l.out = append(l.out, out)
-		}
+	if len(r.In) == 0 {
+		return batchAxes{}, false
 	}
+	rank := len(r.In[0].Shape)
 	switch r.Op {
 	case op.MatMul:
-		p, err := op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
-		if err != nil {
-			return l, false
-		}
-		if p.Batch > 1 {
-			one(rank(0)-2, rank(0)-2)
-			if !p.SharedB {
-				l.in[1] = rank(1) - 2
-			}
-			return l, true
-		}
-		one(rank(0)-1, rank(0)-1)
-		return l, !op.MatMulOptsOf(&r.Attrs).TransA
-	case op.MatVec:
-		one(1, 1)
-		return l, !op.MatVecOptsOf(&r.Attrs).Trans
-	case op.Conv2D:
-		one(1, 1)
-		return l, true
-	case op.Transpose:
-		one(rank(0)-2, rank(0)-2)
-		return l, true
+		return matMulAxes(r)
+	case op.Gather:
+		ids := len(r.In[1].Shape)
+		l := sameAxis(r, ids)
+		l.in[0] = whole
+		l.in[1] = ids
+		return l, r.Attrs.I[0] == 0
 	case op.Rope:
-		one(1, 1)
+		l := sameAxis(r, 1)
 		for i := range l.in {
 			l.in[i] = 1
 		}
@@ -375,32 +351,57 @@ func batchAxesOf(r *portable.Request) (batchAxes, bool) {
 			l.in[op.RopeByFrequencies] = whole
 		}
 		return l, true
-	case op.MatMulQ:
-		one(rank(0)-1, rank(0)-1)
-		return l, true
-	case op.Gather:
-		if r.Attrs.I[0] != 0 {
-			return l, false
-		}
-		one(whole, rank(1))
-		l.in[1] = rank(1)
-		return l, true
-	case op.TopK:
-		one(rank(0)-1, rank(0)-1)
-		return l, true
+	case op.MatVec:
+		return sameAxis(r, 1), !op.MatVecOptsOf(&r.Attrs).Trans
+	case op.Conv2D:
+		return sameAxis(r, 1), true
+	case op.Transpose:
+		return sameAxis(r, rank-2), true
+	case op.MatMulQ, op.TopK:
+		return sameAxis(r, rank-1), true
 	}
+	l := sameAxis(r, max(rank, 1)-1)
 	switch r.Op.Class() {
 	case op.Row:
-		one(rank(0)-1, rank(0)-1)
 		return l, true
 	case op.Reduction:
-		one(max(rank(0), 1)-1, max(rank(0), 1)-1)
 		for i := range l.in {
 			l.in[i] = l.in[0]
 		}
 		return l, true
 	}
 	return l, false
+}
+
+// sameAxis returns the batch axes of a request whose first operand and results have the rows along axis. The other
+// operands are needed as a whole.
+func sameAxis(r *portable.Request, axis int) batchAxes {
+	var l batchAxes
+	for range r.In {
+		l.in = append(l.in, whole)
+	}
+	l.in[0] = axis
+	for range r.Out {
+		l.out = append(l.out, axis)
+	}
+	return l
+}
+
+// matMulAxes is batchAxesOf for products: the batch, or the rows of a single product.
+func matMulAxes(r *portable.Request) (batchAxes, bool) {
+	rank := len(r.In[0].Shape)
+	p, err := op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
+	switch {
+	case err != nil:
+		return batchAxes{}, false
+	case p.Batch <= 1:
+		return sameAxis(r, rank-1), !op.MatMulOptsOf(&r.Attrs).TransA
+	}
+	l := sameAxis(r, rank-2)
+	if !p.SharedB {
+		l.in[1] = len(r.In[1].Shape) - 2
+	}
+	return l, true
 }
 
 // separable reports whether the operation has several independent rows, and the arrays that each
@@ -446,30 +447,8 @@ func (w *windows) rows(l batchAxes) error {
 	if each == 0 || total == 0 {
 		return w.tooLarge
 	}
-	var bytes []int64
-	consider := func(a portable.Array, at arrayRef, lead int) {
-		if lead == whole || a.Shape == nil {
-			return
-		}
-		if n, _ := split(a.Shape, lead); n > 0 {
-			bytes = append(bytes, at.bytes/int64(n))
-		}
-	}
-	for i, a := range r.In {
-		consider(a, w.in[i], l.in[i])
-	}
-	for i, a := range r.Out {
-		consider(a, w.out[i], l.out[i])
-	}
-	if r.Post != nil {
-		for _, o := range r.Post.In {
-			if o.Broadcast == op.Full {
-				bytes = append(bytes, int64(each*o.Type.Size()))
-			}
-		}
-	}
 	// A row that does not fit is a window, which is divided further.
-	most := max(w.span(total, bytes...), 1)
+	most := max(w.span(total, w.rowBytes(l, each)...), 1)
 	local := w.local
 	for row, count := 0, 0; row < total; count++ {
 		rows := min(total-row, most)
@@ -483,56 +462,88 @@ func (w *windows) rows(l batchAxes) error {
 			return w.tooLarge
 		}
 		w.local = local
-		sub := *r
-		if r.Op == op.Rope {
-			sub.Attrs.I[0] += row // the first number of the window
-		}
-		var in, out []arrayRef
-		sub.In, sub.Out = nil, nil
-		part := func(x portable.Array, a arrayRef, lead int) (portable.Array, arrayRef) {
-			if x.Shape == nil {
-				return x, a
-			}
-			if lead == whole {
-				if r.Op == op.MatMul && len(x.Shape) > 2 {
-					x.Shape = x.Shape[len(x.Shape)-2:] // remove batch extents of 1
-				}
-				return x, a
-			}
-			n, _ := split(x.Shape, lead)
-			bytes := a.bytes / int64(max(n, 1))
-			return portable.Array{Type: x.Type, Shape: append(op.Shape{rows}, x.Shape[lead:]...)}, a.part(int64(row)*bytes, int64(rows)*bytes)
-		}
-		for i := range r.In {
-			x, a := part(r.In[i], w.in[i], l.in[i])
-			if x.Shape != nil && l.in[i] != whole {
-				var err error
-				if a, err = w.alignedOr(a); err != nil {
-					return err
-				}
-			}
-			sub.In, in = append(sub.In, x), append(in, a)
-		}
-		if r.Post != nil {
-			sub.Post = &portable.Epilogue{Exprs: r.Post.Exprs}
-			for i, o := range r.Post.In {
-				o, a, err := w.cut(o, w.in[len(r.In)+i], total*each, row*each, rows*each)
-				if err != nil {
-					return err
-				}
-				sub.Post.In, in = append(sub.Post.In, o), append(in, a)
-			}
-		}
-		for i := range r.Out {
-			x, a := part(r.Out[i], w.out[i], l.out[i])
-			sub.Out, out = append(sub.Out, x), append(out, a)
-		}
-		if err := w.window(&sub, in, out); err != nil {
+		if err := w.someRows(l, row, rows, total, each); err != nil {
 			return err
 		}
 		row += rows
 	}
 	return nil
+}
+
+// rowBytes returns the size of a row in each array that is divided into rows. A row of the result has each elements.
+func (w *windows) rowBytes(l batchAxes, each int) (bytes []int64) {
+	consider := func(a portable.Array, at arrayRef, lead int) {
+		if lead == whole || a.Shape == nil {
+			return
+		}
+		if n, _ := split(a.Shape, lead); n > 0 {
+			bytes = append(bytes, at.bytes/int64(n))
+		}
+	}
+	for i, a := range w.r.In {
+		consider(a, w.in[i], l.in[i])
+	}
+	for i, a := range w.r.Out {
+		consider(a, w.out[i], l.out[i])
+	}
+	if w.r.Post != nil {
+		for _, o := range w.r.Post.In {
+			if o.Broadcast == op.Full {
+				bytes = append(bytes, int64(each*o.Type.Size()))
+			}
+		}
+	}
+	return bytes
+}
+
+// someRows computes rows of the total rows, from row on. A row of the result has each elements.
+func (w *windows) someRows(l batchAxes, row, rows, total, each int) error {
+	r := w.r
+	sub := *r
+	if r.Op == op.Rope {
+		sub.Attrs.I[0] += row // the first number of the window
+	}
+	var in, out []arrayRef
+	sub.In, sub.Out = nil, nil
+	part := func(x portable.Array, a arrayRef, lead int) (portable.Array, arrayRef) {
+		if x.Shape == nil {
+			return x, a
+		}
+		if lead == whole {
+			if r.Op == op.MatMul && len(x.Shape) > 2 {
+				x.Shape = x.Shape[len(x.Shape)-2:] // remove batch extents of 1
+			}
+			return x, a
+		}
+		n, _ := split(x.Shape, lead)
+		bytes := a.bytes / int64(max(n, 1))
+		return portable.Array{Type: x.Type, Shape: append(op.Shape{rows}, x.Shape[lead:]...)}, a.part(int64(row)*bytes, int64(rows)*bytes)
+	}
+	for i := range r.In {
+		x, a := part(r.In[i], w.in[i], l.in[i])
+		if x.Shape != nil && l.in[i] != whole {
+			var err error
+			if a, err = w.alignedOr(a); err != nil {
+				return err
+			}
+		}
+		sub.In, in = append(sub.In, x), append(in, a)
+	}
+	if r.Post != nil {
+		sub.Post = &portable.Epilogue{Exprs: r.Post.Exprs}
+		for i, o := range r.Post.In {
+			o, a, err := w.cut(o, w.in[len(r.In)+i], total*each, row*each, rows*each)
+			if err != nil {
+				return err
+			}
+			sub.Post.In, in = append(sub.Post.In, o), append(in, a)
+		}
+	}
+	for i := range r.Out {
+		x, a := part(r.Out[i], w.out[i], l.out[i])
+		sub.Out, out = append(sub.Out, x), append(out, a)
+	}
+	return w.window(&sub, in, out)
 }
 
 // span returns the number of rows, at most total, that fit into a binding; bytes has the size of a

@@ -9,8 +9,9 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// shape is what an instruction wants to know of a type: b, i or f for truth values, integers
-// and floating-point numbers of 32 bits, how many of them there are, and 0 for any other type.
+// shape has the properties of a type that instructions depend on: the class b, i or f for truth
+// values, integers and floating-point numbers of 32 bits, and the number of components. It is 0 for
+// other types.
 type shape struct {
 	class byte
 	count uint32
@@ -36,9 +37,9 @@ func (m *module) shape(t uint32) shape {
 	return shape{}
 }
 
-// plain lists the instructions whose operands have as many components as their result: first the
-// class of the result, then the classes of the operands. A capital letter is a scalar, whatever the
-// size of the result.
+// plain lists the instructions whose operands have as many components as their result: the class of
+// the result, then the classes of the operands. A capital letter is a scalar, for results of every
+// size.
 var plain = map[uint16]string{
 	126: "ii", 127: "ff", 128: "iii", 129: "fff", 130: "iii", 131: "fff", 132: "iii", 133: "fff",
 	134: "iii", 135: "iii", 136: "fff", 137: "iii", 138: "iii", 139: "iii", opFRem: "fff", opFMod: "fff",
@@ -50,7 +51,7 @@ var plain = map[uint16]string{
 	201: "iiiII", 202: "iiII", 203: "iiII", 204: "ii", 205: "ii",
 }
 
-// functions lists the functions of GLSL.std.450 likewise.
+// functions lists the functions of GLSL.std.450 in the same form.
 var functions = map[uint32]string{
 	1: "ff", 2: "ff", 3: "ff", 4: "ff", 5: "ii", 6: "ff", 7: "ii", 8: "ff", 9: "ff", 10: "ff", 11: "ff", 12: "ff",
 	13: "ff", 14: "ff", 15: "ff", 16: "ff", 17: "ff", 18: "ff", 19: "ff", 20: "ff", 21: "ff", 22: "ff", 23: "ff", 24: "ff", 25: "fff",
@@ -65,26 +66,26 @@ var others = map[uint32][]shape{
 	60: {{'f', 2}, {'i', 1}}, 61: {{'f', 2}, {'i', 1}}, 62: {{'f', 2}, {'i', 1}}, 63: {{'f', 4}, {'i', 1}}, 64: {{'f', 4}, {'i', 1}},
 }
 
-// mismatch says that a value has another type than where it is put.
+// mismatch is the error for a value of another type than its place.
 func (m *module) mismatch(in instr) error {
 	return fmt.Errorf("a value is used with another type than its own (SPIR-V instruction %d)", in.op)
 }
 
-// rule is what an instruction must be like.
+// rule describes the valid operands of an instruction.
 type rule struct {
-	words  int                              // operands at least
+	words  int                              // smallest number of operands
 	result bool                             // its first two operands are the type and the number of its result
 	fits   func(m *module, a []uint32) bool // whether the types of the operands fit; nil if any do
-	check  func(m *module, in instr) error  // likewise, for more than types
+	check  func(m *module, in instr) error  // further checks
 }
 
-// rules lists the instructions of functions, with the least number of operands, but for those that plain lists.
+// rules lists the other instructions of functions, with the smallest number of operands.
 var rules = map[uint16]rule{
 	opLine: {}, opNoLine: {}, opLoopMerge: {}, opSelectionMerge: {}, opBranch: {}, opReturn: {}, opUnreachable: {},
 	opControlBarrier: {}, opMemoryBarrier: {},
 	opLabel:     {words: 1},
 	opFunction:  {words: 4},
-	opPhi:       {words: 4, result: true}, // of the compiler's own making
+	opPhi:       {words: 4, result: true}, // the compiler makes it
 	opParameter: {words: 2, result: true, fits: (*module).parameterFits},
 	opVariable:  {words: 3, check: (*module).checkVariable},
 	opLoad: {words: 3, result: true, fits: func(m *module, a []uint32) bool {
@@ -165,8 +166,8 @@ var oneInteger, oneFloat = shape{'i', 1}, shape{'f', 1}
 // shapeOf returns the shape of a value.
 func (m *module) shapeOf(id uint32) shape { return m.shape(m.typeOf[id]) }
 
-// check judges an instruction of a function. What it does not know it refuses: drivers take
-// SPIR-V at its word, and some end the process.
+// check checks an instruction of a function. It rejects unknown instructions, because drivers do not
+// verify SPIR-V, and some crash.
 func (m *module) check(in instr) error {
 	a := in.args
 	if operands, ok := plain[in.op]; ok {
@@ -195,12 +196,12 @@ func (m *module) check(in instr) error {
 	return nil
 }
 
-// unknown says that an instruction is refused.
+// unknown returns the error for an unknown instruction.
 func unknown(in instr, which string) error {
 	return fmt.Errorf("it uses something that is not known to be compiled well (SPIR-V instruction %d%s)", in.op, which)
 }
 
-// numbers judges an instruction by what plain or functions list.
+// numbers checks an instruction by what plain or functions list.
 func (m *module) numbers(in instr, classes string, operands []uint32) error {
 	r := m.shape(in.args[0])
 	if r.class != classes[0] || len(operands) != len(classes)-1 {
@@ -218,7 +219,8 @@ func (m *module) numbers(in instr, classes string, operands []uint32) error {
 	return nil
 }
 
-// parameterFits has the next parameter of the function be of the type that the function says.
+// parameterFits checks that the next parameter of the function has the type that the function
+// declares.
 func (m *module) parameterFits(a []uint32) bool {
 	f := m.def[m.typeOf[m.inside]]
 	m.nth++
@@ -293,7 +295,7 @@ func (m *module) checkCall(in instr) error {
 		if m.typeOf[arg] != f.args[2+i] {
 			return m.mismatch(in)
 		}
-		// What is written through a pointer is judged where it is passed.
+		// The call that passes a pointer checks the writes through it.
 		if t := m.def[f.args[2+i]]; t.op == opTypePointer && (t.args[1] == classStorage || t.args[1] == classUniform) {
 			if err := m.writes(arg); err != nil {
 				return err
@@ -303,7 +305,7 @@ func (m *module) checkCall(in instr) error {
 	return nil
 }
 
-// checkFunction judges a call of a function of GLSL.std.450.
+// checkFunction checks a call of a function of GLSL.std.450.
 func (m *module) checkFunction(in instr) error {
 	a := in.args
 	if a[2] != m.glsl {
@@ -333,7 +335,7 @@ func (m *module) checkFunction(in instr) error {
 func (m *module) writes(pointer uint32) error {
 	v := m.def[m.root[pointer]]
 	if v.op != opVariable {
-		return nil // a parameter, for which the call has answered, or memory of the function
+		return nil // a parameter, which the call has checked, or memory of the function
 	}
 	switch v.args[2] {
 	case classInput:
@@ -347,7 +349,7 @@ func (m *module) writes(pointer uint32) error {
 	return fmt.Errorf("it writes to read-only memory")
 }
 
-// atomic judges an operation on a word in memory.
+// atomic checks an operation on a word in memory.
 func (m *module) atomic(in instr, result, pointer uint32, values []uint32) error {
 	p := m.def[m.typeOf[pointer]]
 	if p.op != opTypePointer || p.args[1] != classStorage && p.args[1] != classWorkgroup || m.shape(p.args[2]) != (shape{'i', 1}) || result != 0 && result != p.args[2] {
@@ -385,7 +387,7 @@ func (m *module) isPart(part, t uint32, at []uint32) bool {
 	return t == part
 }
 
-// construct judges a composite put together of parts: vectors also of shorter vectors.
+// construct checks a composite that is made of parts. A vector may be made of shorter vectors.
 func (m *module) construct(in instr) error {
 	t, parts := in.args[0], in.args[2:]
 	if r := m.shape(t); r.count > 1 {
@@ -413,7 +415,7 @@ func (m *module) construct(in instr) error {
 	return nil
 }
 
-// matrices judges products with matrices of floating-point numbers, and transposed ones.
+// matrices checks products with matrices of floating-point numbers, and transpositions.
 func (m *module) matrices(in instr) error {
 	// grid returns columns and rows, of a vector one column.
 	grid := func(t uint32) (columns, rows uint32) {

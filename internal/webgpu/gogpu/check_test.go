@@ -21,7 +21,7 @@ func shader(body string) *webgpu.Shader {
 	return &webgpu.Shader{Label: "test", Text: buffers + body, Entry: "main", Bindings: []webgpu.BindingKind{webgpu.ReadOnly, webgpu.ReadWrite}}
 }
 
-// TestRefused: what the compiler lets through, and drivers would take at its word, is refused.
+// TestRefused requires an error for SPIR-V that the compiler accepts and drivers do not verify.
 func TestRefused(t *testing.T) {
 	for name, body := range map[string]string{
 		"a number of another type": "@compute @workgroup_size(1) fn main() { y[0] = x[0]; }",
@@ -42,7 +42,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHardened: what goes out of its range stays within, and does what WGSL says.
+// TestHardened requires that indices and shifts out of range stay in range, and give the results that
+// WGSL specifies.
 func TestHardened(t *testing.T) {
 	drivers(t, func(t *testing.T, d webgpu.HostDevice) {
 		p := hosttest.Must(d.NewPipeline(shader(`@compute @workgroup_size(1) fn main() {

@@ -19,7 +19,7 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// Linked says that the library is part of the program.
+// Linked means that the program contains the library.
 const Linked = true
 
 // New returns the library.
@@ -33,16 +33,16 @@ type host struct {
 	instance  vk.Instance
 	cmds      *vk.Commands
 	physicals []physical
-	open      *atomic.Int64 // devices
+	open      *atomic.Int64 // number of open devices
 }
 
 // physical is an adapter with the data for opening it.
 type physical struct {
 	handle   vk.PhysicalDevice
 	adapter  webgpu.Adapter
-	family   uint32 // of queues
+	family   uint32 // family of the queue
 	memory   []vk.MemoryPropertyFlags
-	portable bool // wants VK_KHR_portability_subset
+	portable bool // needs VK_KHR_portability_subset
 }
 
 // Name implements [webgpu.Host].
@@ -66,8 +66,8 @@ func (h *host) Adapters(ctx context.Context) ([]webgpu.Adapter, error) {
 	return l, h.err
 }
 
-// version is the least that instances and devices must be of: timeline semaphores
-// came with it.
+// version is the lowest supported version of instances and devices: the first with timeline
+// semaphores.
 const version = 1<<22 | 2<<12
 
 func (h *host) list() error {
@@ -78,11 +78,50 @@ func (h *host) list() error {
 	if err := h.cmds.LoadGlobal(); err != nil {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
+	if err := h.create(); err != nil {
+		return err
+	}
+	var n uint32
+	if r := h.cmds.EnumeratePhysicalDevices(h.instance, &n, nil); r != vk.Success || n == 0 {
+		return h.empty(r)
+	}
+	handles := make([]vk.PhysicalDevice, n)
+	if r := h.cmds.EnumeratePhysicalDevices(h.instance, &n, &handles[0]); r != vk.Success && r != vk.Incomplete {
+		return h.empty(r)
+	}
+	var why error
+	for _, p := range handles[:n] {
+		if d, err := h.describe(p); err != nil {
+			why = errors.Join(why, err)
+		} else {
+			h.physicals = append(h.physicals, d)
+		}
+	}
+	if len(h.physicals) == 0 {
+		if why == nil {
+			return h.empty(vk.Success)
+		}
+		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, why)
+	}
+	// Each opened device has its own host. The last host frees the instance, unless a device is not
+	// closed.
+	h.open = new(atomic.Int64)
+	cmds, open := h.cmds, h.open
+	runtime.AddCleanup(h, func(instance vk.Instance) {
+		if open.Load() == 0 {
+			cmds.DestroyInstance(instance, nil)
+		}
+	}, h.instance)
+	return nil
+}
+
+// create makes the instance and loads its functions.
+func (h *host) create() error {
 	// It requests no extension for windows: then Mesa's device selection layer does not look for a
 	// screen, and Wayland's library does not print an error without one.
 	var extensions []string
 	var flags vk.InstanceCreateFlags
-	// Devices that are not quite Vulkan, such as macOS's, are listed when asked for.
+	// Devices that do not implement all of Vulkan, such as macOS's, are listed only on request.
 	const portability = "VK_KHR_portability_enumeration"
 	if has(portability, func(n *uint32, p *vk.ExtensionProperties) vk.Result {
 		return h.cmds.EnumerateInstanceExtensionProperties(0, n, p)
@@ -114,38 +153,6 @@ func (h *host) list() error {
 	}
 	vk.SetDeviceProcAddr(instance)
 	h.instance = instance
-
-	var n uint32
-	if r := h.cmds.EnumeratePhysicalDevices(instance, &n, nil); r != vk.Success || n == 0 {
-		return h.empty(r)
-	}
-	handles := make([]vk.PhysicalDevice, n)
-	if r := h.cmds.EnumeratePhysicalDevices(instance, &n, &handles[0]); r != vk.Success && r != vk.Incomplete {
-		return h.empty(r)
-	}
-	var why error
-	for _, p := range handles[:n] {
-		if d, err := h.describe(p); err != nil {
-			why = errors.Join(why, err)
-		} else {
-			h.physicals = append(h.physicals, d)
-		}
-	}
-	if len(h.physicals) == 0 {
-		if why == nil {
-			return h.empty(vk.Success)
-		}
-		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, why)
-	}
-	// Hosts are made for each device that is opened. The instance goes with the last
-	// that refers to it, but not under a device that nobody has closed.
-	h.open = new(atomic.Int64)
-	cmds, open := h.cmds, h.open
-	runtime.AddCleanup(h, func(instance vk.Instance) {
-		if open.Load() == 0 {
-			cmds.DestroyInstance(instance, nil)
-		}
-	}, instance)
 	return nil
 }
 
@@ -159,7 +166,7 @@ func (h *host) empty(r vk.Result) error {
 	return fmt.Errorf("%w: no driver of Vulkan has a device", webgpu.ErrNoAdapter)
 }
 
-// has reports whether a list of extensions has the one of that name.
+// has reports whether a list of extensions contains the given name.
 func has(name string, list func(*uint32, *vk.ExtensionProperties) vk.Result) bool {
 	var n uint32
 	if r := list(&n, nil); r != vk.Success || n == 0 {
@@ -172,7 +179,7 @@ func has(name string, list func(*uint32, *vk.ExtensionProperties) vk.Result) boo
 	return slices.ContainsFunc(all[:n], func(e vk.ExtensionProperties) bool { return goText(e.ExtensionName[:]) == name })
 }
 
-// Types of structures that the bindings have no names for.
+// Types of structures without a constant in the bindings.
 const (
 	typeDriver        vk.StructureType = 1000196000 // VkPhysicalDeviceDriverProperties
 	typeSubgroup      vk.StructureType = 1000094000 // VkPhysicalDeviceSubgroupProperties
@@ -202,18 +209,8 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 	}
 
 	d := physical{handle: p}
-	var n uint32
-	h.cmds.GetPhysicalDeviceQueueFamilyProperties(p, &n, nil)
-	families := make([]vk.QueueFamilyProperties, max(n, 1))
-	h.cmds.GetPhysicalDeviceQueueFamilyProperties(p, &n, &families[0])
-	d.family = n
-	for i := range families[:n] {
-		if f := &families[i]; f.QueueCount > 0 && f.QueueFlags&vk.QueueFlags(vk.QueueComputeBit) != 0 {
-			d.family = uint32(i)
-			break
-		}
-	}
-	if d.family == n {
+	families, ok := h.computeFamily(&d)
+	if !ok {
 		return physical{}, fmt.Errorf("%s has no compute queue", name)
 	}
 	var memory vk.PhysicalDeviceMemoryProperties
@@ -240,7 +237,7 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 				Invocations:    l.MaxComputeWorkGroupInvocations,
 				Size:           l.MaxComputeWorkGroupSize,
 				WorkgroupBytes: l.MaxComputeSharedMemorySize,
-				// More are of no use, and a set of them is memory.
+				// More uniform buffers have no use, and a descriptor set takes memory for each.
 				Bindings: int(min(l.MaxPerStageDescriptorStorageBuffers, l.MaxDescriptorSetStorageBuffers, 64)),
 				Grid:     min(l.MaxComputeWorkGroupCount[0], l.MaxComputeWorkGroupCount[1], l.MaxComputeWorkGroupCount[2], 65535),
 			},
@@ -253,26 +250,41 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 			UniformAlign: max(int64(l.MinUniformBufferOffsetAlignment), 4),
 		},
 	}
-	switch a.DeviceType {
-	case vk.PhysicalDeviceTypeDiscreteGpu:
-		d.adapter.Type = webgpu.Discrete
-	case vk.PhysicalDeviceTypeIntegratedGpu:
-		d.adapter.Type = webgpu.Integrated
-	case vk.PhysicalDeviceTypeVirtualGpu:
-		d.adapter.Type = webgpu.Virtual
-	case vk.PhysicalDeviceTypeCpu:
-		d.adapter.Type = webgpu.Software
-		d.adapter.Target.Unfused = true
-	default:
-		d.adapter.Type = webgpu.Other
+	d.adapter.Type = webgpu.Other
+	if t, ok := adapterTypes[a.DeviceType]; ok {
+		d.adapter.Type = t
 	}
+	d.adapter.Target.Unfused = d.adapter.Type == webgpu.Software
 	return d, nil
+}
+
+// adapterTypes has the types of adapters by the types of Vulkan, except webgpu.Other.
+var adapterTypes = map[vk.PhysicalDeviceType]webgpu.AdapterType{
+	vk.PhysicalDeviceTypeDiscreteGpu:   webgpu.Discrete,
+	vk.PhysicalDeviceTypeIntegratedGpu: webgpu.Integrated,
+	vk.PhysicalDeviceTypeVirtualGpu:    webgpu.Virtual,
+	vk.PhysicalDeviceTypeCpu:           webgpu.Software,
+}
+
+// computeFamily sets the first family of queues that compute. It returns the properties of all families, and whether there is one.
+func (h *host) computeFamily(d *physical) ([]vk.QueueFamilyProperties, bool) {
+	var n uint32
+	h.cmds.GetPhysicalDeviceQueueFamilyProperties(d.handle, &n, nil)
+	families := make([]vk.QueueFamilyProperties, max(n, 1))
+	h.cmds.GetPhysicalDeviceQueueFamilyProperties(d.handle, &n, &families[0])
+	for i := range families[:n] {
+		if f := &families[i]; f.QueueCount > 0 && f.QueueFlags&vk.QueueFlags(vk.QueueComputeBit) != 0 {
+			d.family = uint32(i)
+			return families, true
+		}
+	}
+	return nil, false
 }
 
 // result is the result of a Vulkan function.
 type result vk.Result
 
-// Error returns the number, and a name where it has one that says more.
+// Error returns the number, and the name if it has one.
 func (r result) Error() string {
 	name := map[result]string{
 		-1: "out of host memory", -2: "out of device memory", -3: "initialization failed", -4: "device lost",
@@ -285,7 +297,7 @@ func (r result) Error() string {
 	return fmt.Sprintf("%s (Vulkan result %d)", name, int32(r))
 }
 
-// Unwrap returns the error of package webgpu that it is.
+// Unwrap returns the corresponding error of package webgpu.
 func (r result) Unwrap() error {
 	switch vk.Result(r) {
 	case vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory, vk.ErrorFragmentedPool:

@@ -61,7 +61,7 @@ func (d *device) Adapter() *webgpu.Adapter { return &d.adapter }
 // Lost implements [webgpu.HostDevice].
 func (d *device) Lost() <-chan struct{} { return d.lost }
 
-// lose tells that the device works no more.
+// lose marks the device as lost.
 func (d *device) lose(err error) {
 	d.mu.Lock()
 	notify, closed := d.notify, d.closed

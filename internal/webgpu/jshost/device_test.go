@@ -59,7 +59,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestFault: what no scope of errors has caught ends the next submission, and no other.
+// TestFault requires that an error outside of error scopes fails the next submission, and no other.
 func TestFault(t *testing.T) {
 	g, d := guarded(t)
 	if err := hosttest.Relu(g, 1000); err != nil {

@@ -35,7 +35,7 @@ type found struct {
 // Name implements [webgpu.Host].
 func (h *host) Name() string { return "navigator.gpu" }
 
-// engine returns the name and version of what runs JavaScript.
+// engine returns the name and version of the JavaScript engine.
 func engine() string {
 	navigator := js.Global().Get("navigator")
 	if navigator.Type() == js.TypeObject {
@@ -96,13 +96,13 @@ func (h *host) Adapters(ctx context.Context) ([]webgpu.Adapter, error) {
 func ways() []map[string]any {
 	list := []map[string]any{{"powerPreference": "high-performance"}, {"powerPreference": "low-power"}, {"forceFallbackAdapter": true}}
 	if strings.HasPrefix(text(js.Global().Get("navigator").Get("platform")), "Win") {
-		// There browsers know no preference, and write a warning to the console.
+		// Browsers on these systems ignore the preference and write a warning to the console.
 		list = []map[string]any{{}, list[2]}
 	}
 	return list
 }
 
-// list asks for adapters in each way at once.
+// list requests adapters by all preferences at once.
 func list(ctx context.Context) ([]found, error) {
 	gpu, err := gpu()
 	if err != nil {
@@ -190,7 +190,7 @@ func has(adapter js.Value, feature string) bool {
 // vendors are the vendor numbers on which decisions depend.
 var vendors = map[string]uint32{"nvidia": webgpu.NVIDIA, "apple": webgpu.Apple}
 
-// describe says what an adapter is.
+// describe returns the description of an adapter.
 func describe(a js.Value) webgpu.Adapter {
 	info := a.Get("info")
 	if info.Type() != js.TypeObject {

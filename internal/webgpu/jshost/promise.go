@@ -46,7 +46,7 @@ func then(promise js.Value, f func(v js.Value, err error)) {
 	promise.Call("then", p.fulfilled.Call("bind", nil, id), p.rejected.Call("bind", nil, id))
 }
 
-// taken returns what waits for a promise, once.
+// taken removes and returns the waiter of a promise.
 func taken(id int) func(v js.Value, err error) {
 	p := &promises
 	p.mu.Lock()
@@ -78,7 +78,7 @@ func await(ctx context.Context, promise js.Value) (js.Value, error) {
 // all returns the promise of the values of all promises.
 func all(list []any) js.Value { return js.Global().Get("Promise").Call("all", list) }
 
-// try calls f, and returns what JavaScript throws in it.
+// try calls f, and returns the value that JavaScript throws in it.
 func try(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -95,7 +95,7 @@ func try(f func()) (err error) {
 	return nil
 }
 
-// failure returns what JavaScript says of an error: a GPUError, a DOMException, any value.
+// failure returns the text of a JavaScript error: a GPUError, a DOMException, or any other value.
 func failure(v js.Value) error {
 	if v.Type() != js.TypeObject {
 		return errors.New(text(v))

@@ -166,7 +166,7 @@ type clock struct{ queries, times js.Value }
 // mostStamps is how many times a set of queries may have.
 const mostStamps = 4096
 
-// make makes the clock, if it is not there. device.mu is held.
+// make makes the clock, if it does not exist yet. The caller holds device.mu.
 func (k *clock) make(device js.Value) {
 	if !k.queries.IsUndefined() {
 		return

@@ -66,7 +66,7 @@ func (a *ahead) forget(d *C.rayo_device) {
 	}
 }
 
-// drop frees the command buffer. ahead.mu is held.
+// drop frees the command buffer. The caller holds ahead.mu.
 func (s *again) drop(d *C.rayo_device) {
 	if s != nil && s.ready != nil {
 		C.rayo_discard(d, s.ready)

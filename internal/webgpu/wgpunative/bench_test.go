@@ -25,7 +25,7 @@ func benchmark(b *testing.B, d *webgpu.Device, s *webgpu.Submission, bytes int) 
 	}
 }
 
-// BenchmarkSubmit is what parts of a round trip cost.
+// BenchmarkSubmit measures the parts of a round trip.
 func BenchmarkSubmit(b *testing.B) {
 	d := hosttest.Guarded(b, New, driver)
 	r, err := hosttest.NewRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
@@ -117,7 +117,7 @@ func BenchmarkResident(b *testing.B) {
 	b.ReportMetric(float64(8*n)/float64(best), "GB/s")
 }
 
-// BenchmarkBind binds what was bound before, and what was not.
+// BenchmarkBind binds buffers that were bound before, and buffers that were not.
 func BenchmarkBind(b *testing.B) {
 	d := hosttest.Guarded(b, New, driver)
 	r, err := hosttest.NewRig(d, 1<<20, webgpu.Storage, webgpu.Storage)
@@ -164,7 +164,7 @@ func BenchmarkBind(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen is from nothing to the first result.
+// BenchmarkOpen measures the time from opening the library to the first result.
 func BenchmarkOpen(b *testing.B) {
 	hosttest.Adapter(b, New, driver)
 	var list, open, compile, run time.Duration

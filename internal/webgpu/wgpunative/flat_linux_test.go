@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// slack is what memory may grow by in bytes: the fragmentation of allocators varies.
+// slack is the number of bytes by which memory may grow, because the fragmentation of allocators varies.
 const slack = 16 << 20
 
 // TestFlat has memory stay where it is over many round trips.
@@ -34,7 +34,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestFlatAhead has memory stay where it is when nothing comes of what was ready.
+// TestFlatAhead requires that memory stays constant if prepared submissions are not used.
 func TestFlatAhead(t *testing.T) {
 	d := hosttest.Open(t, New, driver).(*device)
 	x, y := hosttest.Must(d.NewBuffer(4096, webgpu.Storage))(t), hosttest.Must(d.NewBuffer(4096, webgpu.Storage))(t)

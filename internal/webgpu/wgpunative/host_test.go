@@ -11,7 +11,7 @@ import (
 
 var ctx = context.Background()
 
-// driver is what tests that need one driver run on.
+// driver is the driver for tests that need only one.
 const driver = "lavapipe"
 
 func TestHost(t *testing.T) { hosttest.Run(t, New, driver, "swiftshader") }

@@ -307,7 +307,7 @@ func (b *block) fit(have registers, memory bool) (code []*instruction, ok bool) 
 		if pins < b.params() {
 			break // parameters must be pinned
 		}
-		if !roomy(b.fold(memory), left) {
+		if !enoughRegisters(b.fold(memory), left) {
 			continue
 		}
 		code = b.allocate(b.fold(memory), left)
@@ -318,8 +318,8 @@ func (b *block) fit(have registers, memory bool) (code []*instruction, ok bool) 
 	return code, code != nil && b.spills == 0
 }
 
-// roomy reports whether there are enough registers for the operands of each instruction.
-func roomy(code []*instruction, have registers) bool {
+// enoughRegisters reports whether there are enough registers for the operands of each instruction.
+func enoughRegisters(code []*instruction, have registers) bool {
 	for _, in := range code {
 		n := [numClasses]int{}
 		for _, s := range in.src {

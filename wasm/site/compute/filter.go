@@ -6,6 +6,7 @@ package compute
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
@@ -92,10 +93,10 @@ const maxPixels = 1 << 24
 func NewFilter(ctx context.Context, dev *device.Device, name string, width, height int) (*Filter, error) {
 	record := filters[name]
 	if record == nil {
-		return nil, fmt.Errorf("no filter is called %q, expected one of Filters: %w", name, device.ErrUnsupported)
+		return nil, fmt.Errorf("no filter is called %q, expected one of %s: %w", name, strings.Join(Filters, ", "), device.ErrUnsupported)
 	}
 	if width < 1 || height < 1 || width > maxPixels/height {
-		return nil, fmt.Errorf("the picture has %d×%d pixels, which is none or too many: %w", width, height, device.ErrLimit)
+		return nil, fmt.Errorf("the picture has %d×%d pixels, expected 1 to %d in all: %w", width, height, maxPixels, device.ErrLimit)
 	}
 	n := width * height
 	f := &Filter{n: n, in: make([]float32, 3*n), out: make([]float32, 3*n), by: make([]float32, 1)}

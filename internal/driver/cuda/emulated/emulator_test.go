@@ -24,7 +24,7 @@ func relu(n int) *driver.Program {
 	}}}
 }
 
-// perform runs a program of so many steps once.
+// perform runs a program with the given number of steps once.
 func perform(d driver.Device, steps, n int, wait bool) error {
 	ctx := context.Background()
 	x, err := d.Prepare(ctx, negations(n, steps))
@@ -52,7 +52,7 @@ func TestFailures(t *testing.T) {
 		for _, wait := range []bool{true, false} {
 			failed := map[string]bool{}
 			for at := 0; ; at++ {
-				e := newEmulator(cu.Capability{Major: 8}, false) // one that keeps nothing yet
+				e := newEmulator(cu.Capability{Major: 8}, false) // without cached memory
 				d, err := cuda.New(e)
 				if err != nil {
 					t.Fatal(err)

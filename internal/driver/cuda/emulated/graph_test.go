@@ -40,7 +40,7 @@ func negations(n, steps int) *driver.Program {
 	return p
 }
 
-// pairOf returns n random elements and what becomes of them.
+// pairOf returns n random elements and the expected results.
 func pairOf(n int) (in, want []byte) {
 	in = make([]byte, 4*n)
 	for i := range in {
