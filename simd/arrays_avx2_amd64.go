@@ -109,45 +109,50 @@ func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 //go:noescape
 func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
-// foldAddAVX2 combines n elements. n is a positive multiple of 8.
+// foldAddAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldAddAVX2(x *uint32, n int) uint32
+func foldAddAVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMulAVX2 combines n elements. n is a positive multiple of 8.
+// foldMulAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMulAVX2(x *uint32, n int) uint32
+func foldMulAVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMaxI32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMulF32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMaxI32AVX2(x *uint32, n int) uint32
+func foldMulF32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMinI32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMaxI32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMinI32AVX2(x *uint32, n int) uint32
+func foldMaxI32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMaxU32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMinI32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMaxU32AVX2(x *uint32, n int) uint32
+func foldMinI32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMinU32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMaxU32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMinU32AVX2(x *uint32, n int) uint32
+func foldMaxU32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldZerosAVX2 combines n elements. n is a positive multiple of 8.
+// foldMinU32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldZerosAVX2(x *uint32, n int) uint32
+func foldMinU32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldFloatZerosAVX2 combines n elements. n is a positive multiple of 8.
+// foldZerosAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldFloatZerosAVX2(x *uint32, n int) uint32
+func foldZerosAVX2(dst *uint32, x *uint32, rows int, cols int)
+
+// foldFloatZerosAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
+//
+//go:noescape
+func foldFloatZerosAVX2(dst *uint32, x *uint32, rows int, cols int)
 
 // indexWordAVX2 returns the index of the first of n elements that equals v, or n. n is a positive multiple of 8.
 //

@@ -1,9 +1,11 @@
 package simd
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 func TestWords(t *testing.T) {
@@ -48,17 +50,67 @@ func TestWords(t *testing.T) {
 				t.Errorf("%d elements: %d is at %d, found at %d", n, v, want, got)
 			}
 		}
+	}
+	for _, cols := range []int{1, 3, 7, 8, 9, 31, 32, 33, 39, 40, 100, 1000} {
+		rows := 1 + rand.IntN(9)
+		x := make([]uint32, rows*cols+8)
+		for i := range x {
+			x[i] = rand.Uint32() >> (rand.IntN(2) * 31)
+		}
+		combine["i32.zeros"] = nil
 		for name, f := range combine {
-			fold := FoldWords(name)
-			if fold == nil || n%8 > 0 || n == 0 {
+			fold := FoldRows(name)
+			if f == nil {
+				fold = ZerosOfRows(false)
+			}
+			if fold == nil {
 				continue
 			}
-			want := x[0]
-			for _, e := range x[1:] {
-				want = f(want, e)
+			got := make([]uint32, rows+1)
+			got[rows] = 77
+			fold(&got[0], &x[0], rows, cols)
+			for r := range rows {
+				row := x[r*cols:][:cols]
+				want := row[0]
+				for _, e := range row[1:] {
+					if f != nil {
+						want = f(want, e)
+					}
+				}
+				if f == nil {
+					want = -uint32(cols - CountNonzero(row, false))
+				}
+				if got[r] != want {
+					t.Errorf("%s of %d elements: %d, not %d", name, cols, got[r], want)
+				}
 			}
-			if got := fold(&x[0], n); got != want {
-				t.Errorf("%s of %d elements: %d, not %d", name, n, got, want)
+			if got[rows] != 77 {
+				t.Errorf("%s of %d rows of %d writes beyond its results", name, rows, cols)
+			}
+		}
+	}
+}
+
+// TestProductsOfRows compares products with float64.
+func TestProductsOfRows(t *testing.T) {
+	fold := FoldRows("f32.mul")
+	if fold == nil {
+		t.Skip("no kernel at this level")
+	}
+	for _, cols := range []int{1, 3, 7, 8, 9, 31, 32, 33, 39, 40, 100} {
+		const rows = 5
+		x, got := make([]float32, rows*cols), make([]float32, rows)
+		for i := range x {
+			x[i] = 0.5 + rand.Float32()
+		}
+		fold((*uint32)(unsafe.Pointer(&got[0])), (*uint32)(unsafe.Pointer(&x[0])), rows, cols)
+		for r := range rows {
+			want := 1.0
+			for _, v := range x[r*cols:][:cols] {
+				want *= float64(v)
+			}
+			if d := math.Abs(float64(got[r])-want) / want; !(d <= float64(cols)*0x1p-24) {
+				t.Errorf("product of %d elements: %v, want %v", cols, got[r], want)
 			}
 		}
 	}
