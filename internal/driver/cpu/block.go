@@ -37,7 +37,8 @@ type program struct {
 	firstConst, firstCell, firstRegister int
 	table                                int // number of entries
 
-	tiles []repeated // registers that repeat a short operand
+	tiles    []repeated  // registers that repeat a short operand
+	expanded []broughtIn // those that are copied from a layout when a lane begins the program
 
 	// Operands with a layout, and the registers to which they are copied.
 	strided []broughtIn
@@ -124,7 +125,7 @@ func (l *lane) begin(p *program, at []place, most int) {
 	if p.runs > 0 {
 		l.runs = append(l.runs[:0], make([]run, len(p.streams))...)
 	}
-	if len(p.once) == 0 || most == 0 {
+	if len(p.once)+len(p.expanded) == 0 || most == 0 {
 		return
 	}
 	for _, r := range p.tiles {
@@ -132,6 +133,10 @@ func (l *lane) begin(p *program, at []place, most int) {
 	}
 	t := l.pointers()
 	most = min(most, p.size)
+	for _, e := range p.expanded {
+		s := &p.streams[e.stream]
+		bring(l.table[e.entry], at[e.stream].base, s.layout, 0, min(most+s.period, p.n), s.size, false)
+	}
 	for i := range p.once {
 		c := &p.once[i]
 		n := int(c.n)
