@@ -37,7 +37,7 @@ var wordFoldsAVX2 = wordFolds{
 		"u32.maximum": foldMaxU32AVX2, "u32.minimum": foldMinU32AVX2,
 	},
 	zeros: foldZerosAVX2, floatZeros: foldFloatZerosAVX2, index: indexWordAVX2, bytes: nonzeroBytesAVX2,
-	scan: scanAddAVX2,
+	scan: scanAddAVX2, scanShortRows: scanShortRowsAVX2,
 }
 
 func wordFoldsOf(l Level) *wordFolds {

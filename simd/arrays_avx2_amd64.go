@@ -169,6 +169,12 @@ func nonzeroBytesAVX2(x *uint8, n int) int
 //go:noescape
 func scanAddAVX2(dst *uint32, x *uint32, n int, before uint32) uint32
 
+// scanShortRowsAVX2 sets each element of dst to the sum of the elements of its row up to it. cols is at most 8. It reads and writes 8
+// elements from the first one of each row on; dst must not overlap x.
+//
+//go:noescape
+func scanShortRowsAVX2(dst *uint32, x *uint32, rows int, cols int)
+
 // columnsAddF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape

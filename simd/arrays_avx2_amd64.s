@@ -3228,6 +3228,32 @@ end:
 	VZEROUPPER
 	RET
 
+// func scanShortRowsAVX2(dst *uint32, x *uint32, rows int, cols int)
+// Requires: AVX, AVX2
+TEXT ·scanShortRowsAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ cols+24(FP), BX
+	SHLQ $0x02, BX
+
+row:
+	VMOVDQU    (CX), Y0
+	VPSLLDQ    $0x04, Y0, Y1
+	VPADDD     Y1, Y0, Y0
+	VPSLLDQ    $0x08, Y0, Y1
+	VPADDD     Y1, Y0, Y0
+	VPSHUFD    $0xff, Y0, Y1
+	VPERM2I128 $0x08, Y1, Y1, Y1
+	VPADDD     Y1, Y0, Y0
+	VMOVDQU    Y0, (AX)
+	ADDQ       BX, CX
+	ADDQ       BX, AX
+	DECQ       DX
+	JNE        row
+	VZEROUPPER
+	RET
+
 // func columnsAddF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsAddF32AVX2(SB), NOSPLIT, $0-40

@@ -14,6 +14,7 @@ type wordFolds struct {
 	index             func(x *uint32, n int, v uint32) int              // the first index of v in x, or n
 	bytes             func(x *uint8, n int) int                         // the number of elements that are not 0; n is a positive multiple of 32
 	scan              func(dst, x *uint32, n int, before uint32) uint32 // see CumsumWords
+	scanShortRows     func(dst, x *uint32, rows, cols int)              // cumulative sums of rows of at most 8 elements; uses 8 elements from the first one of each row on, and dst must not overlap x
 }
 
 var wordFold = wordFoldsOf(active)
@@ -50,8 +51,12 @@ func CumsumWords(dst, x []uint32, before uint32) uint32 {
 }
 
 // CumsumWordRows is CumsumWords from 0 on for each row of cols elements. It ignores the elements behind
-// the last whole row.
+// the last whole row. The runtime cannot interrupt it while rows are short, so it should take at most about 65,536 elements.
 func CumsumWordRows(dst, x []uint32, cols int) {
+	if n := (len(x) - 8) / max(1, cols); wordFold.scanShortRows != nil && cols <= 8 && cols > 1 && n > 0 && &dst[0] != &x[0] {
+		wordFold.scanShortRows(&dst[0], &x[0], n, cols) // the other rows have fewer than 8 elements from their first one on
+		dst, x = dst[n*cols:], x[n*cols:]
+	}
 	if cols <= shortRow {
 		cumsumShortRows(dst, x, cols)
 		return

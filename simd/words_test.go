@@ -136,3 +136,31 @@ func TestCumsumWords(t *testing.T) {
 		}
 	}
 }
+
+func TestCumsumWordRows(t *testing.T) {
+	for _, cols := range []int{1, 2, 3, 5, 7, 8, 9, 24, 25, 40} {
+		for _, rows := range []int{1, 2, 3, 4, 9, 100} {
+			n := rows * cols
+			x, dst, want := make([]uint32, n), make([]uint32, n+9), make([]uint32, n+9)
+			for i := range want {
+				want[i] = 77
+			}
+			copy(dst, want)
+			for i := range x {
+				x[i] = rand.Uint32()
+				want[i] = x[i]
+				if i%cols > 0 {
+					want[i] += want[i-1]
+				}
+			}
+			CumsumWordRows(dst[:n], x, cols)
+			if !slices.Equal(dst, want) {
+				t.Errorf("%d rows of %d: %v, want %v", rows, cols, dst, want)
+			}
+			CumsumWordRows(x, x, cols)
+			if !slices.Equal(x, want[:n]) {
+				t.Errorf("%d rows of %d in place: %v, want %v", rows, cols, x, want[:n])
+			}
+		}
+	}
+}

@@ -227,3 +227,30 @@ func (g *gen) scanWords() {
 	g.Store(sum, g.ReturnIndex(0))
 	g.ret()
 }
+
+// scanShortRows writes the kernel of running sums of rows of up to a vector. It stores a whole vector for each row, and the next
+// rows overwrite the excess.
+func (g *gen) scanShortRows() {
+	const name = "scanShortRowsAVX2"
+	g.function(name, "func(dst, x *uint32, rows, cols int)",
+		name+" sets each element of dst to the sum of the elements of its row up to it. cols is at most 8. It reads and writes 8",
+		"elements from the first one of each row on; dst must not overlap x.")
+	dst, x, rows, cols := g.param("dst"), g.param("x"), g.param("rows"), g.param("cols")
+	v, w := g.YMM(), g.YMM()
+	g.SHLQ(U8(2), cols)
+	g.Label("row")
+	g.VMOVDQU(Mem{Base: x}, v)
+	for _, bytes := range []uint8{4, 8} {
+		g.VPSLLDQ(U8(bytes), v, w)
+		g.VPADDD(w, v, v)
+	}
+	g.VPSHUFD(U8(0xff), v, w)
+	g.VPERM2I128(U8(0x08), w, w, w) // 0 in the lower half
+	g.VPADDD(w, v, v)
+	g.VMOVDQU(v, Mem{Base: dst})
+	g.ADDQ(cols, x)
+	g.ADDQ(cols, dst)
+	g.DECQ(rows)
+	g.JNE(LabelRef("row"))
+	g.ret()
+}
