@@ -3419,6 +3419,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysAddF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAddF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMulF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMulF32AVX2(SB), NOSPLIT, $0-40
@@ -3581,6 +3626,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMulF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMulF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VMULPS  Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -3789,6 +3879,53 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMaxF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS   (R8), Y2
+	VMAXPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	ADDQ      DX, R8
+	DECQ      R9
+	JNE       row
+	VMOVUPS   Y1, -32(AX)(DI*1)
+	CMPQ      DI, DX
+	JEQ       next
+	ADDQ      $0x20, DI
+	CMPQ      DI, DX
+	CMOVQGT   DX, DI
+	JMP       columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMinF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMinF32AVX2(SB), NOSPLIT, $0-40
@@ -3994,6 +4131,53 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMinF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMinF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS   (R8), Y2
+	VMINPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	ADDQ      DX, R8
+	DECQ      R9
+	JNE       row
+	VMOVUPS   Y1, -32(AX)(DI*1)
+	CMPQ      DI, DX
+	JEQ       next
+	ADDQ      $0x20, DI
+	CMPQ      DI, DX
+	CMOVQGT   DX, DI
+	JMP       columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·columnsSquaresF32AVX2(SB), NOSPLIT, $0-40
@@ -4156,6 +4340,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·arraysSquaresF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS     (R8), Y2
+	VFMADD231PS Y2, Y2, Y1
+	ADDQ        DX, R8
+	DECQ        R9
+	JNE         row
+	VMOVUPS     Y1, -32(AX)(DI*1)
+	CMPQ        DI, DX
+	JEQ         next
+	ADDQ        $0x20, DI
+	CMPQ        DI, DX
+	CMOVQGT     DX, DI
+	JMP         columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -4324,6 +4553,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysAddAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAddAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPADDD  Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMulAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMulAVX2(SB), NOSPLIT, $0-40
@@ -4486,6 +4760,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMulAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMulAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMULLD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -4654,6 +4973,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMaxI32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMAXSD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMinI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMinI32AVX2(SB), NOSPLIT, $0-40
@@ -4816,6 +5180,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMinI32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMinI32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINSD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -4984,6 +5393,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMaxU32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMAXUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMinU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMinU32AVX2(SB), NOSPLIT, $0-40
@@ -5146,6 +5600,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMinU32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMinU32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -5351,6 +5850,53 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysZerosAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysZerosAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS  (R8), Y2
+	VPXOR    Y3, Y3, Y3
+	VPCMPEQD Y3, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	ADDQ     DX, R8
+	DECQ     R9
+	JNE      row
+	VMOVUPS  Y1, -32(AX)(DI*1)
+	CMPQ     DI, DX
+	JEQ      next
+	ADDQ     $0x20, DI
+	CMPQ     DI, DX
+	CMOVQGT  DX, DI
+	JMP      columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -5579,6 +6125,54 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysFloatZerosAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS  (R8), Y2
+	VPXOR    Y3, Y3, Y3
+	VPADDD   Y2, Y2, Y2
+	VPCMPEQD Y3, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	ADDQ     DX, R8
+	DECQ     R9
+	JNE      row
+	VMOVUPS  Y1, -32(AX)(DI*1)
+	CMPQ     DI, DX
+	JEQ      next
+	ADDQ     $0x20, DI
+	CMPQ     DI, DX
+	CMOVQGT  DX, DI
+	JMP      columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsAnyAVX2(SB), NOSPLIT, $0-40
@@ -5761,6 +6355,52 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysAnyAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAnyAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINUD Y3, Y2, Y2
+	VPMAXUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -5969,6 +6609,53 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysFloatAnyAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPADDD  Y2, Y2, Y2
+	VPMINUD Y3, Y2, Y2
+	VPMAXUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsAllAVX2(SB), NOSPLIT, $0-40
@@ -6151,6 +6838,52 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAllAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -6356,6 +7089,53 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysFloatAllAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPADDD  Y2, Y2, Y2
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
