@@ -190,7 +190,7 @@ func (l *lane) run(at []place, lo, hi int) {
 	p := l.begun
 	t := l.pointers()
 	chain, size := p.chain.next(hi-lo), p.size
-	if chain != nil && p.even {
+	if chain != nil && p.even || chain == nil && p.table == p.firstRegister && len(p.block) == 1 {
 		size = hi - lo // no registers limit the block
 	}
 	for pos := lo; pos < hi; {
@@ -237,6 +237,8 @@ func (l *lane) alike(p *program, pos, n, most int) int {
 				return 0
 			}
 			most, step = min(most, r.more+1), r.step
+		case s.spread == op.Tiled && s.period == n && pos%n == 0:
+			step = 0
 		case s.spread == op.Tiled:
 			most = min(most, (s.period-pos%s.period)/n)
 		case s.spread == op.Repeated:
