@@ -41,6 +41,7 @@ const (
 
 const (
 	scatterLine  = 64 // least number of columns for each thread
+	scatterShort = 8  // least number of columns for which rows are divided among threads
 	scatterLanes = 16 // least number of columns for which the call of a kernel is faster than a loop
 )
 
@@ -84,6 +85,8 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 		s.by = scatterOuter
 	case s.Inner >= scatterLine*s.parts:
 		s.by = scatterColumns
+	case s.Inner < scatterShort: // each thread would look at all ids, and mispredict whether a row is its own
+		s.by, s.parts = scatterOuter, 1
 	default:
 		s.by = scatterRows
 	}
