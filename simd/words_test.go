@@ -8,7 +8,15 @@ import (
 	"unsafe"
 )
 
+// seeded returns a generator and logs its seed.
+func seeded(t *testing.T) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
 func TestWords(t *testing.T) {
+	g := seeded(t)
 	combine := map[string]func(a, b uint32) uint32{
 		"i32.add": func(a, b uint32) uint32 { return a + b }, "u32.mul": func(a, b uint32) uint32 { return a * b },
 		"i32.maximum": func(a, b uint32) uint32 { return uint32(max(int32(a), int32(b))) },
@@ -20,14 +28,14 @@ func TestWords(t *testing.T) {
 		x, small := make([]uint32, n), make([]uint8, n)
 		nonzero, floats, bytes := 0, 0, 0
 		for i := range x {
-			x[i] = rand.Uint32() | 1
-			switch rand.IntN(4) {
+			x[i] = g.Uint32() | 1
+			switch g.IntN(4) {
 			case 0:
 				x[i] = 0
 			case 1:
 				x[i] = 1 << 31 // -0
 			}
-			small[i] = uint8(rand.IntN(3)) << rand.IntN(8)
+			small[i] = uint8(g.IntN(3)) << g.IntN(8)
 			nonzero += int(min(x[i], 1))
 			floats += int(min(x[i]<<1, 1))
 			bytes += int(min(small[i], 1))
@@ -43,8 +51,8 @@ func TestWords(t *testing.T) {
 		}
 		for range 8 {
 			v := uint32(12345)
-			if n > 0 && rand.IntN(3) > 0 {
-				v = x[rand.IntN(n)]
+			if n > 0 && g.IntN(3) > 0 {
+				v = x[g.IntN(n)]
 			}
 			if got, want := IndexWord(x, v), slices.Index(x, v); got != want {
 				t.Errorf("%d elements: %d is at %d, found at %d", n, v, want, got)
@@ -52,10 +60,10 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, cols := range []int{1, 3, 7, 8, 9, 31, 32, 33, 39, 40, 100, 1000} {
-		rows := 1 + rand.IntN(9)
+		rows := 1 + g.IntN(9)
 		x := make([]uint32, rows*cols+8)
 		for i := range x {
-			x[i] = rand.Uint32() >> (rand.IntN(2) * 31)
+			x[i] = g.Uint32() >> (g.IntN(2) * 31)
 		}
 		combine["i32.zeros"] = nil
 		for name, f := range combine {
@@ -93,6 +101,7 @@ func TestWords(t *testing.T) {
 
 // TestProductsOfRows compares products with float64.
 func TestProductsOfRows(t *testing.T) {
+	g := seeded(t)
 	fold := FoldRows("f32.mul")
 	if fold == nil {
 		t.Skip("no kernel at this level")
@@ -101,7 +110,7 @@ func TestProductsOfRows(t *testing.T) {
 		const rows = 5
 		x, got := make([]float32, rows*cols), make([]float32, rows)
 		for i := range x {
-			x[i] = 0.5 + rand.Float32()
+			x[i] = 0.5 + g.Float32()
 		}
 		fold((*uint32)(unsafe.Pointer(&got[0])), (*uint32)(unsafe.Pointer(&x[0])), rows, cols)
 		for r := range rows {
@@ -117,12 +126,13 @@ func TestProductsOfRows(t *testing.T) {
 }
 
 func TestCumsumWords(t *testing.T) {
+	g := seeded(t)
 	for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 100, 1000, wordCall + 13} {
 		x, dst := make([]uint32, n+8), make([]uint32, n+8)
 		for i := range x {
-			x[i], dst[i] = rand.Uint32(), 77
+			x[i], dst[i] = g.Uint32(), 77
 		}
-		before := rand.Uint32()
+		before := g.Uint32()
 		want, sum := slices.Clone(x), before
 		for i := range want[:n] {
 			sum += want[i]
@@ -138,6 +148,7 @@ func TestCumsumWords(t *testing.T) {
 }
 
 func TestCumsumWordRows(t *testing.T) {
+	g := seeded(t)
 	for _, cols := range []int{1, 2, 3, 5, 7, 8, 9, 24, 25, 40} {
 		for _, rows := range []int{1, 2, 3, 4, 9, 100} {
 			n := rows * cols
@@ -147,7 +158,7 @@ func TestCumsumWordRows(t *testing.T) {
 			}
 			copy(dst, want)
 			for i := range x {
-				x[i] = rand.Uint32()
+				x[i] = g.Uint32()
 				want[i] = x[i]
 				if i%cols > 0 {
 					want[i] += want[i-1]
