@@ -20,6 +20,35 @@ const (
 	shortestRun, shortBody = 48, 2
 )
 
+// periodOf returns the number of elements that a layout repeats as a whole, or 0.
+func periodOf(l *op.Layout) int {
+	if l.Rank < 2 || l.F[0].Stride != 0 || l.Windowed() {
+		return 0
+	}
+	return l.Size() / l.F[0].N
+}
+
+// readRuns makes the program read strided operands directly: each run of adjacent or equal elements
+// becomes a segment. It does so if all strided operands consist of such runs and the body is short.
+func (b *builder) readRuns(body int) {
+	p := b.p
+	for _, s := range p.strided {
+		l := p.streams[s.stream].layout
+		if l.Rank == 0 || l.Windowed() {
+			return
+		}
+		f := l.F[l.Rank-1]
+		if f.Stride != 0 && f.Stride != 1 || f.N < shortestRun || f.N < minRun && body > shortBody || body == 0 {
+			return
+		}
+	}
+	for _, b := range p.strided {
+		s := &p.streams[b.stream]
+		s.run, s.inner = true, s.layout.F[s.layout.Rank-1].Stride
+	}
+	p.runs, p.strided = len(p.strided), nil
+}
+
 // neighbours returns the number of elements from pos on that are adjacent in memory, and the
 // position of the first. n is 0 if the element at pos is not in memory.
 func neighbours(l *op.Layout, pos int) (n, at int) {
