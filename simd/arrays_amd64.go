@@ -31,13 +31,13 @@ func gatherWordsOf(l Level) func(dst, x *uint32, ids *int32, n, extent int, miss
 }
 
 var wordFoldsAVX2 = wordFolds{
-	fold: map[string]FoldFunc{
-		"i32.add": foldAddAVX2, "u32.add": foldAddAVX2, "i32.mul": foldMulAVX2, "u32.mul": foldMulAVX2,
+	fold: map[string]RowFold{
+		"i32.add": foldAddAVX2, "u32.add": foldAddAVX2, "i32.mul": foldMulAVX2, "u32.mul": foldMulAVX2, "f32.mul": foldMulF32AVX2,
 		"i32.maximum": foldMaxI32AVX2, "i32.minimum": foldMinI32AVX2,
 		"u32.maximum": foldMaxU32AVX2, "u32.minimum": foldMinU32AVX2,
 	},
 	zeros: foldZerosAVX2, floatZeros: foldFloatZerosAVX2, index: indexWordAVX2, bytes: nonzeroBytesAVX2,
-	scan: scanAddAVX2,
+	scan: scanAddAVX2, scanShortRows: scanShortRowsAVX2,
 }
 
 func wordFoldsOf(l Level) *wordFolds {

@@ -109,45 +109,50 @@ func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 //go:noescape
 func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
-// foldAddAVX2 combines n elements. n is a positive multiple of 8.
+// foldAddAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldAddAVX2(x *uint32, n int) uint32
+func foldAddAVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMulAVX2 combines n elements. n is a positive multiple of 8.
+// foldMulAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMulAVX2(x *uint32, n int) uint32
+func foldMulAVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMaxI32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMulF32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMaxI32AVX2(x *uint32, n int) uint32
+func foldMulF32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMinI32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMaxI32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMinI32AVX2(x *uint32, n int) uint32
+func foldMaxI32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMaxU32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMinI32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMaxU32AVX2(x *uint32, n int) uint32
+func foldMinI32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldMinU32AVX2 combines n elements. n is a positive multiple of 8.
+// foldMaxU32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldMinU32AVX2(x *uint32, n int) uint32
+func foldMaxU32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldZerosAVX2 combines n elements. n is a positive multiple of 8.
+// foldMinU32AVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldZerosAVX2(x *uint32, n int) uint32
+func foldMinU32AVX2(dst *uint32, x *uint32, rows int, cols int)
 
-// foldFloatZerosAVX2 combines n elements. n is a positive multiple of 8.
+// foldZerosAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //
 //go:noescape
-func foldFloatZerosAVX2(x *uint32, n int) uint32
+func foldZerosAVX2(dst *uint32, x *uint32, rows int, cols int)
+
+// foldFloatZerosAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
+//
+//go:noescape
+func foldFloatZerosAVX2(dst *uint32, x *uint32, rows int, cols int)
 
 // indexWordAVX2 returns the index of the first of n elements that equals v, or n. n is a positive multiple of 8.
 //
@@ -164,90 +169,198 @@ func nonzeroBytesAVX2(x *uint8, n int) int
 //go:noescape
 func scanAddAVX2(dst *uint32, x *uint32, n int, before uint32) uint32
 
+// scanShortRowsAVX2 sets each element of dst to the sum of the elements of its row up to it. cols is at most 8. It reads and writes 8
+// elements from the first one of each row on; dst must not overlap x.
+//
+//go:noescape
+func scanShortRowsAVX2(dst *uint32, x *uint32, rows int, cols int)
+
 // columnsAddF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAddF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysAddF32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysAddF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsMulF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMulF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysMulF32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMulF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsMaxF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysMaxF32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsMinF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMinF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysMinF32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMinF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsSquaresF32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysSquaresF32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsAddAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAddAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysAddAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysAddAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsMulAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMulAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysMulAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMulAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsMaxI32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysMaxI32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsMinI32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMinI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysMinI32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMinI32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsMaxU32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysMaxU32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsMinU32AVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsMinU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysMinU32AVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysMinU32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsZerosAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysZerosAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysZerosAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsFloatZerosAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysFloatZerosAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsAnyAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysAnyAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysAnyAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsFloatAnyAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysFloatAnyAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsAllAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 
+// arraysAllAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+
 // columnsFloatAllAVX2 combines each of n elements of dst with the elements of its column in x. x has rows rows, stride apart. n is positive.
 //
 //go:noescape
 func columnsFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// arraysFloatAllAVX2 combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,
+// and rows and arrays are positive.
+//
+//go:noescape
+func arraysFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
 
 // columnsDeviationsAVX2 adds, for each of n columns of x, the distances of its elements from the mean of the column
 // to sum, and the squares of the distances to squares. x has rows rows, stride apart. n is positive.

@@ -2376,492 +2376,732 @@ block:
 	VZEROUPPER
 	RET
 
-// func foldAddAVX2(x *uint32, n int) uint32
+// func foldAddAVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldAddAVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X0
+TEXT ·foldAddAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000000, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X2
+	MOVL         $0x00000000, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU (AX), Y4
-	VPADDD  Y4, Y0, Y0
-	VMOVDQU 32(AX), Y4
-	VPADDD  Y4, Y1, Y1
-	VMOVDQU 64(AX), Y4
-	VPADDD  Y4, Y2, Y2
-	VMOVDQU 96(AX), Y4
+	VMOVDQU (CX), Y7
+	VPADDD  Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VPADDD  Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VPADDD  Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VPADDD  Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
 	VPADDD  Y4, Y3, Y3
-	ADDQ    $+128, AX
+	VPADDD  Y5, Y3, Y3
+	VPADDD  Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU (AX), Y4
-	VPADDD  Y4, Y0, Y0
-	ADDQ    $+32, AX
-	SUBQ    $+8, CX
-	JNZ     rest
+	VMOVDQU (CX), Y7
+	VPADDD  Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPADDD     Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPADDD       Y1, Y0, Y0
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPADDD       X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPADDD       X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPADDD       X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPADDD       X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPADDD       X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPADDD       X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldMulAVX2(x *uint32, n int) uint32
+DATA columnLanes<>+0(SB)/8, $0x0000000100000000
+DATA columnLanes<>+8(SB)/8, $0x0000000300000002
+DATA columnLanes<>+16(SB)/8, $0x0000000500000004
+DATA columnLanes<>+24(SB)/8, $0x0000000700000006
+GLOBL columnLanes<>(SB), RODATA|NOPTR, $32
+
+// func foldMulAVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldMulAVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x00000001, DX
-	VMOVD        DX, X0
+TEXT ·foldMulAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x00000001, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x00000001, DX
-	VMOVD        DX, X2
+	MOVL         $0x00000001, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x00000001, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU (AX), Y4
-	VPMULLD Y4, Y0, Y0
-	VMOVDQU 32(AX), Y4
-	VPMULLD Y4, Y1, Y1
-	VMOVDQU 64(AX), Y4
-	VPMULLD Y4, Y2, Y2
-	VMOVDQU 96(AX), Y4
+	VMOVDQU (CX), Y7
+	VPMULLD Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VPMULLD Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VPMULLD Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VPMULLD Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
 	VPMULLD Y4, Y3, Y3
-	ADDQ    $+128, AX
+	VPMULLD Y5, Y3, Y3
+	VPMULLD Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU (AX), Y4
-	VPMULLD Y4, Y0, Y0
-	ADDQ    $+32, AX
-	SUBQ    $+8, CX
-	JNZ     rest
+	VMOVDQU (CX), Y7
+	VPMULLD Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPMULLD    Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPMULLD      Y1, Y0, Y0
-	VPMULLD      Y2, Y0, Y0
-	VPMULLD      Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPMULLD      X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPMULLD      X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPMULLD      X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPMULLD      X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPMULLD      X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPMULLD      X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldMaxI32AVX2(x *uint32, n int) uint32
+// func foldMulF32AVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldMaxI32AVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x80000000, DX
-	VMOVD        DX, X0
+TEXT ·foldMulF32AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x80000000, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x3f800000, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x80000000, DX
-	VMOVD        DX, X2
+	MOVL         $0x3f800000, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x80000000, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU (AX), Y4
-	VPMAXSD Y4, Y0, Y0
-	VMOVDQU 32(AX), Y4
-	VPMAXSD Y4, Y1, Y1
-	VMOVDQU 64(AX), Y4
-	VPMAXSD Y4, Y2, Y2
-	VMOVDQU 96(AX), Y4
+	VMOVDQU (CX), Y7
+	VMULPS  Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VMULPS  Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VMULPS  Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VMULPS  Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
+	VMULPS  Y4, Y3, Y3
+	VMULPS  Y5, Y3, Y3
+	VMULPS  Y6, Y3, Y3
+
+few:
+	ADDQ $+24, SI
+	JLT  tail
+
+rest:
+	VMOVDQU (CX), Y7
+	VMULPS  Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VMULPS     Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
+
+join:
+	VEXTRACTI128 $0x01, Y3, X7
+	VMULPS       X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VMULPS       X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VMULPS       X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
+	VZEROUPPER
+	RET
+
+// func foldMaxI32AVX2(dst *uint32, x *uint32, rows int, cols int)
+// Requires: AVX, AVX2
+TEXT ·foldMaxI32AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x80000000, SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x80000000, SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Y2
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
+
+loop:
+	VMOVDQU (CX), Y7
+	VPMAXSD Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VPMAXSD Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VPMAXSD Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VPMAXSD Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
 	VPMAXSD Y4, Y3, Y3
-	ADDQ    $+128, AX
+	VPMAXSD Y5, Y3, Y3
+	VPMAXSD Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU (AX), Y4
-	VPMAXSD Y4, Y0, Y0
-	ADDQ    $+32, AX
-	SUBQ    $+8, CX
-	JNZ     rest
+	VMOVDQU (CX), Y7
+	VPMAXSD Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPMAXSD    Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPMAXSD      Y1, Y0, Y0
-	VPMAXSD      Y2, Y0, Y0
-	VPMAXSD      Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPMAXSD      X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPMAXSD      X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPMAXSD      X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPMAXSD      X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPMAXSD      X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPMAXSD      X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldMinI32AVX2(x *uint32, n int) uint32
+// func foldMinI32AVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldMinI32AVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x7fffffff, DX
-	VMOVD        DX, X0
+TEXT ·foldMinI32AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x7fffffff, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x7fffffff, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x7fffffff, DX
-	VMOVD        DX, X2
+	MOVL         $0x7fffffff, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x7fffffff, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU (AX), Y4
-	VPMINSD Y4, Y0, Y0
-	VMOVDQU 32(AX), Y4
-	VPMINSD Y4, Y1, Y1
-	VMOVDQU 64(AX), Y4
-	VPMINSD Y4, Y2, Y2
-	VMOVDQU 96(AX), Y4
+	VMOVDQU (CX), Y7
+	VPMINSD Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VPMINSD Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VPMINSD Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VPMINSD Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
 	VPMINSD Y4, Y3, Y3
-	ADDQ    $+128, AX
+	VPMINSD Y5, Y3, Y3
+	VPMINSD Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU (AX), Y4
-	VPMINSD Y4, Y0, Y0
-	ADDQ    $+32, AX
-	SUBQ    $+8, CX
-	JNZ     rest
+	VMOVDQU (CX), Y7
+	VPMINSD Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPMINSD    Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPMINSD      Y1, Y0, Y0
-	VPMINSD      Y2, Y0, Y0
-	VPMINSD      Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPMINSD      X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPMINSD      X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPMINSD      X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPMINSD      X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPMINSD      X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPMINSD      X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldMaxU32AVX2(x *uint32, n int) uint32
+// func foldMaxU32AVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldMaxU32AVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X0
+TEXT ·foldMaxU32AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000000, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X2
+	MOVL         $0x00000000, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU (AX), Y4
-	VPMAXUD Y4, Y0, Y0
-	VMOVDQU 32(AX), Y4
-	VPMAXUD Y4, Y1, Y1
-	VMOVDQU 64(AX), Y4
-	VPMAXUD Y4, Y2, Y2
-	VMOVDQU 96(AX), Y4
+	VMOVDQU (CX), Y7
+	VPMAXUD Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VPMAXUD Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VPMAXUD Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VPMAXUD Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
 	VPMAXUD Y4, Y3, Y3
-	ADDQ    $+128, AX
+	VPMAXUD Y5, Y3, Y3
+	VPMAXUD Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU (AX), Y4
-	VPMAXUD Y4, Y0, Y0
-	ADDQ    $+32, AX
-	SUBQ    $+8, CX
-	JNZ     rest
+	VMOVDQU (CX), Y7
+	VPMAXUD Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPMAXUD    Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPMAXUD      Y1, Y0, Y0
-	VPMAXUD      Y2, Y0, Y0
-	VPMAXUD      Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPMAXUD      X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPMAXUD      X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPMAXUD      X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPMAXUD      X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPMAXUD      X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPMAXUD      X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldMinU32AVX2(x *uint32, n int) uint32
+// func foldMinU32AVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldMinU32AVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0xffffffff, DX
-	VMOVD        DX, X0
+TEXT ·foldMinU32AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0xffffffff, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0xffffffff, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0xffffffff, DX
-	VMOVD        DX, X2
+	MOVL         $0xffffffff, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0xffffffff, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU (AX), Y4
-	VPMINUD Y4, Y0, Y0
-	VMOVDQU 32(AX), Y4
-	VPMINUD Y4, Y1, Y1
-	VMOVDQU 64(AX), Y4
-	VPMINUD Y4, Y2, Y2
-	VMOVDQU 96(AX), Y4
+	VMOVDQU (CX), Y7
+	VPMINUD Y7, Y3, Y3
+	VMOVDQU 32(CX), Y7
+	VPMINUD Y7, Y4, Y4
+	VMOVDQU 64(CX), Y7
+	VPMINUD Y7, Y5, Y5
+	VMOVDQU 96(CX), Y7
+	VPMINUD Y7, Y6, Y6
+	ADDQ    $+128, CX
+	SUBQ    $+32, SI
+	JGE     loop
 	VPMINUD Y4, Y3, Y3
-	ADDQ    $+128, AX
+	VPMINUD Y5, Y3, Y3
+	VPMINUD Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU (AX), Y4
-	VPMINUD Y4, Y0, Y0
-	ADDQ    $+32, AX
-	SUBQ    $+8, CX
-	JNZ     rest
+	VMOVDQU (CX), Y7
+	VPMINUD Y7, Y3, Y3
+	ADDQ    $+32, CX
+	SUBQ    $+8, SI
+	JGE     rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPMINUD    Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPMINUD      Y1, Y0, Y0
-	VPMINUD      Y2, Y0, Y0
-	VPMINUD      Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPMINUD      X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPMINUD      X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPMINUD      X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPMINUD      X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPMINUD      X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPMINUD      X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldZerosAVX2(x *uint32, n int) uint32
+// func foldZerosAVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldZerosAVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X0
+TEXT ·foldZerosAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X2
+	MOVL         $0x00000000, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU  (AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y0, Y0
-	VMOVDQU  32(AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y1, Y1
-	VMOVDQU  64(AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y2, Y2
-	VMOVDQU  96(AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPCMPEQD Y5, Y4, Y4
+	VMOVDQU  (CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y3, Y3
+	VMOVDQU  32(CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y4, Y4
+	VMOVDQU  64(CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y5, Y5
+	VMOVDQU  96(CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y6, Y6
+	ADDQ     $+128, CX
+	SUBQ     $+32, SI
+	JGE      loop
 	VPADDD   Y4, Y3, Y3
-	ADDQ     $+128, AX
+	VPADDD   Y5, Y3, Y3
+	VPADDD   Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU  (AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y0, Y0
-	ADDQ     $+32, AX
-	SUBQ     $+8, CX
-	JNZ      rest
+	VMOVDQU  (CX), Y7
+	VPXOR    Y4, Y4, Y4
+	VPCMPEQD Y4, Y7, Y7
+	VPADDD   Y7, Y3, Y3
+	ADDQ     $+32, CX
+	SUBQ     $+8, SI
+	JGE      rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPXOR      Y4, Y4, Y4
+	VPCMPEQD   Y4, Y7, Y7
+	VPADDD     Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPADDD       Y1, Y0, Y0
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPADDD       X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPADDD       X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPADDD       X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPADDD       X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPADDD       X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPADDD       X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
-// func foldFloatZerosAVX2(x *uint32, n int) uint32
+// func foldFloatZerosAVX2(dst *uint32, x *uint32, rows int, cols int)
 // Requires: AVX, AVX2
-TEXT ·foldFloatZerosAVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X0
+TEXT ·foldFloatZerosAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $+7, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X1
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, SI
+	VMOVD        SI, X1
 	VPBROADCASTD X1, Y1
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X2
+	MOVL         $0x00000000, SI
+	VMOVD        SI, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x00000000, DX
-	VMOVD        DX, X3
-	VPBROADCASTD X3, Y3
-	JMP          begin
+
+row:
+	VMOVDQA Y2, Y3
+	VMOVDQA Y2, Y4
+	VMOVDQA Y2, Y5
+	VMOVDQA Y2, Y6
+	MOVQ    BX, SI
+	SUBQ    $+32, SI
+	JLT     few
 
 loop:
-	VMOVDQU  (AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPADDD   Y4, Y4, Y4
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y0, Y0
-	VMOVDQU  32(AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPADDD   Y4, Y4, Y4
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y1, Y1
-	VMOVDQU  64(AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPADDD   Y4, Y4, Y4
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y2, Y2
-	VMOVDQU  96(AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPADDD   Y4, Y4, Y4
-	VPCMPEQD Y5, Y4, Y4
+	VMOVDQU  (CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPADDD   Y7, Y7, Y7
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y3, Y3
+	VMOVDQU  32(CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPADDD   Y7, Y7, Y7
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y4, Y4
+	VMOVDQU  64(CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPADDD   Y7, Y7, Y7
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y5, Y5
+	VMOVDQU  96(CX), Y7
+	VPXOR    Y8, Y8, Y8
+	VPADDD   Y7, Y7, Y7
+	VPCMPEQD Y8, Y7, Y7
+	VPADDD   Y7, Y6, Y6
+	ADDQ     $+128, CX
+	SUBQ     $+32, SI
+	JGE      loop
 	VPADDD   Y4, Y3, Y3
-	ADDQ     $+128, AX
+	VPADDD   Y5, Y3, Y3
+	VPADDD   Y6, Y3, Y3
 
-begin:
-	SUBQ $+32, CX
-	JGE  loop
-	ADDQ $+32, CX
-	JEQ  join
+few:
+	ADDQ $+24, SI
+	JLT  tail
 
 rest:
-	VMOVDQU  (AX), Y4
-	VPXOR    Y5, Y5, Y5
-	VPADDD   Y4, Y4, Y4
-	VPCMPEQD Y5, Y4, Y4
-	VPADDD   Y4, Y0, Y0
-	ADDQ     $+32, AX
-	SUBQ     $+8, CX
-	JNZ      rest
+	VMOVDQU  (CX), Y7
+	VPXOR    Y4, Y4, Y4
+	VPADDD   Y7, Y7, Y7
+	VPCMPEQD Y4, Y7, Y7
+	VPADDD   Y7, Y3, Y3
+	ADDQ     $+32, CX
+	SUBQ     $+8, SI
+	JGE      rest
+
+tail:
+	ADDQ       $+8, SI
+	JEQ        join
+	VMASKMOVPS (CX), Y0, Y7
+	VBLENDVPS  Y0, Y7, Y1, Y7
+	VPXOR      Y4, Y4, Y4
+	VPADDD     Y7, Y7, Y7
+	VPCMPEQD   Y4, Y7, Y7
+	VPADDD     Y7, Y3, Y3
+	LEAQ       (CX)(SI*4), CX
 
 join:
-	VPADDD       Y1, Y0, Y0
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y3, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X4
-	VPADDD       X4, X0, X0
-	VPSHUFD      $0x4e, X0, X4
-	VPADDD       X4, X0, X0
-	VPSHUFD      $0xb1, X0, X4
-	VPADDD       X4, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+16(FP)
+	VEXTRACTI128 $0x01, Y3, X7
+	VPADDD       X7, X3, X3
+	VPSHUFD      $0x4e, X3, X7
+	VPADDD       X7, X3, X3
+	VPSHUFD      $0xb1, X3, X7
+	VPADDD       X7, X3, X3
+	VMOVD        X3, (AX)
+	ADDQ         $0x04, AX
+	DECQ         DX
+	JNE          row
 	VZEROUPPER
 	RET
 
@@ -2985,6 +3225,32 @@ one:
 
 end:
 	MOVL BX, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func scanShortRowsAVX2(dst *uint32, x *uint32, rows int, cols int)
+// Requires: AVX, AVX2
+TEXT ·scanShortRowsAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ cols+24(FP), BX
+	SHLQ $0x02, BX
+
+row:
+	VMOVDQU    (CX), Y0
+	VPSLLDQ    $0x04, Y0, Y1
+	VPADDD     Y1, Y0, Y0
+	VPSLLDQ    $0x08, Y0, Y1
+	VPADDD     Y1, Y0, Y0
+	VPSHUFD    $0xff, Y0, Y1
+	VPERM2I128 $0x08, Y1, Y1, Y1
+	VPADDD     Y1, Y0, Y0
+	VMOVDQU    Y0, (AX)
+	ADDQ       BX, CX
+	ADDQ       BX, AX
+	DECQ       DX
+	JNE        row
 	VZEROUPPER
 	RET
 
@@ -3153,11 +3419,50 @@ end:
 	VZEROUPPER
 	RET
 
-DATA columnLanes<>+0(SB)/8, $0x0000000100000000
-DATA columnLanes<>+8(SB)/8, $0x0000000300000002
-DATA columnLanes<>+16(SB)/8, $0x0000000500000004
-DATA columnLanes<>+24(SB)/8, $0x0000000700000006
-GLOBL columnLanes<>(SB), RODATA|NOPTR, $32
+// func arraysAddF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAddF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
 
 // func columnsMulF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
@@ -3321,6 +3626,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMulF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMulF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VMULPS  Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -3529,6 +3879,53 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMaxF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS   (R8), Y2
+	VMAXPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	ADDQ      DX, R8
+	DECQ      R9
+	JNE       row
+	VMOVUPS   Y1, -32(AX)(DI*1)
+	CMPQ      DI, DX
+	JEQ       next
+	ADDQ      $0x20, DI
+	CMPQ      DI, DX
+	CMOVQGT   DX, DI
+	JMP       columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMinF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMinF32AVX2(SB), NOSPLIT, $0-40
@@ -3734,6 +4131,53 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMinF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMinF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS   (R8), Y2
+	VMINPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	ADDQ      DX, R8
+	DECQ      R9
+	JNE       row
+	VMOVUPS   Y1, -32(AX)(DI*1)
+	CMPQ      DI, DX
+	JEQ       next
+	ADDQ      $0x20, DI
+	CMPQ      DI, DX
+	CMOVQGT   DX, DI
+	JMP       columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·columnsSquaresF32AVX2(SB), NOSPLIT, $0-40
@@ -3896,6 +4340,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·arraysSquaresF32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS     (R8), Y2
+	VFMADD231PS Y2, Y2, Y1
+	ADDQ        DX, R8
+	DECQ        R9
+	JNE         row
+	VMOVUPS     Y1, -32(AX)(DI*1)
+	CMPQ        DI, DX
+	JEQ         next
+	ADDQ        $0x20, DI
+	CMPQ        DI, DX
+	CMOVQGT     DX, DI
+	JMP         columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -4064,6 +4553,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysAddAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAddAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPADDD  Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMulAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMulAVX2(SB), NOSPLIT, $0-40
@@ -4226,6 +4760,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMulAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMulAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMULLD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -4394,6 +4973,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMaxI32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMAXSD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMinI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMinI32AVX2(SB), NOSPLIT, $0-40
@@ -4556,6 +5180,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMinI32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMinI32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINSD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -4724,6 +5393,51 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMaxU32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMAXUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsMinU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsMinU32AVX2(SB), NOSPLIT, $0-40
@@ -4886,6 +5600,51 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysMinU32AVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysMinU32AVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -5091,6 +5850,53 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysZerosAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysZerosAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS  (R8), Y2
+	VPXOR    Y3, Y3, Y3
+	VPCMPEQD Y3, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	ADDQ     DX, R8
+	DECQ     R9
+	JNE      row
+	VMOVUPS  Y1, -32(AX)(DI*1)
+	CMPQ     DI, DX
+	JEQ      next
+	ADDQ     $0x20, DI
+	CMPQ     DI, DX
+	CMOVQGT  DX, DI
+	JMP      columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -5319,6 +6125,54 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysFloatZerosAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS  (R8), Y2
+	VPXOR    Y3, Y3, Y3
+	VPADDD   Y2, Y2, Y2
+	VPCMPEQD Y3, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	ADDQ     DX, R8
+	DECQ     R9
+	JNE      row
+	VMOVUPS  Y1, -32(AX)(DI*1)
+	CMPQ     DI, DX
+	JEQ      next
+	ADDQ     $0x20, DI
+	CMPQ     DI, DX
+	CMOVQGT  DX, DI
+	JMP      columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsAnyAVX2(SB), NOSPLIT, $0-40
@@ -5501,6 +6355,52 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysAnyAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAnyAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINUD Y3, Y2, Y2
+	VPMAXUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -5709,6 +6609,53 @@ end:
 	VZEROUPPER
 	RET
 
+// func arraysFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysFloatAnyAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPADDD  Y2, Y2, Y2
+	VPMINUD Y3, Y2, Y2
+	VPMAXUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
+	VZEROUPPER
+	RET
+
 // func columnsAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
 // Requires: AVX, AVX2
 TEXT ·columnsAllAVX2(SB), NOSPLIT, $0-40
@@ -5891,6 +6838,52 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysAllAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 
@@ -6096,6 +7089,53 @@ passthreetail:
 
 passthreedone:
 end:
+	VZEROUPPER
+	RET
+
+// func arraysFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, start uint32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·arraysFloatAllAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         arrays+32(FP), SI
+	VBROADCASTSS start+40(FP), Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	SHLQ         $0x02, DX
+
+array:
+	MOVQ $0x00000020, DI
+
+columns:
+	LEAQ    -32(CX)(DI*1), R8
+	MOVQ    BX, R9
+	VMOVAPS Y0, Y1
+
+row:
+	VMOVUPS (R8), Y2
+	VPADDD  Y2, Y2, Y2
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y2, Y1, Y1
+	ADDQ    DX, R8
+	DECQ    R9
+	JNE     row
+	VMOVUPS Y1, -32(AX)(DI*1)
+	CMPQ    DI, DX
+	JEQ     next
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	CMOVQGT DX, DI
+	JMP     columns
+
+next:
+	ADDQ DX, AX
+	LEAQ 32(R8), CX
+	SUBQ DX, CX
+	DECQ SI
+	JNE  array
 	VZEROUPPER
 	RET
 

@@ -20,6 +20,30 @@ var columnFolds = map[string]ColumnFold{
 	"u32.maximum": columnsMaxU32AVX2, "u32.minimum": columnsMinU32AVX2,
 }
 
+// An ArrayFold is a ColumnFold of each of the adjacent arrays in x, of rows rows of n elements, from start on: it sets n elements of
+// dst for each array. n is at least 8.
+type ArrayFold func(dst, x *uint32, n, rows, arrays int, start uint32)
+
+var arrayFolds = map[string]ArrayFold{
+	"f32.add": arraysAddF32AVX2, "f32.mul": arraysMulF32AVX2, "f32.squares": arraysSquaresF32AVX2,
+	"f32.maximum": arraysMaxF32AVX2, "f32.minimum": arraysMinF32AVX2,
+	"f32.zeros": arraysFloatZerosAVX2, "f32.any": arraysFloatAnyAVX2, "f32.all": arraysFloatAllAVX2,
+	"i32.add": arraysAddAVX2, "i32.mul": arraysMulAVX2,
+	"i32.zeros": arraysZerosAVX2, "i32.any": arraysAnyAVX2, "i32.all": arraysAllAVX2,
+	"i32.maximum": arraysMaxI32AVX2, "i32.minimum": arraysMinI32AVX2,
+	"u32.add": arraysAddAVX2, "u32.mul": arraysMulAVX2,
+	"u32.zeros": arraysZerosAVX2, "u32.any": arraysAnyAVX2, "u32.all": arraysAllAVX2,
+	"u32.maximum": arraysMaxU32AVX2, "u32.minimum": arraysMinU32AVX2,
+}
+
+// FoldArrays returns the kernel for many arrays of a kernel of [FoldColumns], or nil.
+func FoldArrays(name string) ArrayFold {
+	if active < AVX2 {
+		return nil
+	}
+	return arrayFolds[name]
+}
+
 // FoldColumns returns the kernel that combines two elements as the elementwise kernel of the given name
 // does, adds squares ("f32.squares"), subtracts the number of elements that are 0 ("i32.zeros"), or combines the
 // numbers 0 and 1 that say whether elements are not 0 ("i32.any", "i32.all"); nil if there is none. Rows are combined in their order. A call is not interrupted, so it should take few elements.

@@ -61,6 +61,28 @@ func TestFoldColumns(t *testing.T) {
 					want[8+j] = f(want[8+j], x[r*stride+j])
 				}
 			}
+			const arrays = 3
+			if many := FoldArrays(name); n >= 8 && rows > 0 {
+				start := dst[8]
+				y, got := make([]uint32, arrays*rows*n), make([]uint32, arrays*n+2)
+				for i := range y {
+					y[i] = x[g.IntN(len(x))]
+				}
+				got[0], got[len(got)-1] = 77, 77
+				many(&got[1], &y[0], n, rows, arrays, start)
+				for i, v := range got[1:][:arrays*n] {
+					w := start
+					for r := range rows {
+						w = f(w, y[i/n*rows*n+r*n+i%n])
+					}
+					if a, b := math.Float32frombits(v), math.Float32frombits(w); v != w && (name[0] != 'f' || a == a || b == b) {
+						t.Fatalf("%s of %d arrays of %d rows of %d: element %d is %#x, want %#x", name, arrays, rows, n, i, v, w)
+					}
+				}
+				if got[0] != 77 || got[len(got)-1] != 77 {
+					t.Fatalf("%s of %d arrays of %d rows of %d writes beyond its results", name, arrays, rows, n)
+				}
+			}
 			FoldColumns(name)(&dst[8], &x[0], n, rows, stride)
 			for i := range dst {
 				a, b := math.Float32frombits(dst[i]), math.Float32frombits(want[i])

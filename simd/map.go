@@ -25,6 +25,7 @@ type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 //	code.mul, code.expm1 …    one code of an expression
 //	code.sub.vs, code.sub.sv  a binary code of x and p[0], of p[0] and x
 //	i32.add, u32.less …       an operation over integers
+//	i32.add.vs, u32.sub.sv …  an operation over integers x and p[0], p[0] and x
 //	cast.f32.i32 …            a conversion; elements of f16 and bf16 have 16 bits
 //	add.f16, code.sqrt.bf16 … the kernel of the name before .f16 or .bf16, with results
 //	                          rounded to that type and stored as float32

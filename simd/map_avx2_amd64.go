@@ -336,6 +336,30 @@ func mapAVX2(name string) MapFunc {
 		return mapU32ThreefryAVX2
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodAVX2
+	case "i32.add.vs", "u32.add.vs":
+		return mapI32AddVSAVX2
+	case "i32.sub.vs", "u32.sub.vs":
+		return mapI32SubVSAVX2
+	case "i32.sub.sv", "u32.sub.sv":
+		return mapI32SubSVAVX2
+	case "i32.mul.vs", "u32.mul.vs":
+		return mapI32MulVSAVX2
+	case "i32.minimum.vs":
+		return mapI32MinimumVSAVX2
+	case "i32.minimum.sv":
+		return mapI32MinimumSVAVX2
+	case "i32.maximum.vs":
+		return mapI32MaximumVSAVX2
+	case "i32.maximum.sv":
+		return mapI32MaximumSVAVX2
+	case "u32.minimum.vs":
+		return mapU32MinimumVSAVX2
+	case "u32.minimum.sv":
+		return mapU32MinimumSVAVX2
+	case "u32.maximum.vs":
+		return mapU32MaximumVSAVX2
+	case "u32.maximum.sv":
+		return mapU32MaximumSVAVX2
 	case "cast.f32.i32":
 		return mapCastF32I32AVX2
 	case "cast.f32.bool":
@@ -838,6 +862,30 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapU32ThreefryStreamAVX2
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodStreamAVX2
+	case "i32.add.vs", "u32.add.vs":
+		return mapI32AddVSStreamAVX2
+	case "i32.sub.vs", "u32.sub.vs":
+		return mapI32SubVSStreamAVX2
+	case "i32.sub.sv", "u32.sub.sv":
+		return mapI32SubSVStreamAVX2
+	case "i32.mul.vs", "u32.mul.vs":
+		return mapI32MulVSStreamAVX2
+	case "i32.minimum.vs":
+		return mapI32MinimumVSStreamAVX2
+	case "i32.minimum.sv":
+		return mapI32MinimumSVStreamAVX2
+	case "i32.maximum.vs":
+		return mapI32MaximumVSStreamAVX2
+	case "i32.maximum.sv":
+		return mapI32MaximumSVStreamAVX2
+	case "u32.minimum.vs":
+		return mapU32MinimumVSStreamAVX2
+	case "u32.minimum.sv":
+		return mapU32MinimumSVStreamAVX2
+	case "u32.maximum.vs":
+		return mapU32MaximumVSStreamAVX2
+	case "u32.maximum.sv":
+		return mapU32MaximumSVStreamAVX2
 	case "cast.f32.i32":
 		return mapCastF32I32StreamAVX2
 	case "cast.f32.bool":
@@ -2577,6 +2625,126 @@ func mapU32FmodAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapU32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddVSAVX2 stores x + bitcast<i32>(p0). See mapI32AddVSGeneric.
+//
+//go:noescape
+func mapI32AddVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddVSStreamAVX2 stores x + bitcast<i32>(p0) with non-temporal stores. See mapI32AddVSGeneric.
+//
+//go:noescape
+func mapI32AddVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubVSAVX2 stores x - bitcast<i32>(p0). See mapI32SubVSGeneric.
+//
+//go:noescape
+func mapI32SubVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubVSStreamAVX2 stores x - bitcast<i32>(p0) with non-temporal stores. See mapI32SubVSGeneric.
+//
+//go:noescape
+func mapI32SubVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubSVAVX2 stores bitcast<i32>(p0) - x. See mapI32SubSVGeneric.
+//
+//go:noescape
+func mapI32SubSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubSVStreamAVX2 stores bitcast<i32>(p0) - x with non-temporal stores. See mapI32SubSVGeneric.
+//
+//go:noescape
+func mapI32SubSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulVSAVX2 stores x * bitcast<i32>(p0). See mapI32MulVSGeneric.
+//
+//go:noescape
+func mapI32MulVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulVSStreamAVX2 stores x * bitcast<i32>(p0) with non-temporal stores. See mapI32MulVSGeneric.
+//
+//go:noescape
+func mapI32MulVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumVSAVX2 stores min(x, bitcast<i32>(p0)). See mapI32MinimumVSGeneric.
+//
+//go:noescape
+func mapI32MinimumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumVSStreamAVX2 stores min(x, bitcast<i32>(p0)) with non-temporal stores. See mapI32MinimumVSGeneric.
+//
+//go:noescape
+func mapI32MinimumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumSVAVX2 stores min(bitcast<i32>(p0), x). See mapI32MinimumSVGeneric.
+//
+//go:noescape
+func mapI32MinimumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumSVStreamAVX2 stores min(bitcast<i32>(p0), x) with non-temporal stores. See mapI32MinimumSVGeneric.
+//
+//go:noescape
+func mapI32MinimumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumVSAVX2 stores max(x, bitcast<i32>(p0)). See mapI32MaximumVSGeneric.
+//
+//go:noescape
+func mapI32MaximumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumVSStreamAVX2 stores max(x, bitcast<i32>(p0)) with non-temporal stores. See mapI32MaximumVSGeneric.
+//
+//go:noescape
+func mapI32MaximumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumSVAVX2 stores max(bitcast<i32>(p0), x). See mapI32MaximumSVGeneric.
+//
+//go:noescape
+func mapI32MaximumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumSVStreamAVX2 stores max(bitcast<i32>(p0), x) with non-temporal stores. See mapI32MaximumSVGeneric.
+//
+//go:noescape
+func mapI32MaximumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumVSAVX2 stores min(x, bitcast<u32>(p0)). See mapU32MinimumVSGeneric.
+//
+//go:noescape
+func mapU32MinimumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumVSStreamAVX2 stores min(x, bitcast<u32>(p0)) with non-temporal stores. See mapU32MinimumVSGeneric.
+//
+//go:noescape
+func mapU32MinimumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumSVAVX2 stores min(bitcast<u32>(p0), x). See mapU32MinimumSVGeneric.
+//
+//go:noescape
+func mapU32MinimumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumSVStreamAVX2 stores min(bitcast<u32>(p0), x) with non-temporal stores. See mapU32MinimumSVGeneric.
+//
+//go:noescape
+func mapU32MinimumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumVSAVX2 stores max(x, bitcast<u32>(p0)). See mapU32MaximumVSGeneric.
+//
+//go:noescape
+func mapU32MaximumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumVSStreamAVX2 stores max(x, bitcast<u32>(p0)) with non-temporal stores. See mapU32MaximumVSGeneric.
+//
+//go:noescape
+func mapU32MaximumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumSVAVX2 stores max(bitcast<u32>(p0), x). See mapU32MaximumSVGeneric.
+//
+//go:noescape
+func mapU32MaximumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumSVStreamAVX2 stores max(bitcast<u32>(p0), x) with non-temporal stores. See mapU32MaximumSVGeneric.
+//
+//go:noescape
+func mapU32MaximumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapCastF32I32AVX2 stores i32(x). See mapCastF32I32Generic.
 //

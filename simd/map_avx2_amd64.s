@@ -42236,6 +42236,2142 @@ done:
 	VZEROUPPER
 	RET
 
+// func mapI32AddVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32AddVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPADDD Y15, Y0, Y0
+	VPADDD Y15, Y1, Y1
+	VPADDD Y15, Y2, Y2
+	VPADDD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPADDD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32AddVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32AddVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPADDD Y15, Y0, Y0
+	VPADDD Y15, Y1, Y1
+	VPADDD Y15, Y2, Y2
+	VPADDD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPADDD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32SubVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SubVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPSUBD Y15, Y0, Y0
+	VPSUBD Y15, Y1, Y1
+	VPSUBD Y15, Y2, Y2
+	VPSUBD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPSUBD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32SubVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SubVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPSUBD Y15, Y0, Y0
+	VPSUBD Y15, Y1, Y1
+	VPSUBD Y15, Y2, Y2
+	VPSUBD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPSUBD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32SubSVAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SubSVAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPSUBD Y0, Y15, Y0
+	VPSUBD Y1, Y15, Y1
+	VPSUBD Y2, Y15, Y2
+	VPSUBD Y3, Y15, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPSUBD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32SubSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SubSVStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPSUBD Y0, Y15, Y0
+	VPSUBD Y1, Y15, Y1
+	VPSUBD Y2, Y15, Y2
+	VPSUBD Y3, Y15, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPSUBD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32MulVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MulVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMULLD Y15, Y0, Y0
+	VPMULLD Y15, Y1, Y1
+	VPMULLD Y15, Y2, Y2
+	VPMULLD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMULLD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32MulVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MulVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMULLD Y15, Y0, Y0
+	VPMULLD Y15, Y1, Y1
+	VPMULLD Y15, Y2, Y2
+	VPMULLD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMULLD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32MinimumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MinimumVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINSD Y15, Y0, Y0
+	VPMINSD Y15, Y1, Y1
+	VPMINSD Y15, Y2, Y2
+	VPMINSD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINSD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32MinimumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MinimumVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINSD Y15, Y0, Y0
+	VPMINSD Y15, Y1, Y1
+	VPMINSD Y15, Y2, Y2
+	VPMINSD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINSD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32MinimumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MinimumSVAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINSD Y0, Y15, Y0
+	VPMINSD Y1, Y15, Y1
+	VPMINSD Y2, Y15, Y2
+	VPMINSD Y3, Y15, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINSD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32MinimumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MinimumSVStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINSD Y0, Y15, Y0
+	VPMINSD Y1, Y15, Y1
+	VPMINSD Y2, Y15, Y2
+	VPMINSD Y3, Y15, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINSD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32MaximumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MaximumVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXSD Y15, Y0, Y0
+	VPMAXSD Y15, Y1, Y1
+	VPMAXSD Y15, Y2, Y2
+	VPMAXSD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXSD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32MaximumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MaximumVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXSD Y15, Y0, Y0
+	VPMAXSD Y15, Y1, Y1
+	VPMAXSD Y15, Y2, Y2
+	VPMAXSD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXSD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapI32MaximumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MaximumSVAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXSD Y0, Y15, Y0
+	VPMAXSD Y1, Y15, Y1
+	VPMAXSD Y2, Y15, Y2
+	VPMAXSD Y3, Y15, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXSD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapI32MaximumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MaximumSVStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXSD Y0, Y15, Y0
+	VPMAXSD Y1, Y15, Y1
+	VPMAXSD Y2, Y15, Y2
+	VPMAXSD Y3, Y15, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXSD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapU32MinimumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MinimumVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINUD Y15, Y0, Y0
+	VPMINUD Y15, Y1, Y1
+	VPMINUD Y15, Y2, Y2
+	VPMINUD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINUD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapU32MinimumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MinimumVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINUD Y15, Y0, Y0
+	VPMINUD Y15, Y1, Y1
+	VPMINUD Y15, Y2, Y2
+	VPMINUD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINUD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapU32MinimumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MinimumSVAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINUD Y0, Y15, Y0
+	VPMINUD Y1, Y15, Y1
+	VPMINUD Y2, Y15, Y2
+	VPMINUD Y3, Y15, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINUD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapU32MinimumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MinimumSVStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMINUD Y0, Y15, Y0
+	VPMINUD Y1, Y15, Y1
+	VPMINUD Y2, Y15, Y2
+	VPMINUD Y3, Y15, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMINUD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapU32MaximumVSAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MaximumVSAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXUD Y15, Y0, Y0
+	VPMAXUD Y15, Y1, Y1
+	VPMAXUD Y15, Y2, Y2
+	VPMAXUD Y15, Y3, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXUD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapU32MaximumVSStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MaximumVSStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXUD Y15, Y0, Y0
+	VPMAXUD Y15, Y1, Y1
+	VPMAXUD Y15, Y2, Y2
+	VPMAXUD Y15, Y3, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXUD Y15, Y0, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
+// func mapU32MaximumSVAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MaximumSVAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	VMOVUPS 0(SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXUD Y0, Y15, Y0
+	VPMAXUD Y1, Y15, Y1
+	VPMAXUD Y2, Y15, Y2
+	VPMAXUD Y3, Y15, Y3
+	VMOVUPS Y0, 0(DI)(AX*4)
+	VMOVUPS Y1, 32(DI)(AX*4)
+	VMOVUPS Y2, 64(DI)(AX*4)
+	VMOVUPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXUD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	VZEROUPPER
+	RET
+
+// func mapU32MaximumSVStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MaximumSVStreamAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	MOVQ p+40(FP), R8
+	VBROADCASTSS 0(R8), Y15
+	XORQ AX, AX
+	MOVQ    DI, R12
+	NEGQ    R12
+	SHRQ    $2, R12
+	ANDQ    $7, R12
+	CMPQ    R12, BX
+	CMOVQGT BX, R12
+	MOVQ    BX, R11
+	SUBQ    R12, R11
+	MOVQ    R12, BX
+	TESTQ   BX, BX
+	JGT     rest
+	MOVQ    R11, BX
+	XORQ    R11, R11
+
+main:
+	SUBQ $32, BX
+	JLT  tail
+	PCALIGN $32
+
+loop:
+	PREFETCHT0 2048(SI)(AX*4)
+	VMOVUPS 0(SI)(AX*4), Y0
+	PREFETCHT0 2080(SI)(AX*4)
+	VMOVUPS 32(SI)(AX*4), Y1
+	PREFETCHT0 2112(SI)(AX*4)
+	VMOVUPS 64(SI)(AX*4), Y2
+	PREFETCHT0 2144(SI)(AX*4)
+	VMOVUPS 96(SI)(AX*4), Y3
+	VPMAXUD Y0, Y15, Y0
+	VPMAXUD Y1, Y15, Y1
+	VPMAXUD Y2, Y15, Y2
+	VPMAXUD Y3, Y15, Y3
+	VMOVNTPS Y0, 0(DI)(AX*4)
+	VMOVNTPS Y1, 32(DI)(AX*4)
+	VMOVNTPS Y2, 64(DI)(AX*4)
+	VMOVNTPS Y3, 96(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $32, BX
+	JGE  loop
+
+tail:
+	ADDQ $32, BX
+	JLE  done
+
+rest:
+	MOVQ    $8, R9
+	CMPQ    BX, R9
+	CMOVQLT BX, R9
+	NEGQ    R9
+	LEAQ    mapMasks<>+32(SB), R10
+	VMOVUPS (R10)(R9*4), Y14
+	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
+	VPMAXUD Y0, Y15, Y0
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
+	ADDQ $8, AX
+	SUBQ $8, BX
+	JGT  rest
+
+done:
+	MOVQ  R12, AX
+	MOVQ  R11, BX
+	XORQ  R11, R11
+	TESTQ BX, BX
+	JGT   main
+	VZEROUPPER
+	RET
+
 // func mapCastF32I32AVX2(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapCastF32I32AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI

@@ -336,6 +336,30 @@ func mapAVX512(name string) MapFunc {
 		return mapU32ThreefryAVX512
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodAVX512
+	case "i32.add.vs", "u32.add.vs":
+		return mapI32AddVSAVX512
+	case "i32.sub.vs", "u32.sub.vs":
+		return mapI32SubVSAVX512
+	case "i32.sub.sv", "u32.sub.sv":
+		return mapI32SubSVAVX512
+	case "i32.mul.vs", "u32.mul.vs":
+		return mapI32MulVSAVX512
+	case "i32.minimum.vs":
+		return mapI32MinimumVSAVX512
+	case "i32.minimum.sv":
+		return mapI32MinimumSVAVX512
+	case "i32.maximum.vs":
+		return mapI32MaximumVSAVX512
+	case "i32.maximum.sv":
+		return mapI32MaximumSVAVX512
+	case "u32.minimum.vs":
+		return mapU32MinimumVSAVX512
+	case "u32.minimum.sv":
+		return mapU32MinimumSVAVX512
+	case "u32.maximum.vs":
+		return mapU32MaximumVSAVX512
+	case "u32.maximum.sv":
+		return mapU32MaximumSVAVX512
 	case "cast.f32.i32":
 		return mapCastF32I32AVX512
 	case "cast.f32.bool":
@@ -846,6 +870,30 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapU32ThreefryStreamAVX512
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodStreamAVX512
+	case "i32.add.vs", "u32.add.vs":
+		return mapI32AddVSStreamAVX512
+	case "i32.sub.vs", "u32.sub.vs":
+		return mapI32SubVSStreamAVX512
+	case "i32.sub.sv", "u32.sub.sv":
+		return mapI32SubSVStreamAVX512
+	case "i32.mul.vs", "u32.mul.vs":
+		return mapI32MulVSStreamAVX512
+	case "i32.minimum.vs":
+		return mapI32MinimumVSStreamAVX512
+	case "i32.minimum.sv":
+		return mapI32MinimumSVStreamAVX512
+	case "i32.maximum.vs":
+		return mapI32MaximumVSStreamAVX512
+	case "i32.maximum.sv":
+		return mapI32MaximumSVStreamAVX512
+	case "u32.minimum.vs":
+		return mapU32MinimumVSStreamAVX512
+	case "u32.minimum.sv":
+		return mapU32MinimumSVStreamAVX512
+	case "u32.maximum.vs":
+		return mapU32MaximumVSStreamAVX512
+	case "u32.maximum.sv":
+		return mapU32MaximumSVStreamAVX512
 	case "cast.f32.i32":
 		return mapCastF32I32StreamAVX512
 	case "cast.f32.bool":
@@ -2613,6 +2661,126 @@ func mapU32FmodAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapU32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddVSAVX512 stores x + bitcast<i32>(p0). See mapI32AddVSGeneric.
+//
+//go:noescape
+func mapI32AddVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddVSStreamAVX512 stores x + bitcast<i32>(p0) with non-temporal stores. See mapI32AddVSGeneric.
+//
+//go:noescape
+func mapI32AddVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubVSAVX512 stores x - bitcast<i32>(p0). See mapI32SubVSGeneric.
+//
+//go:noescape
+func mapI32SubVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubVSStreamAVX512 stores x - bitcast<i32>(p0) with non-temporal stores. See mapI32SubVSGeneric.
+//
+//go:noescape
+func mapI32SubVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubSVAVX512 stores bitcast<i32>(p0) - x. See mapI32SubSVGeneric.
+//
+//go:noescape
+func mapI32SubSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubSVStreamAVX512 stores bitcast<i32>(p0) - x with non-temporal stores. See mapI32SubSVGeneric.
+//
+//go:noescape
+func mapI32SubSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulVSAVX512 stores x * bitcast<i32>(p0). See mapI32MulVSGeneric.
+//
+//go:noescape
+func mapI32MulVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulVSStreamAVX512 stores x * bitcast<i32>(p0) with non-temporal stores. See mapI32MulVSGeneric.
+//
+//go:noescape
+func mapI32MulVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumVSAVX512 stores min(x, bitcast<i32>(p0)). See mapI32MinimumVSGeneric.
+//
+//go:noescape
+func mapI32MinimumVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumVSStreamAVX512 stores min(x, bitcast<i32>(p0)) with non-temporal stores. See mapI32MinimumVSGeneric.
+//
+//go:noescape
+func mapI32MinimumVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumSVAVX512 stores min(bitcast<i32>(p0), x). See mapI32MinimumSVGeneric.
+//
+//go:noescape
+func mapI32MinimumSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumSVStreamAVX512 stores min(bitcast<i32>(p0), x) with non-temporal stores. See mapI32MinimumSVGeneric.
+//
+//go:noescape
+func mapI32MinimumSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumVSAVX512 stores max(x, bitcast<i32>(p0)). See mapI32MaximumVSGeneric.
+//
+//go:noescape
+func mapI32MaximumVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumVSStreamAVX512 stores max(x, bitcast<i32>(p0)) with non-temporal stores. See mapI32MaximumVSGeneric.
+//
+//go:noescape
+func mapI32MaximumVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumSVAVX512 stores max(bitcast<i32>(p0), x). See mapI32MaximumSVGeneric.
+//
+//go:noescape
+func mapI32MaximumSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumSVStreamAVX512 stores max(bitcast<i32>(p0), x) with non-temporal stores. See mapI32MaximumSVGeneric.
+//
+//go:noescape
+func mapI32MaximumSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumVSAVX512 stores min(x, bitcast<u32>(p0)). See mapU32MinimumVSGeneric.
+//
+//go:noescape
+func mapU32MinimumVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumVSStreamAVX512 stores min(x, bitcast<u32>(p0)) with non-temporal stores. See mapU32MinimumVSGeneric.
+//
+//go:noescape
+func mapU32MinimumVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumSVAVX512 stores min(bitcast<u32>(p0), x). See mapU32MinimumSVGeneric.
+//
+//go:noescape
+func mapU32MinimumSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumSVStreamAVX512 stores min(bitcast<u32>(p0), x) with non-temporal stores. See mapU32MinimumSVGeneric.
+//
+//go:noescape
+func mapU32MinimumSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumVSAVX512 stores max(x, bitcast<u32>(p0)). See mapU32MaximumVSGeneric.
+//
+//go:noescape
+func mapU32MaximumVSAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumVSStreamAVX512 stores max(x, bitcast<u32>(p0)) with non-temporal stores. See mapU32MaximumVSGeneric.
+//
+//go:noescape
+func mapU32MaximumVSStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumSVAVX512 stores max(bitcast<u32>(p0), x). See mapU32MaximumSVGeneric.
+//
+//go:noescape
+func mapU32MaximumSVAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumSVStreamAVX512 stores max(bitcast<u32>(p0), x) with non-temporal stores. See mapU32MaximumSVGeneric.
+//
+//go:noescape
+func mapU32MaximumSVStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapCastF32I32AVX512 stores i32(x). See mapCastF32I32Generic.
 //

@@ -5819,6 +5819,174 @@ func mapU32FmodGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
+// mapI32AddVSGeneric stores x + bitcast<i32>(p0).
+func mapI32AddVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := int32(math.Float32bits(p0))
+		v3 := v0 + v2
+		d[i] = v3
+	}
+}
+
+// mapI32SubVSGeneric stores x - bitcast<i32>(p0).
+func mapI32SubVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := int32(math.Float32bits(p0))
+		v3 := v0 - v2
+		d[i] = v3
+	}
+}
+
+// mapI32SubSVGeneric stores bitcast<i32>(p0) - x.
+func mapI32SubSVGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := int32(math.Float32bits(p0))
+		v2 := a0[i]
+		v3 := v1 - v2
+		d[i] = v3
+	}
+}
+
+// mapI32MulVSGeneric stores x * bitcast<i32>(p0).
+func mapI32MulVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := int32(math.Float32bits(p0))
+		v3 := v0 * v2
+		d[i] = v3
+	}
+}
+
+// mapI32MinimumVSGeneric stores min(x, bitcast<i32>(p0)).
+func mapI32MinimumVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := int32(math.Float32bits(p0))
+		v3 := min(v0, v2)
+		d[i] = v3
+	}
+}
+
+// mapI32MinimumSVGeneric stores min(bitcast<i32>(p0), x).
+func mapI32MinimumSVGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := int32(math.Float32bits(p0))
+		v2 := a0[i]
+		v3 := min(v1, v2)
+		d[i] = v3
+	}
+}
+
+// mapI32MaximumVSGeneric stores max(x, bitcast<i32>(p0)).
+func mapI32MaximumVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := int32(math.Float32bits(p0))
+		v3 := max(v0, v2)
+		d[i] = v3
+	}
+}
+
+// mapI32MaximumSVGeneric stores max(bitcast<i32>(p0), x).
+func mapI32MaximumSVGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*int32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := int32(math.Float32bits(p0))
+		v2 := a0[i]
+		v3 := max(v1, v2)
+		d[i] = v3
+	}
+}
+
+// mapU32MinimumVSGeneric stores min(x, bitcast<u32>(p0)).
+func mapU32MinimumVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := uint32(math.Float32bits(p0))
+		v3 := min(v0, v2)
+		d[i] = v3
+	}
+}
+
+// mapU32MinimumSVGeneric stores min(bitcast<u32>(p0), x).
+func mapU32MinimumSVGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := uint32(math.Float32bits(p0))
+		v2 := a0[i]
+		v3 := min(v1, v2)
+		d[i] = v3
+	}
+}
+
+// mapU32MaximumVSGeneric stores max(x, bitcast<u32>(p0)).
+func mapU32MaximumVSGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	p0 := unsafe.Slice(p, 1)[0]
+	for i := range d {
+		v0 := a0[i]
+		v2 := uint32(math.Float32bits(p0))
+		v3 := max(v0, v2)
+		d[i] = v3
+	}
+}
+
+// mapU32MaximumSVGeneric stores max(bitcast<u32>(p0), x).
+func mapU32MaximumSVGeneric(dst, x, y, z *float32, n int, p *float32) {
+	d := unsafe.Slice((*uint32)(unsafe.Pointer(dst)), n)
+	p0 := unsafe.Slice(p, 1)[0]
+	a0 := unsafe.Slice((*uint32)(unsafe.Pointer(x)), n)
+	a0 = a0[:len(d)]
+	for i := range d {
+		v1 := uint32(math.Float32bits(p0))
+		v2 := a0[i]
+		v3 := max(v1, v2)
+		d[i] = v3
+	}
+}
+
 // mapCastF32I32Generic stores i32(x).
 func mapCastF32I32Generic(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*int32)(unsafe.Pointer(dst)), n)

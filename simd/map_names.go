@@ -178,6 +178,7 @@ var mapNames = [...]string{
 	"hypot",
 	"i32.abs",
 	"i32.add",
+	"i32.add.vs",
 	"i32.and",
 	"i32.div",
 	"i32.equal",
@@ -188,8 +189,13 @@ var mapNames = [...]string{
 	"i32.less",
 	"i32.less_equal",
 	"i32.maximum",
+	"i32.maximum.sv",
+	"i32.maximum.vs",
 	"i32.minimum",
+	"i32.minimum.sv",
+	"i32.minimum.vs",
 	"i32.mul",
+	"i32.mul.vs",
 	"i32.neg",
 	"i32.not",
 	"i32.not_equal",
@@ -202,6 +208,8 @@ var mapNames = [...]string{
 	"i32.sign",
 	"i32.square",
 	"i32.sub",
+	"i32.sub.sv",
+	"i32.sub.vs",
 	"i32.where",
 	"i32.xor",
 	"is_finite",
@@ -258,6 +266,7 @@ var mapNames = [...]string{
 	"threshold",
 	"trunc",
 	"u32.add",
+	"u32.add.vs",
 	"u32.and",
 	"u32.div",
 	"u32.equal",
@@ -268,8 +277,13 @@ var mapNames = [...]string{
 	"u32.less",
 	"u32.less_equal",
 	"u32.maximum",
+	"u32.maximum.sv",
+	"u32.maximum.vs",
 	"u32.minimum",
+	"u32.minimum.sv",
+	"u32.minimum.vs",
 	"u32.mul",
+	"u32.mul.vs",
 	"u32.not",
 	"u32.not_equal",
 	"u32.or",
@@ -279,6 +293,8 @@ var mapNames = [...]string{
 	"u32.shift_right",
 	"u32.square",
 	"u32.sub",
+	"u32.sub.sv",
+	"u32.sub.vs",
 	"u32.threefry",
 	"u32.where",
 	"u32.xor",
@@ -587,6 +603,30 @@ func mapGeneric(name string) MapFunc {
 		return mapU32ThreefryGeneric
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodGeneric
+	case "i32.add.vs", "u32.add.vs":
+		return mapI32AddVSGeneric
+	case "i32.sub.vs", "u32.sub.vs":
+		return mapI32SubVSGeneric
+	case "i32.sub.sv", "u32.sub.sv":
+		return mapI32SubSVGeneric
+	case "i32.mul.vs", "u32.mul.vs":
+		return mapI32MulVSGeneric
+	case "i32.minimum.vs":
+		return mapI32MinimumVSGeneric
+	case "i32.minimum.sv":
+		return mapI32MinimumSVGeneric
+	case "i32.maximum.vs":
+		return mapI32MaximumVSGeneric
+	case "i32.maximum.sv":
+		return mapI32MaximumSVGeneric
+	case "u32.minimum.vs":
+		return mapU32MinimumVSGeneric
+	case "u32.minimum.sv":
+		return mapU32MinimumSVGeneric
+	case "u32.maximum.vs":
+		return mapU32MaximumVSGeneric
+	case "u32.maximum.sv":
+		return mapU32MaximumSVGeneric
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16Generic
 	case "sqrt.bf16", "code.sqrt.bf16":

@@ -336,6 +336,30 @@ func mapNEON(name string) MapFunc {
 		return mapU32ThreefryNEON
 	case "u32.fmod", "u32.remainder":
 		return mapU32FmodNEON
+	case "i32.add.vs", "u32.add.vs":
+		return mapI32AddVSNEON
+	case "i32.sub.vs", "u32.sub.vs":
+		return mapI32SubVSNEON
+	case "i32.sub.sv", "u32.sub.sv":
+		return mapI32SubSVNEON
+	case "i32.mul.vs", "u32.mul.vs":
+		return mapI32MulVSNEON
+	case "i32.minimum.vs":
+		return mapI32MinimumVSNEON
+	case "i32.minimum.sv":
+		return mapI32MinimumSVNEON
+	case "i32.maximum.vs":
+		return mapI32MaximumVSNEON
+	case "i32.maximum.sv":
+		return mapI32MaximumSVNEON
+	case "u32.minimum.vs":
+		return mapU32MinimumVSNEON
+	case "u32.minimum.sv":
+		return mapU32MinimumSVNEON
+	case "u32.maximum.vs":
+		return mapU32MaximumVSNEON
+	case "u32.maximum.sv":
+		return mapU32MaximumSVNEON
 	case "cast.f32.i32":
 		return mapCastF32I32NEON
 	case "cast.f32.bool":
@@ -1255,6 +1279,66 @@ func mapU32ThreefryNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapU32FmodNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddVSNEON stores x + bitcast<i32>(p0). See mapI32AddVSGeneric.
+//
+//go:noescape
+func mapI32AddVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubVSNEON stores x - bitcast<i32>(p0). See mapI32SubVSGeneric.
+//
+//go:noescape
+func mapI32SubVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubSVNEON stores bitcast<i32>(p0) - x. See mapI32SubSVGeneric.
+//
+//go:noescape
+func mapI32SubSVNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulVSNEON stores x * bitcast<i32>(p0). See mapI32MulVSGeneric.
+//
+//go:noescape
+func mapI32MulVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumVSNEON stores min(x, bitcast<i32>(p0)). See mapI32MinimumVSGeneric.
+//
+//go:noescape
+func mapI32MinimumVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumSVNEON stores min(bitcast<i32>(p0), x). See mapI32MinimumSVGeneric.
+//
+//go:noescape
+func mapI32MinimumSVNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumVSNEON stores max(x, bitcast<i32>(p0)). See mapI32MaximumVSGeneric.
+//
+//go:noescape
+func mapI32MaximumVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumSVNEON stores max(bitcast<i32>(p0), x). See mapI32MaximumSVGeneric.
+//
+//go:noescape
+func mapI32MaximumSVNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumVSNEON stores min(x, bitcast<u32>(p0)). See mapU32MinimumVSGeneric.
+//
+//go:noescape
+func mapU32MinimumVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumSVNEON stores min(bitcast<u32>(p0), x). See mapU32MinimumSVGeneric.
+//
+//go:noescape
+func mapU32MinimumSVNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumVSNEON stores max(x, bitcast<u32>(p0)). See mapU32MaximumVSGeneric.
+//
+//go:noescape
+func mapU32MaximumVSNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumSVNEON stores max(bitcast<u32>(p0), x). See mapU32MaximumSVGeneric.
+//
+//go:noescape
+func mapU32MaximumSVNEON(dst, x, y, z *float32, n int, p *float32)
 
 // mapCastF32I32NEON stores i32(x). See mapCastF32I32Generic.
 //

@@ -50,6 +50,8 @@ func referenceOf(t *testing.T, name string) mapReference {
 		part := strings.Split(name, ".")
 		types := map[string]ir.Type{"f32": ir.F32, "i32": ir.I32, "u32": ir.U32, "bool": ir.Bool}
 		r.root = ir.NewConvert(ir.NewArg(0, types[part[1]]), types[part[2]])
+	case prefix != "" && strings.Count(name, ".") == 2:
+		r = integerScalarReference(t, name, d)
 	case name == "copy":
 		r.root = ir.NewArg(0, ir.U32)
 	case name == "fill":
@@ -94,6 +96,25 @@ func referenceOf(t *testing.T, name string) mapReference {
 		}
 	}
 	return r
+}
+
+// integerScalarReference returns the reference of a kernel such as i32.sub.vs. Its parameter is the bits of an integer.
+func integerScalarReference(t *testing.T, name string, d op.DType) mapReference {
+	t.Helper()
+	part := strings.Split(name, ".")
+	typ, c := ir.I32, map[string]ir.Code{"add": ir.Add, "sub": ir.Sub, "mul": ir.Mul, "minimum": ir.Min, "maximum": ir.Max}[part[1]]
+	if d == op.U32 {
+		typ = ir.U32
+	}
+	x, p := ir.NewArg(0, typ), ir.NewBitcast(ir.NewParam(0), typ)
+	if part[2] == "sv" {
+		x, p = p, x
+	}
+	n, err := ir.New(c, x, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mapReference{root: n, ps: []float32{math.Float32frombits(1<<31 - 77)}}
 }
 
 func codeReference(t *testing.T, c ir.Code, form []string) mapReference {

@@ -141,6 +141,14 @@ func (t *rowsTask) direct(first, last int) {
 		return
 	}
 	for i, raw := range dst {
+		switch {
+		case k.doubtful(raw) || r == ReduceNorm:
+		case r == ReduceMean:
+			dst[i] = float32(float64(raw) / float64(cols))
+			continue
+		default: // the result is the sum
+			continue
+		}
 		v := float64(raw)
 		if k.doubtful(raw) {
 			x, y := t.row(first + i)

@@ -2,6 +2,7 @@ package simd
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/workers"
 	"github.com/rayo-go/rayo/op"
@@ -20,6 +21,7 @@ type Scatter[T uint8 | uint16 | uint32 | int32 | float32] struct {
 
 	parts int
 	by    scatterSplit
+	line  MapFunc // combines parts of rows; nil if there is no kernel
 }
 
 // scatterSplit says which dimension is divided among threads.
@@ -37,8 +39,28 @@ const (
 	scatterNS    = 0.3
 )
 
-// scatterLine is the least number of columns for each thread.
-const scatterLine = 64
+const (
+	scatterLine  = 64 // least number of columns for each thread
+	scatterShort = 8  // least number of columns for which rows are divided among threads
+	scatterLanes = 16 // least number of columns for which the call of a kernel is faster than a loop
+)
+
+// lineKernel returns the name of the elementwise kernel that combines elements of type T, or "" if a loop does. The minimum
+// and the maximum of floats differ from the kernels in the sign of 0.
+func lineKernel[T any](r op.ScatterReduce) string {
+	names := map[op.ScatterReduce]string{op.ScatterAdd: "add", op.ScatterMul: "mul", op.ScatterMin: "minimum", op.ScatterMax: "maximum"}
+	switch any(*new(T)).(type) {
+	case int32:
+		return "i32." + names[r]
+	case uint32:
+		return "u32." + names[r]
+	case float32:
+		if r == op.ScatterAdd || r == op.ScatterMul {
+			return names[r]
+		}
+	}
+	return ""
+}
 
 // Run scatters with the threads of p; with a nil Pool it uses only the calling thread. It panics
 // if a slice is too short.
@@ -50,6 +72,10 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 	if n == 0 || m == 0 {
 		return
 	}
+	s.line = nil
+	if s.Inner >= scatterLanes && active != SIMD128 { // a call takes as long as a thousand elements there
+		s.line = LevelMap(lineKernel[T](s.Reduce))
+	}
 	s.parts = 1
 	if p.Worth(float64(s.Outer*len(s.IDs))*scatterRowNS + float64(m)*scatterNS) {
 		s.parts = p.Threads()
@@ -59,6 +85,8 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 		s.by = scatterOuter
 	case s.Inner >= scatterLine*s.parts:
 		s.by = scatterColumns
+	case s.Inner < scatterShort: // each thread would look at all ids, and mispredict whether a row is its own
+		s.by, s.parts = scatterOuter, 1
 	default:
 		s.by = scatterRows
 	}
@@ -156,13 +184,19 @@ func (s *Scatter[T]) lines(dst, v []T, rows, columns [2]int) {
 			at += s.Extent
 		}
 		if at >= rows[0] && at < rows[1] {
-			s.line(dst[at*s.Inner+columns[0]:][:n], v[i*s.Inner+columns[0]:][:n])
+			s.combine(dst[at*s.Inner+columns[0]:][:n], v[i*s.Inner+columns[0]:][:n])
 		}
 	}
 }
 
-// line combines v with one row of Dst.
-func (s *Scatter[T]) line(dst, v []T) {
+// combine combines v with a part of one row of Dst.
+func (s *Scatter[T]) combine(dst, v []T) {
+	for s.line != nil && len(dst) > 0 {
+		n := min(len(dst), mapChunk)
+		d := (*float32)(unsafe.Pointer(&dst[0]))
+		s.line(d, d, (*float32)(unsafe.Pointer(&v[0])), nil, n, nil)
+		dst, v = dst[n:], v[n:]
+	}
 	v = v[:len(dst)]
 	switch s.Reduce {
 	case op.ScatterSet:

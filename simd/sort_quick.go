@@ -262,20 +262,20 @@ func (t *sortTask) counted(r int) bool {
 	return true
 }
 
-// wordRange returns the least and the greatest integer of x, which has at least 8.
+// wordRange returns the least and the greatest integer of x, which has at least one.
 func wordRange(x []uint32, signed bool) (least, most uint32) {
-	lower, upper, flip := FoldWords("u32.minimum"), FoldWords("u32.maximum"), uint32(0)
+	lower, upper, flip := FoldRows("u32.minimum"), FoldRows("u32.maximum"), uint32(0)
 	if signed {
-		lower, upper, flip = FoldWords("i32.minimum"), FoldWords("i32.maximum"), 1<<31
+		lower, upper, flip = FoldRows("i32.minimum"), FoldRows("i32.maximum"), 1<<31
 	}
-	least, most = x[0]^flip, x[0]^flip
-	for len(x) >= 8 {
-		n := min(len(x)&^7, sortCall)
-		least, most = min(least, lower(&x[0], n)^flip), max(most, upper(&x[0], n)^flip)
+	least, most = math.MaxUint32, 0
+	for len(x) > 0 {
+		n := min(len(x), sortCall)
+		var low, high uint32
+		lower(&low, &x[0], 1, n)
+		upper(&high, &x[0], 1, n)
+		least, most = min(least, low^flip), max(most, high^flip)
 		x = x[n:]
-	}
-	for _, v := range x {
-		least, most = min(least, v^flip), max(most, v^flip)
 	}
 	return least ^ flip, most ^ flip
 }

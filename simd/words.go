@@ -2,17 +2,19 @@ package simd
 
 import "slices"
 
-// A FoldFunc combines n elements of 32 bits in any order. n is at least 1.
-type FoldFunc func(x *uint32, n int) uint32
+// A RowFold sets dst[i] to the combination of the cols elements of 32 bits in row i of x, in any order. rows and cols are at
+// least 1. The runtime cannot preempt a kernel in assembly, so a call should take at most about 65,536 elements.
+type RowFold func(dst, x *uint32, rows, cols int)
 
-// wordFolds are the kernels of one level over integers. n is a positive multiple of 8. A kernel is nil
+// wordFolds are the kernels of one level over words. n is a positive multiple of 8. A kernel is nil
 // if the level does not have it.
 type wordFolds struct {
-	fold              map[string]FoldFunc                               // by the name of the elementwise kernel that combines two elements
-	zeros, floatZeros FoldFunc                                          // minus the number of elements that are 0; floatZeros includes -0
+	fold              map[string]RowFold                                // by type and name of the elementwise kernel that combines two elements
+	zeros, floatZeros RowFold                                           // minus the number of elements that are 0; floatZeros includes -0
 	index             func(x *uint32, n int, v uint32) int              // the first index of v in x, or n
 	bytes             func(x *uint8, n int) int                         // the number of elements that are not 0; n is a positive multiple of 32
 	scan              func(dst, x *uint32, n int, before uint32) uint32 // see CumsumWords
+	scanShortRows     func(dst, x *uint32, rows, cols int)              // cumulative sums of rows of at most 8 elements; uses 8 elements from the first one of each row on, and dst must not overlap x
 }
 
 var wordFold = wordFoldsOf(active)
@@ -20,9 +22,17 @@ var wordFold = wordFoldsOf(active)
 // wordCall is the largest number of elements of one call of a kernel, which the runtime cannot interrupt.
 const wordCall = 1 << 16
 
-// FoldWords returns the kernel that combines elements by the elementwise kernel of the given name
-// ("i32.add", "u32.maximum"; see [Map]), or nil if there is none. Its n must be a multiple of 8.
-func FoldWords(name string) FoldFunc { return wordFold.fold[name] }
+// FoldRows returns the kernel that combines the elements of rows by the elementwise kernel of the given name ("i32.add",
+// "u32.maximum", "f32.mul"; see [Map]), or nil if there is none.
+func FoldRows(name string) RowFold { return wordFold.fold[name] }
+
+// ZerosOfRows returns the kernel for minus the number of elements that are 0, or nil. With floats, -0 is 0.
+func ZerosOfRows(floats bool) RowFold {
+	if floats {
+		return wordFold.floatZeros
+	}
+	return wordFold.zeros
+}
 
 // CumsumWords sets dst[i] to before plus the sum of x[:i+1], modulo 2^32, for each element of x. It
 // returns the last sum. dst may be x.
@@ -41,8 +51,12 @@ func CumsumWords(dst, x []uint32, before uint32) uint32 {
 }
 
 // CumsumWordRows is CumsumWords from 0 on for each row of cols elements. It ignores the elements behind
-// the last whole row.
+// the last whole row. The runtime cannot interrupt it while rows are short, so it should take at most about 65,536 elements.
 func CumsumWordRows(dst, x []uint32, cols int) {
+	if n := (len(x) - 8) / max(1, cols); wordFold.scanShortRows != nil && cols <= 8 && cols > 1 && n > 0 && &dst[0] != &x[0] {
+		wordFold.scanShortRows(&dst[0], &x[0], n, cols) // the other rows have fewer than 8 elements from their first one on
+		dst, x = dst[n*cols:], x[n*cols:]
+	}
 	if cols <= shortRow {
 		cumsumShortRows(dst, x, cols)
 		return
@@ -54,13 +68,14 @@ func CumsumWordRows(dst, x []uint32, cols int) {
 
 // CountNonzero returns the number of elements that are not 0. With floats it counts -0 as 0.
 func CountNonzero(x []uint32, floats bool) int {
-	count, fold, shift := 0, wordFold.zeros, 0
+	count, fold, shift := 0, ZerosOfRows(floats), 0
 	if floats {
-		fold, shift = wordFold.floatZeros, 1
+		shift = 1
 	}
-	for fold != nil && len(x) >= 8 {
-		n := min(len(x)&^7, wordCall)
-		count += n + int(int32(fold(&x[0], n)))
+	for fold != nil && len(x) > 0 {
+		n, zeros := min(len(x), wordCall), uint32(0)
+		fold(&zeros, &x[0], 1, n)
+		count += n + int(int32(zeros))
 		x = x[n:]
 	}
 	for _, e := range x {

@@ -37,7 +37,8 @@ type program struct {
 	firstConst, firstCell, firstRegister int
 	table                                int // number of entries
 
-	tiles []repeated // registers that repeat a short operand
+	tiles    []repeated  // registers that repeat a short operand
+	expanded []broughtIn // those that are copied from a layout when a lane begins the program
 
 	// Operands with a layout, and the registers to which they are copied.
 	strided []broughtIn
@@ -124,7 +125,7 @@ func (l *lane) begin(p *program, at []place, most int) {
 	if p.runs > 0 {
 		l.runs = append(l.runs[:0], make([]run, len(p.streams))...)
 	}
-	if len(p.once) == 0 || most == 0 {
+	if len(p.once)+len(p.expanded) == 0 || most == 0 {
 		return
 	}
 	for _, r := range p.tiles {
@@ -132,6 +133,10 @@ func (l *lane) begin(p *program, at []place, most int) {
 	}
 	t := l.pointers()
 	most = min(most, p.size)
+	for _, e := range p.expanded {
+		s := &p.streams[e.stream]
+		bring(l.table[e.entry], at[e.stream].base, s.layout, 0, min(most+s.period, p.n), s.size, false)
+	}
 	for i := range p.once {
 		c := &p.once[i]
 		n := int(c.n)
@@ -185,7 +190,7 @@ func (l *lane) run(at []place, lo, hi int) {
 	p := l.begun
 	t := l.pointers()
 	chain, size := p.chain.next(hi-lo), p.size
-	if chain != nil && p.even {
+	if chain != nil && p.even || chain == nil && p.table == p.firstRegister && len(p.block) == 1 {
 		size = hi - lo // no registers limit the block
 	}
 	for pos := lo; pos < hi; {
@@ -232,6 +237,8 @@ func (l *lane) alike(p *program, pos, n, most int) int {
 				return 0
 			}
 			most, step = min(most, r.more+1), r.step
+		case s.spread == op.Tiled && s.period == n && pos%n == 0:
+			step = 0
 		case s.spread == op.Tiled:
 			most = min(most, (s.period-pos%s.period)/n)
 		case s.spread == op.Repeated:

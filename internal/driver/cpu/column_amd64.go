@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -36,6 +37,23 @@ var columnFolds = map[*op.Operation]columnFold{
 	op.Var: {kernel: "add"},
 }
 
+// begin returns the value from which the fold starts on elements of a type.
+func (f *columnFold) begin(t op.DType) uint32 {
+	switch {
+	case f.kernel == "mul":
+		return oneWord(t)
+	case f.kernel == "maximum" && t == op.F32:
+		return math.Float32bits(float32(math.Inf(-1)))
+	case f.kernel == "minimum" && t == op.F32:
+		return math.Float32bits(float32(math.Inf(1)))
+	case f.kernel == "maximum":
+		return leastWord(t)
+	case f.kernel == "minimum":
+		return greatestWord(t)
+	}
+	return f.start
+}
+
 func finishMean(x []uint32, rows int) {
 	n := float32(rows)
 	finishBy("code.div.vs", x, &n)
@@ -64,6 +82,7 @@ type columnTask struct {
 	ddof               int
 	fold               columnFold
 	kernel, merge      simd.ColumnFold     // merge combines results of the kernel
+	arrays             simd.ArrayFold      // for many arrays with few rows; nil if it is not faster
 	bytes              simd.ByteColumnFold // instead of kernel if the elements are bytes
 	outer, cols, inner int
 	parts, chunks      int // number of parts of the middle axis, and of chunks of the last axis
@@ -87,6 +106,8 @@ const (
 	columnBlock = 8192
 	// columnLanes is the number of lanes to which shorter contiguous rows are joined.
 	columnLanes = 256
+	// columnFew is the number of rows up to which arrays are reduced by one call.
+	columnFew = 16
 	// Rows shorter than columnLeast, of arrays smaller than columnShort, are transposed and reduced together.
 	columnLeast = 8
 	columnShort = 64
@@ -124,6 +145,10 @@ func (o *opStep) columns() core {
 	t.merge = simd.FoldColumns(name + "." + merge)
 	if t.kernel == nil {
 		return nil
+	}
+	t.arrays = simd.FoldArrays(typ.String() + "." + fold.kernel)
+	if typ == op.Bool {
+		t.arrays = simd.FoldArrays("u32." + fold.kernel)
 	}
 	short := t.configure(o.op, &o.attrs, o.dims) != nil || t.inner < columnLeast && t.cols*t.inner < columnShort
 	if t.cols == 0 || short && o.op != op.Var {
@@ -274,6 +299,14 @@ func (t *columnTask) Part(i int) {
 		defer lanes.Put(made)
 		made.open(&t.x, max(columnBlock, t.chunk))
 		defer made.shut(&t.x)
+	}
+	if t.unit > 0 && made == nil && t.arrays != nil && t.op != op.Var && t.inner >= columnLeast && t.cols <= columnFew {
+		o := i * t.unit
+		n := min(t.unit, t.outer-o)
+		dst := unsigned(unsafe.Add(t.dst, 4*o*t.inner), n*t.inner)
+		t.arrays(&dst[0], (*uint32)(unsafe.Add(t.x.base, 4*o*t.cols*t.inner)), t.inner, t.cols, n, t.fold.begin(t.typ))
+		t.end(dst)
+		return
 	}
 	if t.unit > 0 {
 		for o := i * t.unit; o < min((i+1)*t.unit, t.outer); o++ {

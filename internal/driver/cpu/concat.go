@@ -21,6 +21,7 @@ type concatTask struct {
 	in   []unsafe.Pointer
 	out  unsafe.Pointer
 	each int // number of rows in a part
+	cuts int // number of parts of a long row
 }
 
 // concatPart is the number of elements in a part for the workers.
@@ -52,8 +53,8 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 		return nil
 	}
 	pool := t.d.pool.Under(ctx)
-	t.each = max(1, concatPart/t.pitch)
-	pool.Spread((t.outer+t.each-1)/t.each, false, t)
+	t.each, t.cuts = max(1, concatPart/t.pitch), max(1, t.pitch/concatPart)
+	pool.Spread((t.outer+t.each-1)/t.each*t.cuts, false, t)
 	pool.Release()
 	t.in, t.out = nil, nil
 	return ctx.Err()
@@ -61,6 +62,10 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 
 // Part implements workers.Task.
 func (t *concatTask) Part(i int) {
+	if t.cuts > 1 {
+		t.cut(i/t.cuts, i%t.cuts*concatPart, (i%t.cuts+1)*concatPart)
+		return
+	}
 	first, last := i*t.each, min((i+1)*t.each, t.outer)
 	if simd.HasRows && t.interleaves(first, last) {
 		return
@@ -87,6 +92,20 @@ func (t *concatTask) Part(i int) {
 	}
 	for each := max(1, concatBlock/(t.pitch*t.size)); first < last; first += each {
 		t.block(first, min(first+each, last))
+	}
+}
+
+// cut copies the elements from lo to hi of a row of the result. The last part of a row has its remaining elements too.
+func (t *concatTask) cut(row, lo, hi int) {
+	if hi > t.pitch-concatPart {
+		hi = t.pitch
+	}
+	at := 0
+	for k, n := range t.rows {
+		if from, to := max(lo, at), min(hi, at+n); from < to {
+			t.piece(k, row*t.pitch+from, row*n+from-at, to-from)
+		}
+		at += n
 	}
 }
 

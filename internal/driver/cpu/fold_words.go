@@ -21,6 +21,7 @@ type wordReduction struct {
 	combine  func(flip, v uint32, x []uint32) uint32 // combines v and elements; see flipOf
 	place    bool                                    // the result is the index of the element
 	count    bool                                    // counts elements that are not 0
+	floats   bool                                    // also reduces float32, if package simd has the kernel for rows
 	finish   func(v uint32, n int) uint32            // computes the result; nil if it is the combined value
 	decides  func(v uint32, n int) bool              // whether the result for n elements decides the result for all
 }
@@ -32,7 +33,7 @@ var wordReductions map[*op.Operation]*wordReduction
 func useWordReductions() {
 	wordReductions = map[*op.Operation]*wordReduction{
 		op.Sum:          {kernel: "add", identity: zeroWord, combine: addWords},
-		op.Prod:         {kernel: "mul", identity: oneWord, combine: mulWords},
+		op.Prod:         {kernel: "mul", identity: oneWord, combine: mulWords, floats: true},
 		op.Max:          {kernel: "maximum", identity: leastWord, combine: maxWords},
 		op.Min:          {kernel: "minimum", identity: greatestWord, combine: minWords},
 		op.ArgMax:       {kernel: "maximum", identity: leastWord, combine: maxWords, place: true},
@@ -45,8 +46,13 @@ func useWordReductions() {
 	}
 }
 
-func zeroWord(op.DType) uint32       { return 0 }
-func oneWord(op.DType) uint32        { return 1 }
+func zeroWord(op.DType) uint32 { return 0 }
+func oneWord(t op.DType) uint32 {
+	if t == op.F32 {
+		return math.Float32bits(1)
+	}
+	return 1
+}
 func leastWord(t op.DType) uint32    { return flipOf(t) }
 func greatestWord(t op.DType) uint32 { return math.MaxUint32 ^ flipOf(t) }
 
@@ -88,6 +94,14 @@ func minWords(flip, v uint32, x []uint32) uint32 {
 	return v ^ flip
 }
 
+func mulFloats(_, v uint32, x []uint32) uint32 {
+	p := math.Float32frombits(v)
+	for _, e := range x {
+		p *= math.Float32frombits(e)
+	}
+	return math.Float32bits(p)
+}
+
 // anyWord and allWords convert the number of elements that are not 0, of n, to a truth value.
 func anyWord(v uint32, _ int) uint32 { return min(v, 1) }
 func allWords(v uint32, n int) uint32 {
@@ -100,7 +114,16 @@ func allWords(v uint32, n int) uint32 {
 // reducesWords reports whether a wordTask computes the operation.
 func (o *opStep) reducesWords() bool {
 	r := wordReductions[o.op]
-	return r != nil && (r.count || !o.in[0].typ.Float()) && o.in[0].layout == nil
+	typ := o.in[0].typ
+	return r != nil && (r.count || !typ.Float() || r.floats && typ == op.F32 && simd.FoldRows(r.name(typ)) != nil) && o.in[0].layout == nil
+}
+
+// name returns the name of the kernel that combines elements of a type.
+func (r *wordReduction) name(t op.DType) string {
+	if t != op.I32 && t != op.F32 || r.count {
+		t = op.U32
+	}
+	return t.String() + "." + r.kernel
 }
 
 // countsBytes reports whether s counts truth values that are converted from bytes in memory. A
@@ -128,7 +151,8 @@ type wordTask struct {
 	typ        op.DType // U8 if it counts bytes that are not 0
 	reduction  *wordReduction
 	fn         kernel
-	whole      simd.FoldFunc // kernel that folds many elements, or nil
+	folds      simd.RowFold // kernel that folds rows, or nil
+	combine    func(flip, v uint32, x []uint32) uint32
 	flip       uint32
 	identity   uint32
 	rows, cols int
@@ -175,12 +199,14 @@ func (t *wordTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) erro
 	}
 	t.reduction = wordReductions[o]
 	t.flip, t.identity = flipOf(t.typ), t.reduction.identity(t.typ)
-	name := t.typ.String()
-	if t.typ != op.I32 {
-		name = op.U32.String()
+	name := t.reduction.name(t.typ)
+	t.fn, t.folds, t.combine = kernelNamed(name), simd.FoldRows(name), t.reduction.combine
+	switch {
+	case t.reduction.count && t.typ != op.Bool:
+		t.folds = simd.ZerosOfRows(t.typ == op.F32)
+	case t.typ == op.F32:
+		t.combine = mulFloats
 	}
-	name += "." + t.reduction.kernel
-	t.fn, t.whole = kernelNamed(name), simd.FoldWords(name)
 	return nil
 }
 
@@ -267,6 +293,11 @@ func (t *wordTask) reduceRows(b *[wordLanes]uint32, l *lane, lo, hi int) {
 	for step := t.x.rows(t.cols); lo < hi; lo += step {
 		n := min(step, hi-lo)
 		x := bitsOfFloats(l.feed(&t.x, lo*t.cols, (lo+n)*t.cols))
+		if t.folds != nil && !t.reduction.place {
+			t.folds(&t.dst[lo], &x[0], n, t.cols)
+			t.finishRows(t.dst[lo:][:n])
+			continue
+		}
 		for k := range n {
 			row := x[k*t.cols:][:t.cols]
 			f := foundWord{v: t.fold(b, row)}
@@ -274,6 +305,20 @@ func (t *wordTask) reduceRows(b *[wordLanes]uint32, l *lane, lo, hi int) {
 				f.at = simd.IndexWord(row, f.v)
 			}
 			t.put(lo+k, f)
+		}
+	}
+}
+
+// finishRows converts what the kernel returned for rows to their results.
+func (t *wordTask) finishRows(dst []uint32) {
+	if t.reduction.count && t.typ != op.Bool { // minus the number of zeros
+		for i := range dst {
+			dst[i] += uint32(t.cols)
+		}
+	}
+	if f := t.reduction.finish; f != nil {
+		for i, v := range dst {
+			dst[i] = f(v, t.cols)
 		}
 	}
 }
@@ -293,7 +338,7 @@ func (t *wordTask) put(r int, f foundWord) {
 // join combines the results of two pieces. The piece of all precedes the piece of f.
 func (t *wordTask) join(b *[wordLanes]uint32, all, f foundWord) foundWord {
 	b[0] = f.v
-	if v := t.reduction.combine(t.flip, all.v, b[:1]); v != all.v {
+	if v := t.combine(t.flip, all.v, b[:1]); v != all.v {
 		return foundWord{v, f.at}
 	}
 	return all
@@ -334,12 +379,11 @@ func (t *wordTask) fold(b *[wordLanes]uint32, x []uint32) uint32 {
 	switch {
 	case t.reduction.count && t.typ != op.Bool:
 		return uint32(simd.CountNonzero(x, t.typ == op.F32))
-	case n < wordRest/2:
-		return t.reduction.combine(t.flip, t.identity, x)
-	case t.whole != nil:
-		return t.reduction.combine(t.flip, t.whole(&x[0], n&^7), x[n&^7:])
+	case t.folds != nil && n > 0:
+		t.folds(&b[0], &x[0], 1, n)
+		return b[0]
 	case n < 2*wordRest:
-		return t.reduction.combine(t.flip, t.identity, x)
+		return t.combine(t.flip, t.identity, x)
 	}
 	w := min(wordLanes, 1<<(bits.Len(uint(n))-1))
 	if m := min(w, n-w); m > 0 {
@@ -354,7 +398,7 @@ func (t *wordTask) fold(b *[wordLanes]uint32, x []uint32) uint32 {
 	for ; w > wordRest; w /= 2 {
 		t.merge(b[:w/2], b[:w/2], b[w/2:])
 	}
-	return t.reduction.combine(t.flip, t.identity, b[:w])
+	return t.combine(t.flip, t.identity, b[:w])
 }
 
 // merge sets dst to x combined with y, for the number of elements of the shortest slice.

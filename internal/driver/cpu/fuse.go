@@ -47,6 +47,8 @@ type inst struct {
 
 type repetition struct{ value, period int }
 
+type expansion struct{ value, stream int }
+
 // unrounded describes a value before its rounding to a 16-bit type.
 type unrounded struct {
 	value int
@@ -59,8 +61,9 @@ type builder struct {
 	vals  []value
 	insts []inst
 	tiles []int // values that are computed once as blocks and keep their registers
-	// repeats are the tiles with a phase.
+	// repeats are the tiles with a phase. expands are those that are copied from a layout.
 	repeats []repetition
+	expands []expansion
 	// unrounded maps values that were rounded to a 16-bit type to the values before the rounding.
 	unrounded map[int]unrounded
 	// passes means that results may use non-temporal stores, because the operands come from memory
@@ -183,31 +186,15 @@ func (b *builder) stream(o *driver.Operand) {
 			b.unit = max(b.unit, s.period)
 		}
 	case op.Strided:
+		if n := periodOf(o.Layout); n > 0 && n <= smallPeriod && s.size == 4 {
+			s.spread, s.period, s.fixed = op.Tiled, n, true
+			b.slack = max(b.slack, n)
+			break
+		}
 		p.strided = append(p.strided, broughtIn{stream: len(p.streams)})
 	}
 	p.even = p.even && (o.Broadcast == op.Full)
 	p.streams = append(p.streams, s)
-}
-
-// readRuns makes the program read strided operands directly: each run of adjacent or equal elements
-// becomes a segment. It does so if all strided operands consist of such runs and the body is short.
-func (b *builder) readRuns(body int) {
-	p := b.p
-	for _, s := range p.strided {
-		l := p.streams[s.stream].layout
-		if l.Rank == 0 || l.Windowed() {
-			return
-		}
-		f := l.F[l.Rank-1]
-		if f.Stride != 0 && f.Stride != 1 || f.N < shortestRun || f.N < minRun && body > shortBody || body == 0 {
-			return
-		}
-	}
-	for _, b := range p.strided {
-		s := &p.streams[b.stream]
-		s.run, s.inner = true, s.layout.F[s.layout.Rank-1].Stride
-	}
-	p.runs, p.strided = len(p.strided), nil
 }
 
 // load returns the value of operand i, converted to the type of a register.
@@ -239,6 +226,12 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 		x = y
 	}
 	switch {
+	case s.fixed && s.layout != nil:
+		y := b.add(value{typ: b.vals[x].typ, when: block, at: -1, wide: -1})
+		b.tiles = append(b.tiles, y)
+		b.repeats = append(b.repeats, repetition{y, s.period})
+		b.expands = append(b.expands, expansion{y, i})
+		return y, nil
 	case s.fixed && s.spread == op.Tiled:
 		return b.tile(x, s.period), nil
 	case s.spelt:
@@ -451,6 +444,7 @@ func (b *builder) prune(results []int) {
 	b.insts = kept
 	b.tiles = slices.DeleteFunc(b.tiles, func(v int) bool { return !used[v] })
 	b.repeats = slices.DeleteFunc(b.repeats, func(r repetition) bool { return !used[r.value] })
+	b.expands = slices.DeleteFunc(b.expands, func(e expansion) bool { return !used[e.value] })
 }
 
 // finish assigns a table entry to every value and makes the calls.
@@ -490,6 +484,9 @@ func (b *builder) placeKept() (next int) {
 	for i := range p.strided {
 		p.strided[i].entry = next
 		next++
+	}
+	for _, e := range b.expands {
+		p.expanded = append(p.expanded, broughtIn{stream: e.stream, entry: b.vals[e.value].at})
 	}
 	for _, r := range b.repeats {
 		p.tiles = append(p.tiles, repeated{b.vals[r.value].at, r.period})

@@ -19,6 +19,8 @@ const (
 	scanInner = 16
 	// scanLanes is the maximum number of columns that are scanned together. Their last results stay in the L1 cache.
 	scanLanes = 2048
+	// scanPart is the number of elements of short arrays in a part.
+	scanPart = 1 << 13
 	// scanSteps is the number of elements of a column that are added in float32. Sums of blocks of that length are added in
 	// float64.
 	scanSteps = 256
@@ -44,6 +46,7 @@ type scanColumns struct {
 	fn                 kernel
 	outer, cols, inner int
 	chunk, chunks      int // number of columns that are scanned together, and of such chunks
+	unit               int // number of arrays [cols inner] in a part, if they have one chunk
 
 	x, dst  unsafe.Pointer
 	ctx     context.Context
@@ -91,7 +94,10 @@ func (t *scanColumns) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) e
 	if threads := t.d.pool.Threads(); t.outer < threads {
 		t.chunk = max(scanInner, min(t.chunk, (t.inner+threads-1)/threads))
 	}
-	t.chunks = (t.inner + t.chunk - 1) / t.chunk
+	t.chunks, t.unit = (t.inner+t.chunk-1)/t.chunk, 1
+	if t.chunks == 1 {
+		t.unit = max(1, scanPart/max(1, t.cols*t.inner))
+	}
 	return nil
 }
 
@@ -115,7 +121,7 @@ func (t *scanColumns) compute(ctx context.Context, in, out []unsafe.Pointer) err
 			bring(t.x, in[0], &l, 0, n, 4, false)
 		}
 	}
-	if parts := t.outer * t.chunks; parts > 1 && t.d.pool.Worth(float64(n)*0.5) {
+	if parts := (t.outer + t.unit - 1) / t.unit * t.chunks; parts > 1 && t.d.pool.Worth(float64(n)*0.5) {
 		t.d.pool.Do(parts, t)
 	} else {
 		for i := range parts {
@@ -137,15 +143,20 @@ func (t *scanColumns) Part(i int) {
 		t.stopped.Store(true)
 		return
 	}
+	l := lanes.Get().(*lane)
+	defer lanes.Put(l)
 	j := i % t.chunks * t.chunk
-	first := 4 * (i/t.chunks*t.cols*t.inner + j)
-	x, dst, w := unsafe.Add(t.x, first), unsafe.Add(t.dst, first), min(t.chunk, t.inner-j)
-	if t.op == op.Cumsum && t.typ == op.F32 {
-		t.sums(dst, x, w)
-		return
+	w := min(t.chunk, t.inner-j)
+	for o := i / t.chunks * t.unit; o < min((i/t.chunks+1)*t.unit, t.outer); o++ {
+		first := 4 * (o*t.cols*t.inner + j)
+		x, dst := unsafe.Add(t.x, first), unsafe.Add(t.dst, first)
+		if t.op == op.Cumsum && t.typ == op.F32 {
+			t.sums(l, dst, x, w)
+		} else {
+			copy(unsigned(dst, w), unsigned(x, w))
+			t.steps(dst, x, w, t.cols)
+		}
 	}
-	copy(unsigned(dst, w), unsigned(x, w))
-	t.steps(dst, x, w, t.cols)
 }
 
 // steps computes rows 1 to n-1 of dst: each is the previous row of dst combined with the row of x.
@@ -158,9 +169,7 @@ func (t *scanColumns) steps(dst, x unsafe.Pointer, w, n int) {
 
 // sums computes the running sums of w columns of float32. It computes those of each block of scanSteps elements alone, and adds
 // the sum of all elements before the block.
-func (t *scanColumns) sums(dst, x unsafe.Pointer, w int) {
-	l := lanes.Get().(*lane)
-	defer lanes.Put(l)
+func (t *scanColumns) sums(l *lane, dst, x unsafe.Pointer, w int) {
 	l.reserve(4 * w)
 	sums := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(l.extra))), w)
 	before, local := l.extra[2*w:][:w], l.extra[3*w:][:w]

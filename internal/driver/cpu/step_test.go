@@ -298,6 +298,21 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// TestConcatOfLongRows concatenates rows that are copied in several parts, whose ends differ from those of the operands.
+func TestConcatOfLongRows(t *testing.T) {
+	for _, threads := range callerThreads {
+		d := open(t, threads)
+		for k, shapes := range [][]op.Shape{{{40001}, {3}, {30001}}, {{2, 17003}, {2, 0}, {2, 33000}}, {{1, 2 * concatPart}, {1, concatPart}}} {
+			for _, typ := range []op.DType{op.F32, op.F16} {
+				u := sample{op: op.Concat, attrs: op.ConcatAlong(len(shapes[0]) - 1), shapes: shapes}
+				r := newRig(t, uint64(k))
+				r.use(d, u, typ, alone)
+				r.run(d, fmt.Sprintf("%v %v, %d threads", typ, u, threads))
+			}
+		}
+	}
+}
+
 // decided has the reductions whose result can change completely if an element changes by a rounding error.
 var decided = []*op.Operation{op.ArgMin, op.ArgMax, op.Any, op.All, op.CountNonzero}
 

@@ -20,6 +20,35 @@ const (
 	shortestRun, shortBody = 48, 2
 )
 
+// periodOf returns the number of elements that a layout repeats as a whole, or 0.
+func periodOf(l *op.Layout) int {
+	if l.Rank < 2 || l.F[0].Stride != 0 || l.Windowed() {
+		return 0
+	}
+	return l.Size() / l.F[0].N
+}
+
+// readRuns makes the program read strided operands directly: each run of adjacent or equal elements
+// becomes a segment. It does so if all strided operands consist of such runs and the body is short.
+func (b *builder) readRuns(body int) {
+	p := b.p
+	for _, s := range p.strided {
+		l := p.streams[s.stream].layout
+		if l.Rank == 0 || l.Windowed() {
+			return
+		}
+		f := l.F[l.Rank-1]
+		if f.Stride != 0 && f.Stride != 1 || f.N < shortestRun || f.N < minRun && body > shortBody || body == 0 {
+			return
+		}
+	}
+	for _, b := range p.strided {
+		s := &p.streams[b.stream]
+		s.run, s.inner = true, s.layout.F[s.layout.Rank-1].Stride
+	}
+	p.runs, p.strided = len(p.strided), nil
+}
+
 // neighbours returns the number of elements from pos on that are adjacent in memory, and the
 // position of the first. n is 0 if the element at pos is not in memory.
 func neighbours(l *op.Layout, pos int) (n, at int) {
@@ -217,7 +246,7 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 		dst[0] = *element(base, l.Off)
 		return
 	}
-	fill := T(l.Fill)
+	fill, bytes := T(l.Fill), int(unsafe.Sizeof(*base))
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
@@ -226,8 +255,14 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 		if many && d == 0 && o.outside == 0 {
 			if n := o.repeated(len(dst) / f.N); n > 0 {
 				size, step := l.F[l.Rank-2].N*f.N, l.F[l.Rank-3].Stride
-				for i := range n {
-					runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0, past)
+				if times := size / f.N; f.Stride == 1 && simd.HasRows && f.N > shortRun/2 && times < n {
+					for i := range times { // a repetition of all runs at a time
+						copyRows(unsafe.Pointer(&dst[i*f.N]), unsafe.Pointer(element(base, o.off)), f.N*bytes, size*bytes, step*bytes, n, past)
+					}
+				} else {
+					for i := range n {
+						runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0, past)
+					}
 				}
 				o.skipRepeated(n)
 				if dst = dst[n*size:]; len(dst) > 0 {
@@ -289,7 +324,7 @@ const shortRun = 16
 // runs copies runs of n elements with the given stride to dst. step is the distance between runs.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int, past bool) {
 	switch size := int(unsafe.Sizeof(*src)); {
-	case stride == 1 && n > 2 && simd.HasRows:
+	case stride == 1 && n > 2 && step != 0 && simd.HasRows:
 		copyRows(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, n*size, step*size, len(dst)/n, past)
 		return
 	case n == 2:

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -69,6 +71,7 @@ func (g *gen) columns() {
 		{"columnsFloatAllAVX2", truth(true, g.VPMINUD)},
 	} {
 		g.columnFold(f)
+		g.arrayFold(f)
 	}
 	g.columnDeviations()
 }
@@ -159,6 +162,50 @@ func (g *gen) columnFold(f columnFold) {
 		}
 	}
 	g.Label("end")
+	g.ret()
+}
+
+// arrayFold writes the kernel for many arrays with few rows. The last two vectors of columns overlap.
+func (g *gen) arrayFold(f columnFold) {
+	name := "arrays" + strings.TrimPrefix(f.name, "columns")
+	g.function(name, "func(dst, x *uint32, n, rows, arrays int, start uint32)",
+		name+" combines start with the elements of each column of n elements, in each of the arrays of rows rows in x. n is at least 8,",
+		"and rows and arrays are positive.")
+	dst, x, n, rows, arrays := g.param("dst"), g.param("x"), g.param("n"), g.param("rows"), g.param("arrays")
+	first, acc, v := g.YMM(), g.YMM(), g.YMM()
+	a, err := g.Param("start").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	g.VBROADCASTSS(a.Addr, first)
+	g.ones = g.splat(1)
+	end, p, left := g.GP64(), g.GP64(), g.GP64()
+	g.SHLQ(U8(2), n)
+	g.Label("array")
+	g.MOVQ(U32(4*lanes), end) // where the vector ends in its row
+	g.Label("columns")
+	g.LEAQ(Mem{Base: x, Index: end, Scale: 1, Disp: -4 * lanes}, p)
+	g.MOVQ(rows, left)
+	g.VMOVAPS(first, acc)
+	g.Label("row")
+	g.VMOVUPS(Mem{Base: p}, v)
+	f.next(acc, v)
+	g.ADDQ(n, p)
+	g.DECQ(left)
+	g.JNE(LabelRef("row"))
+	g.VMOVUPS(acc, Mem{Base: dst, Index: end, Scale: 1, Disp: -4 * lanes})
+	g.CMPQ(end, n)
+	g.JEQ(LabelRef("next"))
+	g.ADDQ(U8(4*lanes), end)
+	g.CMPQ(end, n)
+	g.CMOVQGT(n, end)
+	g.JMP(LabelRef("columns"))
+	g.Label("next")
+	g.ADDQ(n, dst)
+	g.LEAQ(Mem{Base: p, Disp: 4 * lanes}, x) // the last vector ends where the array ends
+	g.SUBQ(n, x)
+	g.DECQ(arrays)
+	g.JNE(LabelRef("array"))
 	g.ret()
 }
 

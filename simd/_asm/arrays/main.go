@@ -46,6 +46,7 @@ func main() {
 	g.transpose(true)
 	g.words()
 	g.scanWords()
+	g.scanShortRows()
 	g.columns()
 	g.byteColumns("byteColumnsMaxAVX2", "the maximum", g.VPMAXUB)
 	g.byteColumns("byteColumnsMinAVX2", "the minimum", g.VPMINUB)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -8,38 +10,52 @@ import (
 // chains is the number of accumulators of a fold, which hide the latency of a step.
 const chains = 4
 
-// foldWords writes the kernel that folds n elements. next combines a vector with an accumulator,
-// and join combines two accumulators.
-func (g *gen) foldWords(name string, identity uint32, next func(acc, v reg.VecVirtual), join func(ops ...Op)) {
-	g.function(name, "func(x *uint32, n int) uint32", name+" combines n elements. n is a positive multiple of 8.")
-	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
+// foldRows writes the kernel that folds rows. next combines a vector with an accumulator, and join combines two accumulators.
+// identity and none are elements that do not change an accumulator of join and of next.
+func (g *gen) foldRows(name string, identity, none uint32, next func(acc, v reg.VecVirtual), join func(ops ...Op)) {
+	g.function(name, "func(dst, x *uint32, rows, cols int)", name+" sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.")
+	dst, x, rows, cols := g.param("dst"), g.param("x"), g.param("rows"), g.param("cols")
+	mask, fill, start, n := g.tailMask(cols), g.splat(none), g.splat(identity), g.GP64()
 	var acc [chains]reg.VecVirtual
 	for i := range acc {
-		acc[i] = g.splat(identity)
+		acc[i] = g.YMM()
 	}
 	v := [2]reg.VecVirtual{g.YMM(), g.YMM()}
-	g.JMP(LabelRef("begin"))
+	g.Label("row")
+	for i := range acc {
+		g.VMOVDQA(start, acc[i])
+	}
+	g.MOVQ(cols, n)
+	g.SUBQ(I32(lanes*chains), n)
+	g.JLT(LabelRef("few"))
 	g.Label("loop")
 	for i := range acc {
 		g.VMOVDQU(Mem{Base: x, Disp: 4 * lanes * i}, v[i%2])
 		next(acc[i], v[i%2])
 	}
 	g.ADDQ(I32(4*lanes*chains), x)
-	g.Label("begin")
 	g.SUBQ(I32(lanes*chains), n)
 	g.JGE(LabelRef("loop"))
-	g.ADDQ(I32(lanes*chains), n)
-	g.JEQ(LabelRef("join"))
+	for i := 1; i < chains; i++ {
+		join(acc[i], acc[0], acc[0])
+	}
+	g.Label("few")
+	g.ADDQ(I32(lanes*(chains-1)), n)
+	g.JLT(LabelRef("tail"))
 	g.Label("rest")
 	g.VMOVDQU(Mem{Base: x}, v[0])
 	next(acc[0], v[0])
 	g.ADDQ(I32(4*lanes), x)
 	g.SUBQ(I32(lanes), n)
-	g.JNZ(LabelRef("rest"))
+	g.JGE(LabelRef("rest"))
+	g.Label("tail")
+	g.ADDQ(I32(lanes), n)
+	g.JEQ(LabelRef("join"))
+	g.VMASKMOVPS(Mem{Base: x}, mask, v[0])
+	g.VBLENDVPS(mask, v[0], fill, v[0])
+	next(acc[0], v[0])
+	g.LEAQ(Mem{Base: x, Index: n, Scale: 4}, x)
 	g.Label("join")
-	for i := 1; i < chains; i++ {
-		join(acc[i], acc[0], acc[0])
-	}
 	a, b := acc[0].AsX(), v[0].AsX()
 	g.VEXTRACTI128(U8(1), acc[0], b)
 	join(b, a, a)
@@ -47,13 +63,14 @@ func (g *gen) foldWords(name string, identity uint32, next func(acc, v reg.VecVi
 		g.VPSHUFD(U8(order), a, b)
 		join(b, a, a)
 	}
-	r := g.GP32()
-	g.VMOVD(a, r)
-	g.Store(r, g.ReturnIndex(0))
+	g.VMOVD(a, Mem{Base: dst})
+	g.ADDQ(U8(4), dst)
+	g.DECQ(rows)
+	g.JNE(LabelRef("row"))
 	g.ret()
 }
 
-// words writes the folds of integers and the folds that count.
+// words writes the folds of integers, the product of floats, and the folds that count.
 func (g *gen) words() {
 	for _, k := range []struct {
 		name     string
@@ -62,19 +79,20 @@ func (g *gen) words() {
 	}{
 		{"foldAddAVX2", 0, g.VPADDD},
 		{"foldMulAVX2", 1, g.VPMULLD},
+		{"foldMulF32AVX2", math.Float32bits(1), g.VMULPS},
 		{"foldMaxI32AVX2", 1 << 31, g.VPMAXSD},
 		{"foldMinI32AVX2", 1<<31 - 1, g.VPMINSD},
 		{"foldMaxU32AVX2", 0, g.VPMAXUD},
 		{"foldMinU32AVX2", 1<<32 - 1, g.VPMINUD},
 	} {
-		g.foldWords(k.name, k.identity, func(acc, v reg.VecVirtual) { k.join(v, acc, acc) }, k.join)
+		g.foldRows(k.name, k.identity, k.identity, func(acc, v reg.VecVirtual) { k.join(v, acc, acc) }, k.join)
 	}
 	// A comparison gives -1 for a zero, so these kernels return minus the number of zeros.
 	for _, k := range []struct {
 		name   string
 		floats bool // -0 is 0
 	}{{"foldZerosAVX2", false}, {"foldFloatZerosAVX2", true}} {
-		g.foldWords(k.name, 0, func(acc, v reg.VecVirtual) {
+		g.foldRows(k.name, 0, 1, func(acc, v reg.VecVirtual) {
 			zero := g.YMM()
 			g.VPXOR(zero, zero, zero)
 			if k.floats {
@@ -207,5 +225,32 @@ func (g *gen) scanWords() {
 	g.JNZ(LabelRef("one"))
 	g.Label("end")
 	g.Store(sum, g.ReturnIndex(0))
+	g.ret()
+}
+
+// scanShortRows writes the kernel of running sums of rows of up to a vector. It stores a whole vector for each row, and the next
+// rows overwrite the excess.
+func (g *gen) scanShortRows() {
+	const name = "scanShortRowsAVX2"
+	g.function(name, "func(dst, x *uint32, rows, cols int)",
+		name+" sets each element of dst to the sum of the elements of its row up to it. cols is at most 8. It reads and writes 8",
+		"elements from the first one of each row on; dst must not overlap x.")
+	dst, x, rows, cols := g.param("dst"), g.param("x"), g.param("rows"), g.param("cols")
+	v, w := g.YMM(), g.YMM()
+	g.SHLQ(U8(2), cols)
+	g.Label("row")
+	g.VMOVDQU(Mem{Base: x}, v)
+	for _, bytes := range []uint8{4, 8} {
+		g.VPSLLDQ(U8(bytes), v, w)
+		g.VPADDD(w, v, v)
+	}
+	g.VPSHUFD(U8(0xff), v, w)
+	g.VPERM2I128(U8(0x08), w, w, w) // 0 in the lower half
+	g.VPADDD(w, v, v)
+	g.VMOVDQU(v, Mem{Base: dst})
+	g.ADDQ(cols, x)
+	g.ADDQ(cols, dst)
+	g.DECQ(rows)
+	g.JNE(LabelRef("row"))
 	g.ret()
 }

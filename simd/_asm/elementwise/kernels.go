@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -25,6 +26,12 @@ func (k *kernel) symbol() string { return camel(k.name) }
 // ir.TrigLimit.
 func (k *kernel) trig() bool {
 	return k.root.Code == ir.Sin || k.root.Code == ir.Cos || k.name == op.Tan.Name()
+}
+
+// integerScalar reports whether the kernel has a scalar operand that is an integer. The module for WebAssembly has none of these:
+// a block of equal elements serves instead, and calls are few there.
+func (k *kernel) integerScalar() bool {
+	return k.root.Type.Integer() && slices.ContainsFunc(k.root.Operands(), func(n *ir.Node) bool { return n.Code == ir.Bitcast && n.Args[0].Code == ir.Param })
 }
 
 // tailed reports whether AVX-512 has a faster kernel for x that is not far below 0. It has one if
@@ -77,6 +84,7 @@ func kernels() []*kernel {
 			}
 		}
 	}
+	l.integerScalars()
 	types := []op.DType{op.F32, op.I32, op.U32, op.Bool}
 	for _, from := range types {
 		for _, to := range types {
@@ -148,6 +156,26 @@ func (l *list) code(c ir.Code) {
 		x, p := ir.NewArg(0, t), ir.NewParam(0)
 		l.add("code."+c.String()+".vs", build(c, x, p))
 		l.add("code."+c.String()+".sv", build(c, p, x))
+	}
+}
+
+// integerScalars adds the kernels of integers with a scalar operand, whose bits are the parameter.
+func (l *list) integerScalars() {
+	for _, d := range []op.DType{op.I32, op.U32} {
+		for _, k := range []struct {
+			o *op.Operation
+			c ir.Code
+		}{{op.Add, ir.Add}, {op.Sub, ir.Sub}, {op.Mul, ir.Mul}, {op.Minimum, ir.Min}, {op.Maximum, ir.Max}} {
+			t := ir.I32
+			if d == op.U32 && (k.c == ir.Min || k.c == ir.Max) {
+				t = ir.U32
+			}
+			x, p := ir.NewArg(0, t), ir.NewBitcast(ir.NewParam(0), t)
+			l.add(d.String()+"."+k.o.Name()+".vs", build(k.c, x, p))
+			if !k.c.Commutes() {
+				l.add(d.String()+"."+k.o.Name()+".sv", build(k.c, p, x))
+			}
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func writeSIMD128(ks []*kernel) (code, table []byte) {
 	places := map[string]int{}
 	for _, k := range ks {
 		e, err := wasm.Lower(k.root)
-		if err != nil {
+		if err != nil || k.integerScalar() {
 			continue // plain Go
 		}
 		place := len(s.Names())
