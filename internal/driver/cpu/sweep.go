@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/rayo-go/rayo/internal/memory"
+import (
+	"runtime"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
 
 // A sweep processes elements lo to hi in pieces, forwards or backwards. Large calls alternate
 // direction: a call begins where the previous call ended, because the caches still hold the end of
@@ -13,7 +17,7 @@ type sweep struct {
 
 // Sizes of pieces of a backward sweep, in elements. Elements of a piece are processed in ascending
 // order, and each piece needs a call. Pieces are short if the caches of a core hold everything,
-// where the order matters most.
+// where the order matters most. In a page, where a call takes as long as a thousand elements, all pieces are long.
 const (
 	backPiece      = 8192
 	shortPiece     = 2048
@@ -23,7 +27,7 @@ const (
 // sweepOf returns the sweep over elements lo to hi.
 func sweepOf(lo, hi int, back bool) sweep {
 	switch {
-	case !back:
+	case !back, runtime.GOARCH == "wasm":
 		return sweep{lo, hi, callElements, back}
 	case hi-lo <= maxShortPieces*shortPiece:
 		return sweep{lo, hi, shortPiece, back}
