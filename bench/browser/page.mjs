@@ -14,7 +14,8 @@ export const load = (src) => new Promise((resolve, reject) => {
 	document.head.append(s);
 });
 
-// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns a function that runs its operations.
+// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns a function that runs its operations. The
+// function's property call returns the microseconds of a call of a kernel.
 export async function rayo(device) {
 	await load("/site/wasm_exec.js");
 	globalThis.rayoDevice = device;
@@ -24,7 +25,9 @@ export async function rayo(device) {
 	const ended = go.run(instance).then(() => { throw new Error("ops.wasm ended before it was ready: its message is in the console"); });
 	const program = await Promise.race([ready, ended]);
 	await log(`rayo: ${program.detail}`);
-	return (name, times) => program.run(name, times);
+	const f = (name, times) => program.run(name, times);
+	f.call = program.call;
+	return f;
 }
 
 // compare measures operations in rounds, in which all systems take turns, and returns medians and shortest times. times
