@@ -76,7 +76,7 @@ const times = { relu: 50, add: 50, tanh: 6, sigmoid: 6, gelu: 4, softmax: 6, lay
 
 run(async () => {
 	const systems = { rayo: await rayo("cpu"), tfjs: await tfjs(), "onnxruntime-web": await onnx() };
-	const table = await compare(systems, times, 9, [["conv2d", "tfjs"]]);
+	const table = await compare(systems, times, 3, 9, [["conv2d", "tfjs"]]);
 	const call = await systems.rayo.call();
 	await log(`a call of a kernel: ${call.toFixed(3)} us`);
 	return { ...table, call };

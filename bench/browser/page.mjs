@@ -31,16 +31,16 @@ export async function rayo(device) {
 }
 
 // compare measures operations in rounds, in which all systems take turns, and returns medians and shortest times. times
-// has the number of runs of each operation in a round. compare does not check the results of the pairs
-// [operation, system] in unlike.
-export async function compare(systems, times, rounds, unlike = []) {
+// has the number of runs of each operation in a round. warm rounds before do not count: engines compile functions while
+// they run. compare does not check the results of the pairs [operation, system] in unlike.
+export async function compare(systems, times, warm, rounds, unlike = []) {
 	const table = {};
 	for (const [name, n] of Object.entries(times)) {
 		const ms = Object.fromEntries(Object.keys(systems).map((s) => [s, []]));
 		let want;
-		for (let i = -1; i < rounds; i++) {
+		for (let i = -warm; i < rounds; i++) {
 			for (const [system, f] of Object.entries(systems)) {
-				const r = await f(name, i < 0 ? 1 : n); // the first run compiles
+				const r = await f(name, n);
 				if (i >= 0) ms[system].push(r.ms);
 				want ??= r.first;
 				const length = name === "dot" ? 1 : 8;

@@ -17,17 +17,21 @@ type sweep struct {
 
 // Sizes of pieces of a backward sweep, in elements. Elements of a piece are processed in ascending
 // order, and each piece needs a call. Pieces are short if the caches of a core hold everything,
-// where the order matters most. In a page, where a call takes as long as a thousand elements, all pieces are long.
+// where the order matters most. In a page all pieces are long: a call takes as long as a thousand elements, and
+// nothing else can run between calls.
 const (
 	backPiece      = 8192
 	shortPiece     = 2048
+	pagePiece      = 256 << 10
 	maxShortPieces = 128 // maximum number of short pieces
 )
 
 // sweepOf returns the sweep over elements lo to hi.
 func sweepOf(lo, hi int, back bool) sweep {
 	switch {
-	case !back, runtime.GOARCH == "wasm":
+	case runtime.GOARCH == "wasm":
+		return sweep{lo, hi, pagePiece, back}
+	case !back:
 		return sweep{lo, hi, callElements, back}
 	case hi-lo <= maxShortPieces*shortPiece:
 		return sweep{lo, hi, shortPiece, back}
