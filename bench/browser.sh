@@ -1,6 +1,7 @@
 #!/bin/bash
 # browser.sh [MODEL.gguf] compares rayo with other libraries in a page of headless Chromium: operations with tfjs and
-# onnxruntime-web and, if a model is given, the chat with wllama. It needs Node.js, npm and Chromium. It installs the
+# onnxruntime-web, the start of the smallest program with that of an empty one and, if a model is given, the chat with
+# wllama. It needs Node.js, npm and Chromium. It installs the
 # other libraries by npm into the user's cache.
 set -euo pipefail
 model=${1:+$(realpath "$1")}
@@ -12,7 +13,10 @@ npm install --prefix "$peers" --no-audit --no-fund --ignore-scripts --silent \
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
 MODEL=$model bash ../wasm/site/build.sh "$site" >&2
-GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$site/ops.wasm" ./browser/ops
+for program in ops start empty; do
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$site/$program.wasm" ./browser/$program
+done
 node browser/run.mjs "$peers" "$site" ops.mjs
+node browser/run.mjs "$peers" "$site" start.mjs
 node browser/run.mjs "$peers" "$site" webgpu.mjs
 [ -z "$model" ] || node browser/run.mjs "$peers" "$site" llm.mjs

@@ -28,299 +28,300 @@ const (
 	placeReduceIndexRows      = 19
 	placeExpStore             = 20
 	placeExpStoreRows         = 21
-	placeExpSum               = 22
-	placeExpSumRows           = 23
-	placeAffine               = 24
-	placeAffineRows           = 25
-	placeGemmTile1            = 26
-	placeGemmTile2            = 27
-	placeGemmTile3            = 28
-	placeGemmTile4            = 29
-	placeGemmCopypanels       = 30
-	placeGemmTranspose        = 31
-	placeGemmRows1            = 32
-	placeGemmDots1            = 33
-	placeConvRow              = 34
-	placeConvGather           = 35
-	placeDotQ40               = 36
-	placeDequantizeQ40        = 37
-	placeDotQ80               = 38
-	placeDequantizeQ80        = 39
-	placeDotQ4k               = 40
-	placeDequantizeQ4k        = 41
-	placeDotQ6k               = 42
-	placeDequantizeQ6k        = 43
-	placeWidenBf16            = 44
-	placeNarrowBf16           = 45
-	placeWidenF16             = 46
-	placeNarrowF16            = 47
-	placeInt8Q40              = 48
-	placeInt8Q80              = 49
-	placeInt8Q41              = 50
+	placeSoftmaxRows          = 22
+	placeExpSum               = 23
+	placeExpSumRows           = 24
+	placeAffine               = 25
+	placeAffineRows           = 26
+	placeGemmTile1            = 27
+	placeGemmTile2            = 28
+	placeGemmTile3            = 29
+	placeGemmTile4            = 30
+	placeGemmCopypanels       = 31
+	placeGemmTranspose        = 32
+	placeGemmRows1            = 33
+	placeGemmDots1            = 34
+	placeConvRow              = 35
+	placeConvGather           = 36
+	placeDotQ40               = 37
+	placeDequantizeQ40        = 38
+	placeDotQ80               = 39
+	placeDequantizeQ80        = 40
+	placeDotQ4k               = 41
+	placeDequantizeQ4k        = 42
+	placeDotQ6k               = 43
+	placeDequantizeQ6k        = 44
+	placeWidenBf16            = 45
+	placeNarrowBf16           = 46
+	placeWidenF16             = 47
+	placeNarrowF16            = 48
+	placeInt8Q40              = 49
+	placeInt8Q80              = 50
+	placeInt8Q41              = 51
 )
 
 // mapPlaces has, for each of mapNames, 4 times the index of the elementwise loop in the table, plus the number of parameters. 0 means that there is no loop.
 var mapPlaces = [len(mapNames)]uint16{
-	0:   276,  // abs
-	1:   452,  // acos
-	2:   520,  // acosh
-	3:   364,  // add
-	4:   936,  // add.bf16
-	5:   932,  // add.f16
-	6:   361,  // add_scalar
-	7:   929,  // add_scalar.bf16
-	8:   925,  // add_scalar.f16
-	9:   448,  // asin
-	10:  516,  // asinh
-	11:  456,  // atan
-	12:  460,  // atan2
-	13:  512,  // atanh
-	14:  393,  // axpy
-	15:  969,  // axpy.bf16
-	16:  965,  // axpy.f16
-	18:  888,  // cast.bool.f32
-	19:  892,  // cast.bool.i32
-	20:  896,  // cast.bool.u32
-	23:  860,  // cast.f32.bool
-	25:  852,  // cast.f32.i32
-	27:  856,  // cast.f32.u32
-	29:  872,  // cast.i32.bool
-	30:  864,  // cast.i32.f32
-	32:  868,  // cast.i32.u32
-	35:  884,  // cast.u32.bool
-	36:  876,  // cast.u32.f32
-	37:  880,  // cast.u32.i32
-	41:  496,  // cbrt
-	42:  292,  // ceil
-	43:  249,  // celu
-	44:  354,  // clip
-	45:  276,  // code.abs
-	46:  364,  // code.add
-	47:  936,  // code.add.bf16
-	48:  932,  // code.add.f16
-	49:  529,  // code.add.sv
-	50:  985,  // code.add.sv.bf16
-	51:  981,  // code.add.sv.f16
-	52:  361,  // code.add.vs
-	53:  929,  // code.add.vs.bf16
-	54:  925,  // code.add.vs.f16
-	55:  612,  // code.and
-	56:  456,  // code.atan
-	57:  292,  // code.ceil
-	58:  568,  // code.copysign
-	59:  577,  // code.copysign.sv
-	60:  573,  // code.copysign.vs
-	61:  344,  // code.cos
-	62:  376,  // code.div
-	63:  960,  // code.div.bf16
-	64:  956,  // code.div.f16
-	65:  549,  // code.div.sv
-	66:  1025, // code.div.sv.bf16
-	67:  1021, // code.div.sv.f16
-	68:  545,  // code.div.vs
-	69:  1017, // code.div.vs.bf16
-	70:  1013, // code.div.vs.f16
-	71:  404,  // code.eq
-	72:  585,  // code.eq.sv
-	73:  581,  // code.eq.vs
-	74:  348,  // code.erf
-	75:  648,  // code.erfc
-	76:  304,  // code.exp
-	77:  308,  // code.exp2
-	78:  464,  // code.expm1
-	79:  288,  // code.floor
-	80:  400,  // code.fma
-	81:  976,  // code.fma.bf16
-	82:  972,  // code.fma.f16
-	83:  628,  // code.ldexp
-	84:  637,  // code.ldexp.sv
-	85:  633,  // code.ldexp.vs
-	86:  416,  // code.le
-	87:  609,  // code.le.sv
-	88:  605,  // code.le.vs
-	89:  312,  // code.log
-	90:  320,  // code.log1p
-	91:  316,  // code.log2
-	92:  412,  // code.lt
-	93:  601,  // code.lt.sv
-	94:  597,  // code.lt.vs
-	95:  384,  // code.max
-	96:  565,  // code.max.sv
-	97:  561,  // code.max.vs
-	98:  380,  // code.min
-	99:  557,  // code.min.sv
-	100: 553,  // code.min.vs
-	101: 372,  // code.mul
-	102: 952,  // code.mul.bf16
-	103: 948,  // code.mul.f16
-	104: 541,  // code.mul.sv
-	105: 1009, // code.mul.sv.bf16
-	106: 1005, // code.mul.sv.f16
-	107: 357,  // code.mul.vs
-	108: 921,  // code.mul.vs.bf16
-	109: 917,  // code.mul.vs.f16
-	110: 408,  // code.ne
-	111: 593,  // code.ne.sv
-	112: 589,  // code.ne.vs
-	113: 280,  // code.neg
-	114: 652,  // code.normcdf
-	115: 624,  // code.not
-	116: 616,  // code.or
-	117: 388,  // code.pow
-	118: 661,  // code.pow.sv
-	119: 657,  // code.pow.vs
-	120: 332,  // code.recip
-	121: 296,  // code.round
-	122: 644,  // code.round_bf16
-	123: 640,  // code.round_f16
-	124: 328,  // code.rsqrt
-	125: 428,  // code.select
-	126: 220,  // code.sigmoid
-	127: 340,  // code.sin
-	128: 324,  // code.sqrt
-	129: 904,  // code.sqrt.bf16
-	130: 900,  // code.sqrt.f16
-	131: 368,  // code.sub
-	132: 944,  // code.sub.bf16
-	133: 940,  // code.sub.f16
-	134: 537,  // code.sub.sv
-	135: 1001, // code.sub.sv.bf16
-	136: 997,  // code.sub.sv.f16
-	137: 533,  // code.sub.vs
-	138: 993,  // code.sub.vs.bf16
-	139: 989,  // code.sub.vs.f16
-	140: 224,  // code.tanh
-	141: 300,  // code.trunc
-	142: 620,  // code.xor
-	143: 664,  // copy
-	144: 440,  // copy_sign
-	145: 344,  // cos
-	146: 508,  // cosh
-	147: 376,  // div
-	148: 960,  // div.bf16
-	149: 956,  // div.f16
-	150: 213,  // elu
-	151: 404,  // equal
-	152: 348,  // erf
-	153: 524,  // erfinv
-	154: 304,  // exp
-	155: 308,  // exp2
-	156: 464,  // expm1
-	157: 669,  // fill
-	158: 288,  // floor
-	159: 484,  // floor_divide
-	160: 400,  // fma
-	161: 976,  // fma.bf16
-	162: 972,  // fma.f16
-	163: 488,  // fmod
-	164: 240,  // gelu
-	165: 244,  // gelu_tanh
-	166: 420,  // greater
-	167: 424,  // greater_equal
-	168: 254,  // hard_sigmoid
-	169: 232,  // hard_swish
-	170: 500,  // hypot
-	171: 676,  // i32.abs
-	172: 692,  // i32.add
-	174: 744,  // i32.and
-	175: 704,  // i32.div
-	176: 720,  // i32.equal
-	177: 760,  // i32.floor_divide
-	178: 764,  // i32.fmod
-	179: 736,  // i32.greater
-	180: 740,  // i32.greater_equal
-	181: 728,  // i32.less
-	182: 732,  // i32.less_equal
-	183: 712,  // i32.maximum
-	186: 708,  // i32.minimum
-	189: 700,  // i32.mul
-	191: 680,  // i32.neg
-	192: 756,  // i32.not
-	193: 724,  // i32.not_equal
-	194: 748,  // i32.or
-	195: 716,  // i32.pow
-	196: 672,  // i32.relu
-	197: 768,  // i32.remainder
-	200: 684,  // i32.sign
-	201: 688,  // i32.square
-	202: 696,  // i32.sub
-	205: 428,  // i32.where
-	206: 752,  // i32.xor
-	207: 480,  // is_finite
-	208: 476,  // is_inf
-	209: 432,  // is_nan
-	210: 209,  // leaky_relu
-	211: 397,  // lerp
-	212: 412,  // less
-	213: 416,  // less_equal
-	214: 312,  // log
-	215: 468,  // log10
-	216: 320,  // log1p
-	217: 316,  // log2
-	218: 472,  // logaddexp
-	219: 384,  // maximum
-	220: 380,  // minimum
-	221: 236,  // mish
-	222: 372,  // mul
-	223: 952,  // mul.bf16
-	224: 948,  // mul.f16
-	225: 280,  // neg
-	226: 408,  // not_equal
-	227: 388,  // pow
-	228: 264,  // prelu
-	229: 332,  // recip
-	230: 204,  // relu
-	231: 492,  // remainder
-	232: 296,  // round
-	233: 328,  // rsqrt
-	234: 357,  // scale
-	235: 921,  // scale.bf16
-	236: 917,  // scale.f16
-	237: 216,  // selu
-	238: 258,  // shrink
-	239: 220,  // sigmoid
-	240: 284,  // sign
-	241: 436,  // sign_bit
-	242: 228,  // silu
-	243: 340,  // sin
-	244: 504,  // sinh
-	245: 272,  // softplus
-	246: 268,  // softsign
-	247: 324,  // sqrt
-	248: 904,  // sqrt.bf16
-	249: 900,  // sqrt.f16
-	250: 336,  // square
-	251: 912,  // square.bf16
-	252: 908,  // square.f16
-	253: 368,  // sub
-	254: 944,  // sub.bf16
-	255: 940,  // sub.f16
-	256: 444,  // tan
-	257: 224,  // tanh
-	258: 262,  // threshold
-	259: 300,  // trunc
-	260: 776,  // u32.add
-	262: 828,  // u32.and
-	263: 788,  // u32.div
-	264: 804,  // u32.equal
-	265: 788,  // u32.floor_divide
-	266: 848,  // u32.fmod
-	267: 820,  // u32.greater
-	268: 824,  // u32.greater_equal
-	269: 812,  // u32.less
-	270: 816,  // u32.less_equal
-	271: 796,  // u32.maximum
-	274: 792,  // u32.minimum
-	277: 784,  // u32.mul
-	279: 840,  // u32.not
-	280: 808,  // u32.not_equal
-	281: 832,  // u32.or
-	282: 800,  // u32.pow
-	283: 848,  // u32.remainder
-	286: 772,  // u32.square
-	287: 780,  // u32.sub
-	290: 844,  // u32.threefry
-	291: 428,  // u32.where
-	292: 836,  // u32.xor
-	293: 428,  // where
+	0:   280,  // abs
+	1:   456,  // acos
+	2:   524,  // acosh
+	3:   368,  // add
+	4:   940,  // add.bf16
+	5:   936,  // add.f16
+	6:   365,  // add_scalar
+	7:   933,  // add_scalar.bf16
+	8:   929,  // add_scalar.f16
+	9:   452,  // asin
+	10:  520,  // asinh
+	11:  460,  // atan
+	12:  464,  // atan2
+	13:  516,  // atanh
+	14:  397,  // axpy
+	15:  973,  // axpy.bf16
+	16:  969,  // axpy.f16
+	18:  892,  // cast.bool.f32
+	19:  896,  // cast.bool.i32
+	20:  900,  // cast.bool.u32
+	23:  864,  // cast.f32.bool
+	25:  856,  // cast.f32.i32
+	27:  860,  // cast.f32.u32
+	29:  876,  // cast.i32.bool
+	30:  868,  // cast.i32.f32
+	32:  872,  // cast.i32.u32
+	35:  888,  // cast.u32.bool
+	36:  880,  // cast.u32.f32
+	37:  884,  // cast.u32.i32
+	41:  500,  // cbrt
+	42:  296,  // ceil
+	43:  253,  // celu
+	44:  358,  // clip
+	45:  280,  // code.abs
+	46:  368,  // code.add
+	47:  940,  // code.add.bf16
+	48:  936,  // code.add.f16
+	49:  533,  // code.add.sv
+	50:  989,  // code.add.sv.bf16
+	51:  985,  // code.add.sv.f16
+	52:  365,  // code.add.vs
+	53:  933,  // code.add.vs.bf16
+	54:  929,  // code.add.vs.f16
+	55:  616,  // code.and
+	56:  460,  // code.atan
+	57:  296,  // code.ceil
+	58:  572,  // code.copysign
+	59:  581,  // code.copysign.sv
+	60:  577,  // code.copysign.vs
+	61:  348,  // code.cos
+	62:  380,  // code.div
+	63:  964,  // code.div.bf16
+	64:  960,  // code.div.f16
+	65:  553,  // code.div.sv
+	66:  1029, // code.div.sv.bf16
+	67:  1025, // code.div.sv.f16
+	68:  549,  // code.div.vs
+	69:  1021, // code.div.vs.bf16
+	70:  1017, // code.div.vs.f16
+	71:  408,  // code.eq
+	72:  589,  // code.eq.sv
+	73:  585,  // code.eq.vs
+	74:  352,  // code.erf
+	75:  652,  // code.erfc
+	76:  308,  // code.exp
+	77:  312,  // code.exp2
+	78:  468,  // code.expm1
+	79:  292,  // code.floor
+	80:  404,  // code.fma
+	81:  980,  // code.fma.bf16
+	82:  976,  // code.fma.f16
+	83:  632,  // code.ldexp
+	84:  641,  // code.ldexp.sv
+	85:  637,  // code.ldexp.vs
+	86:  420,  // code.le
+	87:  613,  // code.le.sv
+	88:  609,  // code.le.vs
+	89:  316,  // code.log
+	90:  324,  // code.log1p
+	91:  320,  // code.log2
+	92:  416,  // code.lt
+	93:  605,  // code.lt.sv
+	94:  601,  // code.lt.vs
+	95:  388,  // code.max
+	96:  569,  // code.max.sv
+	97:  565,  // code.max.vs
+	98:  384,  // code.min
+	99:  561,  // code.min.sv
+	100: 557,  // code.min.vs
+	101: 376,  // code.mul
+	102: 956,  // code.mul.bf16
+	103: 952,  // code.mul.f16
+	104: 545,  // code.mul.sv
+	105: 1013, // code.mul.sv.bf16
+	106: 1009, // code.mul.sv.f16
+	107: 361,  // code.mul.vs
+	108: 925,  // code.mul.vs.bf16
+	109: 921,  // code.mul.vs.f16
+	110: 412,  // code.ne
+	111: 597,  // code.ne.sv
+	112: 593,  // code.ne.vs
+	113: 284,  // code.neg
+	114: 656,  // code.normcdf
+	115: 628,  // code.not
+	116: 620,  // code.or
+	117: 392,  // code.pow
+	118: 665,  // code.pow.sv
+	119: 661,  // code.pow.vs
+	120: 336,  // code.recip
+	121: 300,  // code.round
+	122: 648,  // code.round_bf16
+	123: 644,  // code.round_f16
+	124: 332,  // code.rsqrt
+	125: 432,  // code.select
+	126: 224,  // code.sigmoid
+	127: 344,  // code.sin
+	128: 328,  // code.sqrt
+	129: 908,  // code.sqrt.bf16
+	130: 904,  // code.sqrt.f16
+	131: 372,  // code.sub
+	132: 948,  // code.sub.bf16
+	133: 944,  // code.sub.f16
+	134: 541,  // code.sub.sv
+	135: 1005, // code.sub.sv.bf16
+	136: 1001, // code.sub.sv.f16
+	137: 537,  // code.sub.vs
+	138: 997,  // code.sub.vs.bf16
+	139: 993,  // code.sub.vs.f16
+	140: 228,  // code.tanh
+	141: 304,  // code.trunc
+	142: 624,  // code.xor
+	143: 668,  // copy
+	144: 444,  // copy_sign
+	145: 348,  // cos
+	146: 512,  // cosh
+	147: 380,  // div
+	148: 964,  // div.bf16
+	149: 960,  // div.f16
+	150: 217,  // elu
+	151: 408,  // equal
+	152: 352,  // erf
+	153: 528,  // erfinv
+	154: 308,  // exp
+	155: 312,  // exp2
+	156: 468,  // expm1
+	157: 673,  // fill
+	158: 292,  // floor
+	159: 488,  // floor_divide
+	160: 404,  // fma
+	161: 980,  // fma.bf16
+	162: 976,  // fma.f16
+	163: 492,  // fmod
+	164: 244,  // gelu
+	165: 248,  // gelu_tanh
+	166: 424,  // greater
+	167: 428,  // greater_equal
+	168: 258,  // hard_sigmoid
+	169: 236,  // hard_swish
+	170: 504,  // hypot
+	171: 680,  // i32.abs
+	172: 696,  // i32.add
+	174: 748,  // i32.and
+	175: 708,  // i32.div
+	176: 724,  // i32.equal
+	177: 764,  // i32.floor_divide
+	178: 768,  // i32.fmod
+	179: 740,  // i32.greater
+	180: 744,  // i32.greater_equal
+	181: 732,  // i32.less
+	182: 736,  // i32.less_equal
+	183: 716,  // i32.maximum
+	186: 712,  // i32.minimum
+	189: 704,  // i32.mul
+	191: 684,  // i32.neg
+	192: 760,  // i32.not
+	193: 728,  // i32.not_equal
+	194: 752,  // i32.or
+	195: 720,  // i32.pow
+	196: 676,  // i32.relu
+	197: 772,  // i32.remainder
+	200: 688,  // i32.sign
+	201: 692,  // i32.square
+	202: 700,  // i32.sub
+	205: 432,  // i32.where
+	206: 756,  // i32.xor
+	207: 484,  // is_finite
+	208: 480,  // is_inf
+	209: 436,  // is_nan
+	210: 213,  // leaky_relu
+	211: 401,  // lerp
+	212: 416,  // less
+	213: 420,  // less_equal
+	214: 316,  // log
+	215: 472,  // log10
+	216: 324,  // log1p
+	217: 320,  // log2
+	218: 476,  // logaddexp
+	219: 388,  // maximum
+	220: 384,  // minimum
+	221: 240,  // mish
+	222: 376,  // mul
+	223: 956,  // mul.bf16
+	224: 952,  // mul.f16
+	225: 284,  // neg
+	226: 412,  // not_equal
+	227: 392,  // pow
+	228: 268,  // prelu
+	229: 336,  // recip
+	230: 208,  // relu
+	231: 496,  // remainder
+	232: 300,  // round
+	233: 332,  // rsqrt
+	234: 361,  // scale
+	235: 925,  // scale.bf16
+	236: 921,  // scale.f16
+	237: 220,  // selu
+	238: 262,  // shrink
+	239: 224,  // sigmoid
+	240: 288,  // sign
+	241: 440,  // sign_bit
+	242: 232,  // silu
+	243: 344,  // sin
+	244: 508,  // sinh
+	245: 276,  // softplus
+	246: 272,  // softsign
+	247: 328,  // sqrt
+	248: 908,  // sqrt.bf16
+	249: 904,  // sqrt.f16
+	250: 340,  // square
+	251: 916,  // square.bf16
+	252: 912,  // square.f16
+	253: 372,  // sub
+	254: 948,  // sub.bf16
+	255: 944,  // sub.f16
+	256: 448,  // tan
+	257: 228,  // tanh
+	258: 266,  // threshold
+	259: 304,  // trunc
+	260: 780,  // u32.add
+	262: 832,  // u32.and
+	263: 792,  // u32.div
+	264: 808,  // u32.equal
+	265: 792,  // u32.floor_divide
+	266: 852,  // u32.fmod
+	267: 824,  // u32.greater
+	268: 828,  // u32.greater_equal
+	269: 816,  // u32.less
+	270: 820,  // u32.less_equal
+	271: 800,  // u32.maximum
+	274: 796,  // u32.minimum
+	277: 788,  // u32.mul
+	279: 844,  // u32.not
+	280: 812,  // u32.not_equal
+	281: 836,  // u32.or
+	282: 804,  // u32.pow
+	283: 852,  // u32.remainder
+	286: 776,  // u32.square
+	287: 784,  // u32.sub
+	290: 848,  // u32.threefry
+	291: 432,  // u32.where
+	292: 840,  // u32.xor
+	293: 432,  // where
 }

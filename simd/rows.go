@@ -106,6 +106,10 @@ func (o *RowOp) Rows(p *workers.Pool, dst, x []float32, rows, cols int) {
 
 // short computes the rows from first to last-1, each of one block.
 func (o *RowOp) short(dst, x []float32, first, last, cols int) {
+	if f := rowKernel().softmaxRows; f != nil && o.Kind == RowSoftmax {
+		f(&dst[first*cols], &x[first*cols], last-first, cols)
+		return
+	}
 	if last-first == 1 || cols > chunkElements/2 {
 		for r := first; r < last; r++ {
 			d, s := dst[r*cols:][:cols], x[r*cols:][:cols]

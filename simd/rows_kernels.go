@@ -11,6 +11,9 @@ type rowKernels struct {
 	// expStoreRows and expSumRows do the same for each of many rows.
 	expStoreRows func(dst, x, m, sum *float32, rows, cols int)
 	expSumRows   func(x, m, sum *float32, rows, cols int)
+	// softmaxRows sets each row of dst to the softmax of that of x. If it is nil, the kernels of maxima, exponentials
+	// and affine are called for some rows at a time.
+	softmaxRows func(dst, x *float32, rows, cols int)
 	// affine sets dst to ((x-m)*s+b)*gamma+beta. gamma and beta may be nil.
 	affine func(dst, x, gamma, beta *float32, n int, m, s, b float32)
 	// affineRows does the same for each of many rows. All rows have the same gamma and

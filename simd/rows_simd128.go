@@ -9,7 +9,8 @@ func rowKernelsOf(l Level) *rowKernels {
 		return &rowKernels{
 			expStore: expStoreSIMD128, expStoreRows: expStoreRowsSIMD128,
 			expSum: expSumSIMD128, expSumRows: expSumRowsSIMD128,
-			affine: affineSIMD128, affineRows: affineRowsSIMD128,
+			softmaxRows: softmaxRowsSIMD128,
+			affine:      affineSIMD128, affineRows: affineRowsSIMD128,
 			ropeHalves: ropeHalvesGeneric, ropePairs: ropePairsGeneric,
 			cumsum: rowsCumsumGeneric,
 		}
@@ -47,6 +48,14 @@ func exponentialRows(place uint32, dst, x, m, sum *float32, rows, cols int) {
 	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 	c.Read(2, unsafe.Pointer(m), 4*rows)
 	c.Write(3, unsafe.Pointer(sum), 4*rows)
+	c.Ints[0], c.Ints[1] = rows, cols
+	c.Run()
+}
+
+func softmaxRowsSIMD128(dst, x *float32, rows, cols int) {
+	c := host.Begin(placeSoftmaxRows)
+	c.Write(0, unsafe.Pointer(dst), 4*rows*cols)
+	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 	c.Ints[0], c.Ints[1] = rows, cols
 	c.Run()
 }

@@ -74,4 +74,10 @@ async function onnx() {
 
 const times = { relu: 50, add: 50, tanh: 6, sigmoid: 6, gelu: 4, softmax: 6, layernorm: 6, dot: 50, matmul256: 10, matmul512: 2, matmul1024: 1, conv2d: 1 };
 
-run(async () => compare({ rayo: await rayo("cpu"), tfjs: await tfjs(), "onnxruntime-web": await onnx() }, times, 9, [["conv2d", "tfjs"]]));
+run(async () => {
+	const systems = { rayo: await rayo("cpu"), tfjs: await tfjs(), "onnxruntime-web": await onnx() };
+	const table = await compare(systems, times, 3, 9, [["conv2d", "tfjs"]]);
+	const call = await systems.rayo.call();
+	await log(`a call of a kernel: ${call.toFixed(3)} us`);
+	return { ...table, call };
+});

@@ -14,7 +14,8 @@ export const load = (src) => new Promise((resolve, reject) => {
 	document.head.append(s);
 });
 
-// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns a function that runs its operations.
+// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns a function that runs its operations. The
+// function's property call returns the microseconds of a call of a kernel.
 export async function rayo(device) {
 	await load("/site/wasm_exec.js");
 	globalThis.rayoDevice = device;
@@ -24,20 +25,22 @@ export async function rayo(device) {
 	const ended = go.run(instance).then(() => { throw new Error("ops.wasm ended before it was ready: its message is in the console"); });
 	const program = await Promise.race([ready, ended]);
 	await log(`rayo: ${program.detail}`);
-	return (name, times) => program.run(name, times);
+	const f = (name, times) => program.run(name, times);
+	f.call = program.call;
+	return f;
 }
 
 // compare measures operations in rounds, in which all systems take turns, and returns medians and shortest times. times
-// has the number of runs of each operation in a round. compare does not check the results of the pairs
-// [operation, system] in unlike.
-export async function compare(systems, times, rounds, unlike = []) {
+// has the number of runs of each operation in a round. warm rounds before do not count: engines compile functions while
+// they run. compare does not check the results of the pairs [operation, system] in unlike.
+export async function compare(systems, times, warm, rounds, unlike = []) {
 	const table = {};
 	for (const [name, n] of Object.entries(times)) {
 		const ms = Object.fromEntries(Object.keys(systems).map((s) => [s, []]));
 		let want;
-		for (let i = -1; i < rounds; i++) {
+		for (let i = -warm; i < rounds; i++) {
 			for (const [system, f] of Object.entries(systems)) {
-				const r = await f(name, i < 0 ? 1 : n); // the first run compiles
+				const r = await f(name, n);
 				if (i >= 0) ms[system].push(r.ms);
 				want ??= r.first;
 				const length = name === "dot" ? 1 : 8;

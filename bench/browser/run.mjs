@@ -24,9 +24,10 @@ const server = createServer((request, response) => {
 		request.on("end", () => { response.end(); receive(path, text); });
 		return;
 	}
-	if (path === "/") {
+	const script = path === "/" ? page : path === "/frame.mjs" ? "frame.mjs" : "";
+	if (script) {
 		response.writeHead(200, { ...headers, "Content-Type": types[".html"] });
-		response.end(`<!doctype html><link rel=icon href=data:,><title>bench</title><script type=module src="/bench/${page}"></script>`);
+		response.end(`<!doctype html><link rel=icon href=data:,><title>bench</title><body><script type=module src="/bench/${script}"></script>`);
 		return;
 	}
 	const [, root, ...rest] = path.split("/");
@@ -36,7 +37,7 @@ const server = createServer((request, response) => {
 		response.end();
 		return;
 	}
-	response.writeHead(200, { ...headers, "Content-Type": types[extname(file)] ?? "application/octet-stream", "Content-Length": statSync(file).size });
+	response.writeHead(200, { ...headers, "Content-Type": types[extname(file)] ?? "application/octet-stream", "Content-Length": statSync(file).size, "Cache-Control": "max-age=3600" });
 	createReadStream(file).pipe(response);
 });
 
@@ -44,10 +45,13 @@ const profile = mkdtempSync(join(tmpdir(), "bench-"));
 let browser;
 function finish(code) {
 	browser.once("exit", () => {
-		rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
-		process.exit(code);
+		process.exitCode = code;
+		server.close();
+		server.closeAllConnections();
+		// Other processes of the browser may still write there.
+		rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 	});
-	browser.kill();
+	process.kill(-browser.pid, "SIGKILL");
 }
 function receive(path, text) {
 	if (path === "/log") { console.error(text); return; }
@@ -56,6 +60,6 @@ function receive(path, text) {
 }
 server.listen(0, "127.0.0.1", () => {
 	browser = spawn("chromium", ["--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-		"--disable-sync", "--disable-dev-shm-usage", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", `--user-data-dir=${profile}`, `http://127.0.0.1:${server.address().port}/`], { stdio: "ignore" });
+		"--disable-sync", "--disable-dev-shm-usage", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", `--user-data-dir=${profile}`, `http://127.0.0.1:${server.address().port}/`], { stdio: "ignore", detached: true });
 	setTimeout(() => { console.error("the page has not finished in ten minutes"); finish(1); }, 600e3).unref();
 });

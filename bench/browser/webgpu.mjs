@@ -57,4 +57,4 @@ async function onnx() {
 	};
 }
 
-run(async () => compare({ rayo: await rayo("webgpu"), tfjs: await tfjs(), "onnxruntime-web": await onnx() }, { relu: 10, softmax: 4, matmul512: 1, matmul1024: 1 }, 5));
+run(async () => compare({ rayo: await rayo("webgpu"), tfjs: await tfjs(), "onnxruntime-web": await onnx() }, { relu: 10, softmax: 4, matmul512: 1, matmul1024: 1 }, 1, 5));

@@ -40,6 +40,7 @@ type matMulSchedule struct {
 }
 
 var matMulSchedules = table[matMulOf, matMulSchedule]{
+	{"direct", func(m matMulOf, t *Target) bool { return t.Serial && m.M > 8 }, matMulSchedule{matMulTile: matMulTile{4, 32, 0, 4, 2}}},
 	{"panels128x128", func(m matMulOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulSchedule{panel: panel128x128}},
 	{"panels64x64", func(m matMulOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulSchedule{panel: panel64x64}},
 	{"panels64x64x8", func(m matMulOf, t *Target) bool { return m.panels(panel64x64x8, t) }, matMulSchedule{panel: panel64x64x8}},
@@ -69,8 +70,15 @@ var matMuls = maker[matMulParams, matMulSpec]{name: "matmul", build: buildMatMul
 func buildMatMul(b *kernel.Builder, p *matMulParams, s matMulSpec, e *epilogue) {
 	lx, ly := s.lanes()
 	b.LocalSize(lx, ly, 1)
-	ta := newTile(b, "a", s.Type, s.Rows, s.Depth, !s.TransA, s.WideA)
-	tb := newTile(b, "b", s.Type, s.Cols, s.Depth, s.TransB, s.WideB)
+	var ta, tb *tile
+	var da, db *matrix
+	if s.Depth > 0 {
+		ta = newTile(b, "a", s.Type, s.Rows, s.Depth, !s.TransA, s.WideA)
+		tb = newTile(b, "b", s.Type, s.Cols, s.Depth, s.TransB, s.WideB)
+	} else {
+		da = newMatrix(b, "a", s.Type, !s.TransA, s.WideA && s.WideB)
+		db = newMatrix(b, "b", s.Type, s.TransB, s.WideA && s.WideB)
+	}
 	var bias func(kernel.U32) kernel.F32
 	if s.Bias {
 		bias = input(b, "bias", s.Type)
@@ -84,10 +92,17 @@ func buildMatMul(b *kernel.Builder, p *matMulParams, s matMulSpec, e *epilogue) 
 	b.If(pair.Lt(b.U32(&p.Batch)), func() { // a folded grid has more workgroups than tiles
 		row := tile.Div(across).Mul(kernel.U(uint32(s.Rows)))
 		col := tile.Mod(across).Mul(kernel.U(uint32(s.Cols)))
-		ta.start(pair.Mul(m.Mul(k)), row, m, k)
-		tb.start(pair.Mul(b.U32(&p.StrideB)), col, n, k)
-
-		sums := s.multiply(b, ta, tb, k, s.Long)
+		originA, originB := pair.Mul(m.Mul(k)), pair.Mul(b.U32(&p.StrideB))
+		var sums [][]kernel.Var[kernel.Vec4F]
+		if s.Depth > 0 {
+			ta.start(originA, row, m, k)
+			tb.start(originB, col, n, k)
+			sums = s.multiply(b, ta, tb, k, s.Long)
+		} else {
+			da.origin, da.lines, da.terms = originA, m, k
+			db.origin, db.lines, db.terms = originB, n, k
+			sums = s.direct(b, da, db, row, col, k, s.Long)
+		}
 		start := pair.Mul(m.Mul(n))
 		s.each(b, sums, row, col, m, n, func(r, c kernel.U32, v kernel.F32) {
 			if s.Bias {

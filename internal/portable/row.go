@@ -50,7 +50,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > minPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*minPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= maxEach) && (!w.Ragged || m.Ragged)
+				return w.on(t) && (!w.Split || m.Cols > minPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*minPart) && (w.Split && !w.Ragged || m.Cols <= min(longestRow, longestRow/256*w.GroupLanes)) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= maxEach) && (!w.Ragged || m.Ragged)
 			}, w})
 		}
 	}
@@ -75,6 +75,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	inRegisters(512, 32)
 	inRegisters(1024, 32)
 	add("loop", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}})
+	add("serial", rowSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 4}})
 	// More elements would leave a lane too few registers for the values that it reads twice.
 	add("kept1024", rowSchedule{groupLayout: groupLayout{GroupLanes: 1024, Groups: 1}, InRegisters: true, MaxResident: 16})
 	add("kept256", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, InRegisters: true, MaxResident: 12})
@@ -109,8 +110,15 @@ var rowLimits = [...]rowLimit{
 // singleResident is the limit resident if lanes read single elements, of which the caches hold less.
 const singleResident = 1 << 16
 
+// serialRows is a number of rows that keeps all threads of a processor busy if each lane computes a row.
+const serialRows = 64
+
 // good reports whether the schedule is the best of those that fit. weights is the number of operands in addition to the rows.
 func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
+	single, serial := w.GroupLanes == 1 && !w.InRegisters, t.Serial && m.Rows >= serialRows && m.Cols <= longestRow/256
+	if single || serial {
+		return single && serial
+	}
 	w.take(&m)
 	limit := &rowLimits[weights]
 	long := m.Cols > maxEach*t.Lanes

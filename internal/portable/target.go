@@ -18,6 +18,9 @@ type Target struct {
 	// Ordered says that the device starts workgroups in the order of their numbers, as soon as
 	// there is room, and that it has a large cache: see [partials.lookBack].
 	Ordered bool
+	// Serial says that a processor plays the GPU: a thread runs the lanes of a workgroup by turns, so barriers and
+	// workgroup memory take long.
+	Serial bool
 	// MapLanes is the number of lanes of a workgroup of elementwise kernels; the default is 128.
 	// With more lanes, a GPU waits longer for the last lane of a workgroup. With fewer lanes, too
 	// few run at a time.

@@ -42,6 +42,7 @@ const (
 	F32Add         Op = 0x92
 	F32Sub         Op = 0x93
 	F32Mul         Op = 0x94
+	F32Div         Op = 0x95
 	F32Min         Op = 0x96
 	F32Max         Op = 0x97
 	I32Reinterpret Op = 0xbc

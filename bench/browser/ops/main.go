@@ -8,12 +8,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall/js"
 	"time"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 	"github.com/rayo-go/rayo/wasm/bridge"
 )
 
@@ -106,6 +108,22 @@ func open(ctx context.Context, y []float32) (*device.Device, map[string]func() e
 	return dev, all, err
 }
 
+// call returns the median microseconds of a call of the shortest kernel of package simd.
+func call() float64 {
+	const rounds, times = 15, 20_000
+	relu, x := simd.Map("relu"), make([]float32, 4)
+	var us [rounds]float64
+	for i := range us {
+		began := time.Now()
+		for range times {
+			relu(&x[0], &x[0], nil, nil, len(x), nil)
+		}
+		us[i] = float64(time.Since(began)) / 1e3 / times
+	}
+	slices.Sort(us[:])
+	return us[rounds/2]
+}
+
 func main() {
 	y := make([]float32, 64*128*128+cols*cols)
 	dev, all, err := open(context.Background(), y)
@@ -114,6 +132,7 @@ func main() {
 	}
 	js.Global().Call("rayoReady", map[string]any{
 		"detail": dev.Info().Detail,
+		"call":   bridge.Func(func([]js.Value) (any, error) { return call(), nil }),
 		// run returns the mean milliseconds of several runs, and the first results.
 		"run": bridge.Func(func(args []js.Value) (any, error) {
 			f, times := all[args[0].String()], args[1].Int()

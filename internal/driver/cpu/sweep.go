@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/rayo-go/rayo/internal/memory"
+import (
+	"runtime"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
 
 // A sweep processes elements lo to hi in pieces, forwards or backwards. Large calls alternate
 // direction: a call begins where the previous call ended, because the caches still hold the end of
@@ -13,16 +17,20 @@ type sweep struct {
 
 // Sizes of pieces of a backward sweep, in elements. Elements of a piece are processed in ascending
 // order, and each piece needs a call. Pieces are short if the caches of a core hold everything,
-// where the order matters most.
+// where the order matters most. In a page all pieces are long: a call takes as long as a thousand elements, and
+// nothing else can run between calls.
 const (
 	backPiece      = 8192
 	shortPiece     = 2048
+	pagePiece      = 256 << 10
 	maxShortPieces = 128 // maximum number of short pieces
 )
 
 // sweepOf returns the sweep over elements lo to hi.
 func sweepOf(lo, hi int, back bool) sweep {
 	switch {
+	case runtime.GOARCH == "wasm":
+		return sweep{lo, hi, pagePiece, back}
 	case !back:
 		return sweep{lo, hi, callElements, back}
 	case hi-lo <= maxShortPieces*shortPiece:

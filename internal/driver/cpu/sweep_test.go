@@ -19,7 +19,7 @@ func TestSweep(t *testing.T) {
 					if !ok {
 						break
 					}
-					if a >= b || b-a > callElements || !back && a != at || back && b != end {
+					if a >= b || b-a > max(callElements, pagePiece) || !back && a != at || back && b != end {
 						t.Fatalf("piece %d to %d of %d to %d", a, b, at, end)
 					}
 					if back {

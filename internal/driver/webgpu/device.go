@@ -56,6 +56,7 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0, MapGuarded: true}
 	// For other GPUs this is unknown, or has not been measured.
 	d.library.Ordered = a.Vendor == gpu.NVIDIA && a.Type != gpu.Software
+	d.library.Serial = a.Type == gpu.Software
 	if n := d.target.SubgroupSize; n[0] == n[1] {
 		d.library.Subgroup = int(n[0])
 	}

@@ -4,11 +4,11 @@ package frame
 
 import "unsafe"
 
-// Call is the layout of one call, on machines whose int and pointers have 64 bits. Pointers must point to
-// the heap, where Go does not move memory; storing a pointer here makes its variable escape to the heap.
+// Call is the layout of one call, on machines whose int and pointers have 64 bits. Pointers must be addresses on
+// the heap, where Go does not move memory.
 type Call struct {
 	Kernel, Core uint32
-	Pointers     [NumPointers]unsafe.Pointer
+	Pointers     [NumPointers]uintptr
 	Ints         [NumInts]int
 	Floats       [NumFloats]float32
 	Results      [2]float32

@@ -17,12 +17,17 @@ import (
 // one thread, so only one call runs at a time.
 type Host struct {
 	call *Call
-	run  js.Value // of call
+	// runner is an object whose method Symbol.hasInstance runs call. The operator instanceof calls this method: in
+	// syscall/js it takes a third of the time of Invoke, which makes a list of arguments and catches exceptions.
+	runner js.Value
 }
 
-// Call is a call of a kernel. Its methods set arguments. A Call is on the heap, so variables that its
-// pointers point to escape to the heap too. The methods get the numbers of bytes that a kernel reads
-// and writes, which only hosts with a memory of their own need.
+// Call is a call of a kernel. Its methods set arguments. They get the numbers of bytes that a kernel
+// reads and writes, which only hosts with a memory of their own need.
+//
+// A Call keeps addresses instead of pointers, because each pointer that is stored while the garbage collector works
+// takes longer than a short kernel. The collector cannot run before Run returns: a page has one
+// thread, and nothing in between allocates memory or lets another goroutine run.
 type Call struct {
 	frame.Call
 	host *Host
@@ -52,7 +57,9 @@ func Start(module []byte) (h *Host, err error) {
 	instance := wasm.Get("Instance").New(wasm.Get("Module").New(array(module)), imports)
 	h = new(Host)
 	h.call = &Call{host: h}
-	h.run = instance.Get("exports").Get("run").Call("bind", js.Null(), address(unsafe.Pointer(&h.call.Call)), 1)
+	run := instance.Get("exports").Get("run").Call("bind", js.Null(), int(address(unsafe.Pointer(&h.call.Call))), 1)
+	h.runner = object()
+	js.Global().Get("Reflect").Call("set", h.runner, js.Global().Get("Symbol").Get("hasInstance"), run)
 	return h, nil
 }
 
@@ -63,40 +70,40 @@ func (h *Host) Begin(place uint32) *Call {
 }
 
 // Read sets pointer i to p: the kernel reads bytes there. p may be nil.
-func (c *Call) Read(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = p }
+func (c *Call) Read(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = address(p) }
 
 // Write sets pointer i to p: the kernel writes bytes there. p may be nil.
-func (c *Call) Write(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = p }
+func (c *Call) Write(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = address(p) }
 
 // ReadRows sets pointer i to p, the first of several rows that the kernel reads. It returns the
 // distance of the rows for the kernel.
 func (c *Call) ReadRows(i int, p unsafe.Pointer, _, _, apart int) int {
-	c.Pointers[i] = p
+	c.Pointers[i] = address(p)
 	return apart
 }
 
 // WriteRows is ReadRows for rows that the kernel writes.
 func (c *Call) WriteRows(i int, p unsafe.Pointer, _, _, apart int) int {
-	c.Pointers[i] = p
+	c.Pointers[i] = address(p)
 	return apart
 }
 
 // UpdateRows is ReadRows for rows that the kernel reads and writes.
 func (c *Call) UpdateRows(i int, p unsafe.Pointer, _, _, apart int) int {
-	c.Pointers[i] = p
+	c.Pointers[i] = address(p)
 	return apart
 }
 
 // Gather passes p as pointer i, and a list of offsets from p in bytes as pointer i+1. The kernel reads
 // a block of bytes at each offset.
 func (c *Call) Gather(i int, p unsafe.Pointer, offsets *int, _, _ int) {
-	c.Pointers[i], c.Pointers[i+1] = p, unsafe.Pointer(offsets)
+	c.Pointers[i], c.Pointers[i+1] = address(p), address(unsafe.Pointer(offsets))
 }
 
 // Run calls the kernel, clears the pointers, and returns the kernel's results.
 func (c *Call) Run() [2]float32 {
-	c.host.run.Invoke()
-	c.Pointers = [frame.NumPointers]unsafe.Pointer{}
+	c.host.runner.InstanceOf(c.host.runner)
+	c.Pointers = [frame.NumPointers]uintptr{}
 	return c.Results
 }
 
@@ -109,5 +116,16 @@ func array(b []byte) js.Value {
 
 func object() js.Value { return js.Global().Get("Object").New() }
 
-// address returns p as an index into the memory in JavaScript.
-func address(p unsafe.Pointer) int { return int(uintptr(p)) }
+// address returns p as an index into the memory in JavaScript. It makes the variable that p points to escape to
+// the heap, because Go moves stacks.
+func address(p unsafe.Pointer) uintptr {
+	if never {
+		escaped = p
+	}
+	return uintptr(p)
+}
+
+var (
+	never   bool
+	escaped unsafe.Pointer
+)

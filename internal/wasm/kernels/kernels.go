@@ -11,6 +11,8 @@ import (
 type Set struct {
 	m     *wasm.Module
 	names []string // in the order of the table
+
+	maximum *wasm.Func // of a row
 }
 
 var (

@@ -199,6 +199,9 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 func (s *Set) reductions() {
 	for _, r := range reductions {
 		row := s.reduce(r)
+		if r.name == "max" {
+			s.maximum = row
+		}
 		s.add("reduce."+r.name, func(k kernel) {
 			k.Get(k.Param(0))
 			k.Get(k.pointer(0))

@@ -50,7 +50,7 @@ const (
 )
 
 func (s *Set) rowOperations() {
-	s.exponentials(true)
+	s.softmax(s.exponentials(true))
 	s.exponentials(false)
 	s.affine()
 }
@@ -130,8 +130,8 @@ func (s *Set) exponentialRow(store bool) *wasm.Func {
 	return f
 }
 
-// exponentials writes the kernels that call such a function, for one row and for many rows.
-func (s *Set) exponentials(store bool) {
+// exponentials writes the kernels that call such a function, for one row and for many rows. It returns the function.
+func (s *Set) exponentials(store bool) *wasm.Func {
 	name := "exp.sum"
 	if store {
 		name = "exp.store"
@@ -165,6 +165,76 @@ func (s *Set) exponentials(store bool) {
 			k.Add(rows, -1)
 		})
 	})
+	return f
+}
+
+// softmax writes the kernel that computes the softmax of each of many rows. It completes one row before the next, so
+// that a row stays in the first cache.
+func (s *Set) softmax(exp *wasm.Func) {
+	scale := s.scaleRow()
+	s.add("softmax.rows", func(k kernel) {
+		dst, x, rows, cols := k.pointer(0), k.pointer(1), k.int(0), k.int(1)
+		step, m, lowest := times4(k.Func, cols), k.Local(wasm.F32), float32(math.Inf(-1))
+		k.While(rows, 1, func() {
+			k.Get(x)
+			k.Get(x)
+			k.Get(cols)
+			k.Call(s.maximum)
+			k.Tee(m)
+			k.Float(lowest)
+			k.Op(wasm.F32Eq)
+			k.If(func() { // the exponentials of this row are 0, and their quotients NaN
+				k.Float(0)
+				k.Set(m)
+			})
+			k.Get(dst)
+			k.Get(cols)
+			k.Float(1)
+			k.Get(dst)
+			k.Get(x)
+			k.Get(cols)
+			k.Get(m)
+			k.Op(wasm.F32x4Splat)
+			k.Call(exp)
+			k.Op(wasm.F32Div, wasm.F32x4Splat)
+			k.Call(scale)
+			k.AddLocal(dst, step)
+			k.AddLocal(x, step)
+			k.Add(rows, -1)
+		})
+	})
+}
+
+// scaleRow writes the function that multiplies a row by a number. Its parameters are the row, the number of elements
+// and a vector of the number.
+func (s *Set) scaleRow() *wasm.Func {
+	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.V128}})
+	p, n, by := f.Param(0), f.Param(1), f.Param(2)
+	count := func(c int) {
+		for i := range c {
+			f.Get(p)
+			f.Get(p)
+			f.Load(wasm.V128Load, 16*i)
+			f.Get(by)
+			f.Op(wasm.F32x4Mul)
+			f.Store(wasm.V128Store, 16*i)
+		}
+		f.Add(p, 16*c)
+		f.Add(n, -4*c)
+	}
+	f.While(n, 16, func() { count(4) })
+	f.While(n, 4, func() { count(1) })
+	f.Get(n)
+	f.If(func() {
+		v := f.Local(wasm.V128)
+		loadPart(f, v, p, n, func() { f.Splat(0) })
+		f.Get(v)
+		f.Get(by)
+		f.Op(wasm.F32x4Mul)
+		f.Set(v)
+		storePart(f, v, p, n)
+	})
+	return f
 }
 
 // expWriter writes exponentials relative to a maximum, parameter 3 of the function, into variable v.

@@ -253,6 +253,35 @@ func TestRows(t *testing.T) {
 	}
 }
 
+func TestSoftmax(t *testing.T) {
+	h := start(t, kernels.New())
+	const rows = 5
+	for _, cols := range h.lengths() {
+		h.forget()
+		x, inf := h.numbers(rows*cols), float32(math.Inf(1))
+		x[h.random.IntN(cols)] = -inf
+		x[cols+h.random.IntN(cols)] = float32(math.NaN())
+		x[2*cols+h.random.IntN(cols)] = inf
+		for i := range cols {
+			x[3*cols+i] = -inf
+		}
+		dst := h.room(rows * cols)
+		h.do(call{kernel: "softmax.rows", pointers: []uint32{dst, h.floats(x)}, ints: []int{rows, cols}})
+		for i, got := range h.read(dst, rows*cols) {
+			row := x[i/cols*cols:][:cols]
+			top, _ := extreme(row, func(v, a float64) float64 { return max(v, a) })
+			sum := 0.0
+			for _, v := range row {
+				sum += math.Exp(float64(v) - top)
+			}
+			want := math.Exp(float64(x[i])-top) / sum
+			if !near(got, want, want, float64(cols+16)) {
+				t.Fatalf("row %d of %d: element %d is %v, want %v", i/cols, cols, i%cols, got, want)
+			}
+		}
+	}
+}
+
 func (h *host) affine(x []float32, at uint32) {
 	n := len(x)
 	x[0] = 1
