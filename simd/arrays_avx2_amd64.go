@@ -109,6 +109,30 @@ func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 //go:noescape
 func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
+// turnRowsAVX2 transposes a matrix of 16 rows and of 16 columns for each block. Row i is offs[i] bytes after x. The columns
+// follow each other in dst, which is aligned to 32 bytes.
+//
+//go:noescape
+func turnRowsAVX2(dst *uint32, x *uint32, offs *[16]int, blocks int)
+
+// joinLinesAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. It writes dst.
+//
+//go:noescape
+func joinLinesAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+
+// joinLinesStreamAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. It writes dst with non-temporal stores. dst is aligned to cache lines, ds is a multiple of 16.
+//
+//go:noescape
+func joinLinesStreamAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+
+// joinLinesSkewAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. It writes dst with non-temporal stores. The rows begin at the first whole cache line of dst. Therefore a row has a part more in x. It is copied to buffer first.
+//
+//go:noescape
+func joinLinesSkewAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int, buffer *uint32)
+
 // foldAddAVX2 combines n elements. n is a positive multiple of 8.
 //
 //go:noescape

@@ -2376,6 +2376,322 @@ block:
 	VZEROUPPER
 	RET
 
+// func turnRowsAVX2(dst *uint32, x *uint32, offs *[16]int, blocks int)
+// Requires: AVX
+TEXT ·turnRowsAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ offs+16(FP), DX
+	MOVQ blocks+24(FP), BX
+
+block:
+	MOVQ           (DX), SI
+	MOVQ           8(DX), DI
+	MOVQ           16(DX), R8
+	MOVQ           24(DX), R9
+	MOVQ           32(DX), R10
+	MOVQ           40(DX), R11
+	MOVQ           48(DX), R12
+	MOVQ           56(DX), R13
+	VBROADCASTF128 (CX)(SI*1), Y0
+	VINSERTF128    $0x01, (CX)(R10*1), Y0, Y0
+	VBROADCASTF128 (CX)(DI*1), Y1
+	VINSERTF128    $0x01, (CX)(R11*1), Y1, Y1
+	VBROADCASTF128 (CX)(R8*1), Y2
+	VINSERTF128    $0x01, (CX)(R12*1), Y2, Y2
+	VBROADCASTF128 (CX)(R9*1), Y3
+	VINSERTF128    $0x01, (CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, (AX)
+	VMOVAPS        Y1, 64(AX)
+	VMOVAPS        Y4, 128(AX)
+	VMOVAPS        Y0, 192(AX)
+	VBROADCASTF128 16(CX)(SI*1), Y0
+	VINSERTF128    $0x01, 16(CX)(R10*1), Y0, Y0
+	VBROADCASTF128 16(CX)(DI*1), Y1
+	VINSERTF128    $0x01, 16(CX)(R11*1), Y1, Y1
+	VBROADCASTF128 16(CX)(R8*1), Y2
+	VINSERTF128    $0x01, 16(CX)(R12*1), Y2, Y2
+	VBROADCASTF128 16(CX)(R9*1), Y3
+	VINSERTF128    $0x01, 16(CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 256(AX)
+	VMOVAPS        Y1, 320(AX)
+	VMOVAPS        Y4, 384(AX)
+	VMOVAPS        Y0, 448(AX)
+	VBROADCASTF128 32(CX)(SI*1), Y0
+	VINSERTF128    $0x01, 32(CX)(R10*1), Y0, Y0
+	VBROADCASTF128 32(CX)(DI*1), Y1
+	VINSERTF128    $0x01, 32(CX)(R11*1), Y1, Y1
+	VBROADCASTF128 32(CX)(R8*1), Y2
+	VINSERTF128    $0x01, 32(CX)(R12*1), Y2, Y2
+	VBROADCASTF128 32(CX)(R9*1), Y3
+	VINSERTF128    $0x01, 32(CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 512(AX)
+	VMOVAPS        Y1, 576(AX)
+	VMOVAPS        Y4, 640(AX)
+	VMOVAPS        Y0, 704(AX)
+	VBROADCASTF128 48(CX)(SI*1), Y0
+	VINSERTF128    $0x01, 48(CX)(R10*1), Y0, Y0
+	VBROADCASTF128 48(CX)(DI*1), Y1
+	VINSERTF128    $0x01, 48(CX)(R11*1), Y1, Y1
+	VBROADCASTF128 48(CX)(R8*1), Y2
+	VINSERTF128    $0x01, 48(CX)(R12*1), Y2, Y2
+	VBROADCASTF128 48(CX)(R9*1), Y3
+	VINSERTF128    $0x01, 48(CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 768(AX)
+	VMOVAPS        Y1, 832(AX)
+	VMOVAPS        Y4, 896(AX)
+	VMOVAPS        Y0, 960(AX)
+	MOVQ           64(DX), SI
+	MOVQ           72(DX), DI
+	MOVQ           80(DX), R8
+	MOVQ           88(DX), R9
+	MOVQ           96(DX), R10
+	MOVQ           104(DX), R11
+	MOVQ           112(DX), R12
+	MOVQ           120(DX), R13
+	VBROADCASTF128 (CX)(SI*1), Y0
+	VINSERTF128    $0x01, (CX)(R10*1), Y0, Y0
+	VBROADCASTF128 (CX)(DI*1), Y1
+	VINSERTF128    $0x01, (CX)(R11*1), Y1, Y1
+	VBROADCASTF128 (CX)(R8*1), Y2
+	VINSERTF128    $0x01, (CX)(R12*1), Y2, Y2
+	VBROADCASTF128 (CX)(R9*1), Y3
+	VINSERTF128    $0x01, (CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 32(AX)
+	VMOVAPS        Y1, 96(AX)
+	VMOVAPS        Y4, 160(AX)
+	VMOVAPS        Y0, 224(AX)
+	VBROADCASTF128 16(CX)(SI*1), Y0
+	VINSERTF128    $0x01, 16(CX)(R10*1), Y0, Y0
+	VBROADCASTF128 16(CX)(DI*1), Y1
+	VINSERTF128    $0x01, 16(CX)(R11*1), Y1, Y1
+	VBROADCASTF128 16(CX)(R8*1), Y2
+	VINSERTF128    $0x01, 16(CX)(R12*1), Y2, Y2
+	VBROADCASTF128 16(CX)(R9*1), Y3
+	VINSERTF128    $0x01, 16(CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 288(AX)
+	VMOVAPS        Y1, 352(AX)
+	VMOVAPS        Y4, 416(AX)
+	VMOVAPS        Y0, 480(AX)
+	VBROADCASTF128 32(CX)(SI*1), Y0
+	VINSERTF128    $0x01, 32(CX)(R10*1), Y0, Y0
+	VBROADCASTF128 32(CX)(DI*1), Y1
+	VINSERTF128    $0x01, 32(CX)(R11*1), Y1, Y1
+	VBROADCASTF128 32(CX)(R8*1), Y2
+	VINSERTF128    $0x01, 32(CX)(R12*1), Y2, Y2
+	VBROADCASTF128 32(CX)(R9*1), Y3
+	VINSERTF128    $0x01, 32(CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 544(AX)
+	VMOVAPS        Y1, 608(AX)
+	VMOVAPS        Y4, 672(AX)
+	VMOVAPS        Y0, 736(AX)
+	VBROADCASTF128 48(CX)(SI*1), Y0
+	VINSERTF128    $0x01, 48(CX)(R10*1), Y0, Y0
+	VBROADCASTF128 48(CX)(DI*1), Y1
+	VINSERTF128    $0x01, 48(CX)(R11*1), Y1, Y1
+	VBROADCASTF128 48(CX)(R8*1), Y2
+	VINSERTF128    $0x01, 48(CX)(R12*1), Y2, Y2
+	VBROADCASTF128 48(CX)(R9*1), Y3
+	VINSERTF128    $0x01, 48(CX)(R13*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 800(AX)
+	VMOVAPS        Y1, 864(AX)
+	VMOVAPS        Y4, 928(AX)
+	VMOVAPS        Y0, 992(AX)
+	ADDQ           $0x40, CX
+	ADDQ           $0x00000400, AX
+	DECQ           BX
+	JNE            block
+	VZEROUPPER
+	RET
+
+// func joinLinesAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+// Requires: AVX
+TEXT ·joinLinesAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ xs+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ lines+40(FP), DI
+	MOVQ count+48(FP), R8
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+row:
+	MOVQ CX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+
+line:
+	VMOVAPS (R9), Y0
+	VMOVAPS 32(R9), Y1
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y1, 32(R10)
+	ADDQ    SI, R9
+	ADDQ    $0x40, R10
+	DECQ    R11
+	JNE     line
+	ADDQ    BX, CX
+	ADDQ    DX, AX
+	DECQ    R8
+	JNE     row
+	VZEROUPPER
+	RET
+
+// func joinLinesStreamAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+// Requires: AVX
+TEXT ·joinLinesStreamAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ xs+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ lines+40(FP), DI
+	MOVQ count+48(FP), R8
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+row:
+	MOVQ CX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+
+line:
+	VMOVAPS  (R9), Y0
+	VMOVAPS  32(R9), Y1
+	VMOVNTPS Y0, (R10)
+	VMOVNTPS Y1, 32(R10)
+	ADDQ     SI, R9
+	ADDQ     $0x40, R10
+	DECQ     R11
+	JNE      line
+	ADDQ     BX, CX
+	ADDQ     DX, AX
+	DECQ     R8
+	JNE      row
+	VZEROUPPER
+	RET
+
+// func joinLinesSkewAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int, buffer *uint32)
+// Requires: AVX
+TEXT ·joinLinesSkewAVX2(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ xs+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ lines+40(FP), DI
+	MOVQ count+48(FP), R8
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+row:
+	MOVQ CX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+	MOVQ buffer+56(FP), R10
+	INCQ R11
+
+gather:
+	VMOVAPS (R9), Y0
+	VMOVAPS 32(R9), Y1
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y1, 32(R10)
+	ADDQ    SI, R9
+	ADDQ    $0x40, R10
+	DECQ    R11
+	JNE     gather
+	MOVQ    AX, R10
+	NEGQ    R10
+	ANDQ    $0x3f, R10
+	MOVQ    buffer+56(FP), R9
+	ADDQ    R10, R9
+	ADDQ    AX, R10
+	MOVQ    DI, R11
+
+line:
+	VMOVUPS  (R9), Y0
+	VMOVUPS  32(R9), Y1
+	VMOVNTPS Y0, (R10)
+	VMOVNTPS Y1, 32(R10)
+	ADDQ     $0x40, R9
+	ADDQ     $0x40, R10
+	DECQ     R11
+	JNE      line
+	ADDQ     BX, CX
+	ADDQ     DX, AX
+	DECQ     R8
+	JNE      row
+	VZEROUPPER
+	RET
+
 // func foldAddAVX2(x *uint32, n int) uint32
 // Requires: AVX, AVX2
 TEXT ·foldAddAVX2(SB), NOSPLIT, $0-20

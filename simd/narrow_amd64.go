@@ -165,3 +165,44 @@ func CopyRows(dst, x *uint32, n, ds, ss, count int, past bool) bool {
 		dst, x = word(dst, k*ds), word(x, k*ss)
 	}
 }
+
+// HasTurn reports whether there are kernels for TurnRows and JoinLines.
+func HasTurn() bool { return active >= AVX2 }
+
+// TurnRows transposes a matrix of 16 rows. Row i is offs[i] bytes after x. Column j becomes elements 16j to 16j+15 of dst, which is
+// aligned to 32 bytes and has room for whole cache lines. It needs HasTurn.
+func TurnRows(dst, x *uint32, offs *[16]int, cols int) {
+	if n := cols / 16; n > 0 {
+		turnRowsAVX2(dst, x, offs, n)
+	}
+	switch {
+	case cols%16 == 0:
+	case cols > 16:
+		turnRowsAVX2(word(dst, 16*(cols-16)), word(x, cols-16), offs, 1)
+	default:
+		for j := range cols {
+			for i, o := range offs {
+				*word(dst, 16*j+i) = *word(x, o/4+j)
+			}
+		}
+	}
+}
+
+// JoinLines writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. x is aligned to 32 bytes, xs and ss are
+// multiples of 8. It needs HasTurn.
+func JoinLines(dst, x *uint32, ds, xs, ss, lines, count int) {
+	joinLinesAVX2(dst, x, ds, xs, ss, lines, count)
+}
+
+// JoinLinesPast is JoinLines with non-temporal stores. dst is aligned to cache lines, and ds is a multiple of 16. The caller calls
+// [StreamFence] at the end.
+func JoinLinesPast(dst, x *uint32, ds, xs, ss, lines, count int) {
+	joinLinesStreamAVX2(dst, x, ds, xs, ss, lines, count)
+}
+
+// JoinLinesSkew is JoinLinesPast for any dst and ds. It writes the same number of elements of each row, but from the first whole cache line
+// on. Therefore the rows in x have another part. buffer has room for them.
+func JoinLinesSkew(dst, x *uint32, ds, xs, ss, lines, count int, buffer *uint32) {
+	joinLinesSkewAVX2(dst, x, ds, xs, ss, lines, count, buffer)
+}

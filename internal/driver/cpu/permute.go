@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
@@ -86,41 +85,9 @@ type tileFunc func(dst, x *float32, ds, ss, rows, cols int)
 func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	lines := l.F[l.Rank-1].N%line == 0 && t.unit%line == 0 && uintptr(unsafe.Pointer(&dst[0]))%(4*line) == 0
 	switch {
-	case t.unit < minStaged:
-		t.tiles(dst, base, l, pos, simd.TransposeTile)
 	case !lines:
-		t.tilesStaged(dst, base, l, pos)
+		t.tiles(dst, base, l, pos, simd.TransposeTile)
 	default:
 		t.tiles(dst, base, l, pos, simd.TransposeTilePast)
 	}
 }
-
-// tilesStaged transposes to a buffer, and copies the rows of the buffer to dst with non-temporal stores.
-func (t *permutation) tilesStaged(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	b := stages.Get().(*stage)
-	for len(dst) > 0 {
-		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, stepsOfStage)
-		width := min(t.unit, stageElements/n&^(line-1))
-		ds := width + line // not a power of two, so that rows use different sets of the cache
-		for at := 0; at < t.unit; at += width {
-			w := min(width, t.unit-at)
-			t.transpose(&b[0], ds, base, l, pos+at, w, n, simd.TransposeTile)
-			for k := range n {
-				simd.CopyPast(dst[k*t.unit+at:][:w], b[k*ds:])
-			}
-		}
-		dst, pos = dst[n*t.unit:], pos+n*t.unit
-	}
-	stages.Put(b)
-}
-
-// A stage is a buffer for tilesPast, which fits the second cache.
-type stage [stageElements + (stepsOfStage+1)*line]uint32
-
-const (
-	stageElements = 32 << 10
-	stepsOfStage  = 128
-	minStaged     = 64 // smallest unit for which the buffer pays
-)
-
-var stages = sync.Pool{New: func() any { return new(stage) }}

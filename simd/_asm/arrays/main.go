@@ -44,6 +44,10 @@ func main() {
 	g.rows(true)
 	g.transpose(false)
 	g.transpose(true)
+	g.turnRows()
+	for _, kind := range []string{"", "Stream", "Skew"} {
+		g.join(kind)
+	}
 	g.words()
 	g.scanWords()
 	g.columns()
