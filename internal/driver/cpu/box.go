@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -22,6 +23,8 @@ type boxes struct {
 	joined       bool  // the columns along the last axis of cols are contiguous in the result: they have all its rows
 	lines        bool  // all columns begin with a cache line if the result does
 
+	run int // if it is not 0, elements of runs that are contiguous in both: see runBoxes
+
 	// Columns that JoinLines copies with one call: distance of the first from the first column of the box in the result, for each
 	// call; number of columns from one call to the next one; distances of the columns of a call in the result, and in the buffer.
 	starts       []int
@@ -33,15 +36,16 @@ type dim struct{ n, src, dst int }
 
 // The sizes of boxes in elements. A buffer fits the second cache.
 const (
-	boxFrom  = 32 << 10 // smallest number of elements of an array that is copied by boxes
-	boxSide  = line     // smallest side
-	boxShort = 32       // smallest number of rows, if there are so many
-	boxRows  = 128
-	boxTall  = 256 // number of rows up to which a box has all rows
-	boxCols  = 1024
-	boxMost  = boxRows * boxCols
-	boxParts = 8 // number of boxes into which small arrays are divided
-	turnGap  = 4 // distance between groups of lines in the buffer, so that these use different sets of the cache
+	boxFrom     = 32 << 10 // smallest number of elements of an array that is copied by boxes
+	boxSide     = line     // smallest side
+	boxShort    = 32       // smallest number of rows, if there are so many
+	boxRows     = 128
+	boxTall     = 256 // number of rows up to which a box has all rows
+	boxCols     = 1024
+	boxMost     = boxRows * boxCols
+	boxParts    = 8        // number of boxes into which small arrays are divided
+	runElements = 16 << 10 // elements of a box of runs
+	turnGap     = 4        // distance between groups of lines in the buffer, so that these use different sets of the cache
 )
 
 // boxesOf returns the boxes of a layout, or nil if it is copied in another way.
@@ -63,8 +67,11 @@ func boxesOf(l *op.Layout) *boxes {
 		dims = append(dims, dim{f.N, f.Stride, at})
 		at *= f.N
 	}
-	if first < 1 {
+	if first < 0 {
 		return nil
+	}
+	if first == 0 {
+		return runBoxes(dims)
 	}
 	b := &boxes{rows: dims[:1:1], total: dims[0].n, cols: dims[first : first+1 : first+1], inner: 1}
 	b.outer = append(dims[1:first:first], dims[first+1:]...)
@@ -145,6 +152,34 @@ func (b *boxes) divide() {
 	}
 }
 
+// runBoxes returns boxes of runs along the first of the axes. Runs along cols are adjacent in the operand, so that they are read in
+// sequence. A box has wide of these, for each of high steps along rows. It returns nil if there is nothing to gain.
+func runBoxes(dims []dim) *boxes {
+	b := &boxes{run: dims[0].n, outer: dims[1:]}
+	slices.SortFunc(b.outer, func(x, y dim) int { return x.src - y.src })
+	if b.run < shortestRun || len(b.outer) < 2 || b.outer[0].dst == b.run {
+		return nil
+	}
+	b.cols, b.rows, b.outer = b.outer[:1], b.outer[1:2], b.outer[2:]
+	b.wide = min(b.cols[0].n, max(1, runElements/b.run))
+	b.high = min(b.rows[0].n, max(1, runElements/(b.run*b.wide)))
+	b.across, b.down = (b.rows[0].n+b.high-1)/b.high, (b.cols[0].n+b.wide-1)/b.wide
+	b.count, b.inner, b.total = b.across*b.down, 1, b.rows[0].n
+	for _, d := range b.outer {
+		b.count *= d.n
+	}
+	return b
+}
+
+// copyRuns copies a box of runs.
+func (b *boxes) copyRuns(dst, src *uint32, first, cols int, past bool) {
+	r, c := &b.rows[0], &b.cols[0]
+	for i := first; i < min(first+b.high, r.n); i++ {
+		to, from := element(dst, i*r.dst), element(src, i*r.src)
+		copyRows(unsafe.Pointer(to), unsafe.Pointer(from), 4*b.run, 4*c.dst, 4*c.src, cols, past)
+	}
+}
+
 // copy copies box i. With past, it uses non-temporal stores, and the caller calls [simd.StreamFence].
 func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	first := i % b.across * b.high
@@ -152,13 +187,18 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	k := i % b.down * b.wide
 	i /= b.down
 	last := b.cols[len(b.cols)-1]
-	w := boxWriter{boxes: b, stage: stages.Get().(*stage), cols: min(b.wide, last.n-k) * b.inner, past: past, first: first}
-	from, to := k*last.src, k*last.dst+first
+	cols := min(b.wide, last.n-k) * b.inner
+	from, to := k*last.src, k*last.dst
 	for _, o := range b.outer {
 		from, to = from+i%o.n*o.src, to+i%o.n*o.dst
 		i /= o.n
 	}
-	dst = element(dst, to)
+	if b.run > 0 {
+		b.copyRuns(element(dst, to), element(src, from), first, cols, past)
+		return
+	}
+	w := boxWriter{boxes: b, stage: stages.Get().(*stage), cols: cols, past: past, first: first}
+	dst = element(dst, to+first)
 	w.have = min(b.high, b.total-first)
 	if w.skew = past && !b.joined && !(b.lines && onLine(dst)); w.skew {
 		w.have = min(b.high+line, b.total-first)

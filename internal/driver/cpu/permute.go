@@ -80,14 +80,21 @@ func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout,
 // tileFunc is the type of simd.TransposeTile.
 type tileFunc func(dst, x *float32, ds, ss, rows, cols int)
 
-// tilesPast is tiles with non-temporal stores. These are fast only if successive stores fill a whole cache line. If the
-// columns of the matrices are not whole cache lines, tilesPast transposes to a buffer and copies its rows.
+// tilesPast is tiles with non-temporal stores where these fill whole cache lines. Elements that are adjacent in the result go
+// through a buffer.
 func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	lines := l.F[l.Rank-1].N%line == 0 && t.unit%line == 0 && uintptr(unsafe.Pointer(&dst[0]))%(4*line) == 0
-	switch {
-	case !lines:
+	if t.unit >= line {
 		t.tiles(dst, base, l, pos, simd.TransposeTile)
-	default:
-		t.tiles(dst, base, l, pos, simd.TransposeTilePast)
+		return
 	}
+	g := stages.Get().(*stage)
+	for len(dst) > 0 {
+		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, narrowElements/t.unit)
+		t.transpose(&g.row[0], t.unit, base, l, pos, t.unit, n, simd.TransposeTile)
+		simd.CopyPast(dst[:n*t.unit], g.row[:])
+		dst, pos = dst[n*t.unit:], pos+n*t.unit
+	}
+	stages.Put(g)
 }
+
+const narrowElements = 2 << 10 // elements in the buffer, which leaves room in the first cache
