@@ -169,22 +169,23 @@ func CopyRows(dst, x *uint32, n, ds, ss, count int, past bool) bool {
 // HasTurn reports whether there are kernels for TurnRows and JoinLines.
 func HasTurn() bool { return active >= AVX2 }
 
-// TurnRows transposes a matrix of 16 rows. Row i is offs[i] bytes after x. Column j becomes elements 16j to 16j+15 of dst, which is
-// aligned to 32 bytes and has room for whole cache lines. It needs HasTurn.
-func TurnRows(dst, x *uint32, offs *[16]int, cols int) {
-	if n := cols / 16; n > 0 {
-		turnRowsAVX2(dst, x, offs, n)
-	}
-	switch {
-	case cols%16 == 0:
-	case cols > 16:
-		turnRowsAVX2(word(dst, 16*(cols-16)), word(x, cols-16), offs, 1)
-	default:
-		for j := range cols {
-			for i, o := range offs {
-				*word(dst, 16*j+i) = *word(x, o/4+j)
+// TurnRows transposes a matrix of 16 rows for each group. Row i is offs[i] bytes after x. Column j of group k becomes 16 elements from
+// k·gap+16j on of dst, which is aligned to 32 bytes; gap is at least 16·cols. It prefetches the elements that are ahead columns after
+// these. It needs HasTurn.
+func TurnRows(dst, x *uint32, offs []int, gap, ahead, cols int) {
+	groups := len(offs) / 16
+	if cols < 16 {
+		for i, o := range offs[:16*groups] {
+			for j := range cols {
+				*word(dst, i/16*gap+16*j+i%16) = *word(x, o/4+j)
 			}
 		}
+		return
+	}
+	n := cols / 16
+	turnRowsAVX2(dst, x, &offs[0], 4*(gap-256*n), 4*ahead, groups, n)
+	if cols%16 > 0 {
+		turnRowsAVX2(word(dst, 16*(cols-16)), word(x, cols-16), &offs[0], 4*(gap-256), 0, groups, 1)
 	}
 }
 

@@ -27,7 +27,7 @@ func CopyRows(_, _ *uint32, _, _, _, _ int, _ bool) bool { return false }
 func HasTurn() bool { return false }
 
 // TurnRows is never called: see HasTurn.
-func TurnRows(_, _ *uint32, _ *[16]int, _ int) {}
+func TurnRows(_, _ *uint32, _ []int, _, _, _ int) {}
 
 // JoinLines is never called: see HasTurn.
 func JoinLines(_, _ *uint32, _, _, _, _, _ int) {}

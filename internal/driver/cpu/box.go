@@ -5,13 +5,15 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
 
 // A boxes describes the copy of a permuted array as transpositions of boxes. The elements of a row of a box are adjacent in the
-// operand, those of a column are adjacent in the result. A box is transposed to a buffer, so that long runs of elements are read
-// in sequence, and then long runs are written. Whatever the distance of the runs, they do not replace each other in the caches.
+// operand, those of a column are adjacent in the result. A box is transposed to a buffer in the second cache, so that long runs of
+// elements are read in sequence, and then long runs are written. Whatever the distance of the runs, they do not replace each other
+// in the caches. An array that the last-level cache holds is transposed by strips, for which a buffer in the first cache is large enough.
 type boxes struct {
 	rows         []dim // the axes along a column, the innermost first. Together they are contiguous in the result.
 	total, high  int   // number of their elements, and number of them in a box
@@ -23,12 +25,15 @@ type boxes struct {
 	joined       bool  // the columns along the last axis of cols are contiguous in the result: they have all its rows
 	lines        bool  // all columns begin with a cache line if the result does
 
+	strip int // number of columns of a strip, or 0
+	ahead int // distance of prefetches in elements
+
 	run int // if it is not 0, elements of runs that are contiguous in both: see runBoxes
 
 	// Columns that JoinLines copies with one call: distance of the first from the first column of the box in the result, for each
 	// call; number of columns from one call to the next one; distances of the columns of a call in the result, and in the buffer.
-	starts       []int
-	hop, ds, gap int
+	starts           []int
+	hop, ds, between int
 }
 
 // A dim is an axis: the distances of its elements in the operand and in the result.
@@ -45,6 +50,7 @@ const (
 	boxMost     = boxRows * boxCols
 	boxParts    = 8        // number of boxes into which small arrays are divided
 	runElements = 16 << 10 // elements of a box of runs
+	conflict    = 4 << 10  // lines at distances of multiples of so many bytes share a set of the first cache
 	turnGap     = 4        // distance between groups of lines in the buffer, so that these use different sets of the cache
 )
 
@@ -82,7 +88,7 @@ func boxesOf(l *op.Layout) *boxes {
 	if b.total < boxSide || b.inner*b.wide < boxSide {
 		return nil
 	}
-	b.divide()
+	b.divide(16*n < memory.LastLevelCache())
 	return b
 }
 
@@ -113,8 +119,8 @@ func (b *boxes) widen(want int) {
 	}
 }
 
-// divide determines the boxes.
-func (b *boxes) divide() {
+// divide determines the boxes. near is true if the last-level cache holds the arrays.
+func (b *boxes) divide(near bool) {
 	last := b.cols[len(b.cols)-1]
 	if b.high = b.total; b.total > boxTall {
 		b.high = boxRows
@@ -134,13 +140,25 @@ func (b *boxes) divide() {
 		b.lines = b.lines && d.dst%line == 0
 	}
 	calls := b.inner * b.wide
-	switch b.joined = b.across == 1 && last.dst == b.total && b.inner >= boxSide; {
+	b.joined = b.across == 1 && last.dst == b.total && b.inner >= boxSide
+	far := 4*b.rows[0].src%conflict != 0
+	if far {
+		b.ahead = 4 * line
+	}
+	if near && (b.lines || !b.joined) {
+		b.joined, b.strip = false, 2*line
+		if far {
+			b.strip = line
+		}
+		b.ahead = b.strip + line - 1
+	}
+	switch {
 	case b.joined:
-		b.hop, b.ds, b.gap, calls = 1, b.total, b.inner*line, b.inner
+		b.hop, b.ds, b.between, calls = 1, b.total, b.inner*line, b.inner
 	case b.inner == 1:
-		b.hop, b.ds, b.gap = b.wide, last.dst, line
+		b.hop, b.ds, b.between = b.wide, last.dst, line
 	default:
-		b.hop, b.ds, b.gap = b.cols[0].n, b.cols[0].dst, line
+		b.hop, b.ds, b.between = b.cols[0].n, b.cols[0].dst, line
 	}
 	for j := 0; j < calls; j += b.hop {
 		at, i := 0, j
@@ -197,15 +215,30 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 		b.copyRuns(element(dst, to), element(src, from), first, cols, past)
 		return
 	}
-	w := boxWriter{boxes: b, stage: stages.Get().(*stage), cols: cols, past: past, first: first}
+	w := boxWriter{boxes: b, stage: stages.Get().(*stage), past: past, first: first}
 	dst = element(dst, to+first)
 	w.have = min(b.high, b.total-first)
 	if w.skew = past && !b.joined && !(b.lines && onLine(dst)); w.skew {
 		w.have = min(b.high+line, b.total-first)
 	}
 	b.locate(w.at[:w.have], first)
-	w.turn(element(src, from))
-	w.write(dst)
+	groups := (w.have + line - 1) / line
+	for i := w.have; i < line; i++ {
+		w.at[i] = w.at[0]
+	}
+	copy(w.at[line*(groups-1):], w.at[max(w.have-line, 0):max(w.have, line)]) // the last groups overlap
+	for j := 0; j < cols; j += w.cols {
+		if w.cols = cols - j; b.strip > 0 && w.cols >= 2*b.strip {
+			w.cols = b.strip
+		}
+		w.gap = line * (w.cols + turnGap)
+		simd.TurnRows(w.group(0), element(src, from+j), w.at[:line*groups], w.gap, b.ahead, w.cols)
+		if b.strip > 0 {
+			w.writeStrip(dst, j)
+		} else {
+			w.write(dst)
+		}
+	}
 	stages.Put(w.stage)
 }
 
@@ -250,66 +283,66 @@ type boxWriter struct {
 	*boxes
 	*stage
 	first, have int // the first row, and number of rows in the buffer
-	cols        int
+	cols        int // in the buffer
+	gap         int // distance between groups in the buffer
 	past        bool
 	// Each box writes from the first whole cache line of a column on, which may differ between columns, to the first line of the next box.
 	skew bool
 }
 
 // group returns the address of group k of the rows.
-func (w *boxWriter) group(k int) *uint32 { return element(firstLine(w.groups[:]), k*w.groupGap()) }
-
-func (w *boxWriter) groupGap() int { return line * (w.cols + turnGap) }
+func (w *boxWriter) group(k int) *uint32 { return element(firstLine(w.groups[:]), k*w.gap) }
 
 // firstLine returns the first address of a cache line in x.
 func firstLine(x []uint32) *uint32 { return &x[-uintptr(unsafe.Pointer(&x[0]))/4%line] }
 
-// turn transposes a box to the buffer.
-func (w *boxWriter) turn(src *uint32) {
-	for k := 0; k*line < w.have; k++ {
-		var at [line]int
-		for i := range at {
-			at[i] = w.at[min(max(min(k*line, w.have-line), 0)+i, w.have-1)]
-		}
-		simd.TurnRows(w.group(k), src, &at, w.cols)
+// writeStrip writes the buffer to columns from j on of the result.
+func (w *boxWriter) writeStrip(dst *uint32, j int) {
+	for x, end := w.group(0), j+w.cols; j < end; {
+		n := min(end-j, w.hop-j%w.hop)
+		w.writeColumns(element(dst, w.starts[j/w.hop]+j%w.hop*w.ds), x, n)
+		j, x = j+n, element(x, n*line)
 	}
 }
 
 // write writes the buffer to the result.
 func (w *boxWriter) write(dst *uint32) {
-	all := w.skew && w.first > 0 && w.have == w.high+line // all columns have the same number of lines
+	n := w.cols / w.inner
 	for k, at := range w.starts {
-		n := w.cols / w.inner
 		if !w.joined {
 			if n = min(w.hop, w.cols-k*w.hop); n <= 0 {
 				break
 			}
 		}
-		x, to := element(w.group(0), k*w.hop*line), element(dst, at)
-		switch {
-		case all:
-			simd.JoinLinesSkew(to, x, w.ds, w.gap, w.groupGap(), w.high/line, n, firstLine(w.row[:]))
-		case w.have >= line && !w.past:
-			w.join(simd.JoinLines, to, x, n)
-		case !w.skew && w.have%line == 0 && w.ds%line == 0 && onLine(to):
-			w.join(simd.JoinLinesPast, to, x, n)
-		case w.joined:
-			row := w.row[:n*w.have]
-			w.join(simd.JoinLines, &row[0], x, n)
-			simd.CopyPast(unsafe.Slice(to, len(row)), row)
-		default:
-			for j := range n {
-				w.column(element(to, j*w.ds), element(x, j*w.gap))
-			}
+		w.writeColumns(element(dst, at), element(w.group(0), k*w.hop*line), n)
+	}
+}
+
+// writeColumns writes n columns from x on to dst.
+func (w *boxWriter) writeColumns(dst, x *uint32, n int) {
+	switch {
+	case w.skew && w.first > 0 && w.have == w.high+line: // all columns have the same number of lines
+		simd.JoinLinesSkew(dst, x, w.ds, w.between, w.gap, w.high/line, n, firstLine(w.row[:]))
+	case w.have >= line && !w.past:
+		w.join(simd.JoinLines, dst, x, n)
+	case !w.skew && w.have%line == 0 && w.ds%line == 0 && onLine(dst):
+		w.join(simd.JoinLinesPast, dst, x, n)
+	case w.joined:
+		row := w.row[:n*w.have]
+		w.join(simd.JoinLines, &row[0], x, n)
+		simd.CopyPast(unsafe.Slice(dst, len(row)), row)
+	default:
+		for j := range n {
+			w.column(element(dst, j*w.ds), element(x, j*w.between))
 		}
 	}
 }
 
 // join writes n columns from x on to dst. They have at least 16 rows.
 func (w *boxWriter) join(f func(dst, x *uint32, ds, xs, ss, lines, count int), dst, x *uint32, n int) {
-	f(dst, x, w.ds, w.gap, w.groupGap(), w.have/line, n)
+	f(dst, x, w.ds, w.between, w.gap, w.have/line, n)
 	if w.have%line > 0 {
-		f(element(dst, w.have-line), element(x, w.have/line*w.groupGap()), w.ds, w.gap, w.groupGap(), 1, n)
+		f(element(dst, w.have-line), element(x, w.have/line*w.gap), w.ds, w.between, w.gap, 1, n)
 	}
 }
 
@@ -329,9 +362,9 @@ func (w *boxWriter) column(dst, x *uint32) {
 		return
 	}
 	rows, row := w.have, w.row[:max(w.have, line)]
-	simd.JoinLines(&row[0], x, 0, 0, w.groupGap(), max(1, rows/line), 1)
+	simd.JoinLines(&row[0], x, 0, 0, w.gap, max(1, rows/line), 1)
 	if rows > line && rows%line > 0 {
-		simd.JoinLines(&row[rows-line], element(x, rows/line*w.groupGap()), 0, 0, 0, 1, 1)
+		simd.JoinLines(&row[rows-line], element(x, rows/line*w.gap), 0, 0, 0, 1, 1)
 	}
 	if row, column := row[from:to], unsafe.Slice(element(dst, from), to-from); w.past {
 		simd.CopyPast(column, row)

@@ -5,29 +5,35 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// turnRows writes the kernel that transposes 16 rows at any addresses to a buffer. It reads a cache line of 8 rows at a time
-// completely: if the distance of the rows is a power of two, the first cache holds hardly more lines of them.
+// turnRows writes the kernel that transposes groups of 16 rows at any addresses to a buffer. It reads a cache line of 8 rows at a
+// time completely: if the distance of the rows is a power of two, the first cache holds hardly more lines of them.
 func (g *gen) turnRows() {
 	const side = 16
-	g.function("turnRowsAVX2", "func(dst, x *uint32, offs *[16]int, blocks int)",
-		"turnRowsAVX2 transposes a matrix of 16 rows and of 16 columns for each block. Row i is offs[i] bytes after x. The columns",
-		"follow each other in dst, which is aligned to 32 bytes.")
-	dst, x, offs, blocks := g.param("dst"), g.param("x"), g.param("offs"), g.param("blocks")
+	g.function("turnRowsAVX2", "func(dst, x *uint32, offs *int, skip, ahead, groups, blocks int)",
+		"turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.",
+		"The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The",
+		"kernel prefetches what is ahead bytes after each part of a row.")
+	dst, x, offs, groups, ahead := g.param("dst"), g.param("x"), g.param("offs"), g.param("groups"), g.param("ahead")
+	k := g.GP64()
 	rows := make([]reg.GPVirtual, 8)
 	for i := range rows {
 		rows[i] = g.GP64()
 	}
+	g.Label("group")
+	g.Load(g.Param("blocks"), k)
 	g.Label("block")
 	for half := range 2 {
 		for i, p := range rows {
 			g.MOVQ(Mem{Base: offs, Disp: 8 * (8*half + i)}, p)
+			g.ADDQ(x, p)
+			g.PREFETCHT0(Mem{Base: p, Index: ahead, Scale: 1})
 		}
 		for j := 0; j < side; j += 4 {
 			v := make([]reg.VecVirtual, 4)
 			for i := range v {
 				v[i] = g.YMM()
-				g.VBROADCASTF128(Mem{Base: x, Index: rows[i], Scale: 1, Disp: 4 * j}, v[i])
-				g.VINSERTF128(U8(1), Mem{Base: x, Index: rows[i+4], Scale: 1, Disp: 4 * j}, v[i], v[i])
+				g.VBROADCASTF128(Mem{Base: rows[i], Disp: 4 * j}, v[i])
+				g.VINSERTF128(U8(1), Mem{Base: rows[i+4], Disp: 4 * j}, v[i], v[i])
 			}
 			for i, c := range g.turn(v) {
 				g.VMOVAPS(c, Mem{Base: dst, Disp: 4 * (side*(j+i) + lanes*half)})
@@ -36,8 +42,16 @@ func (g *gen) turnRows() {
 	}
 	g.ADDQ(U8(4*side), x)
 	g.ADDQ(U32(4*side*side), dst)
-	g.DECQ(blocks)
+	g.DECQ(k)
 	g.JNE(LabelRef("block"))
+	g.Load(g.Param("blocks"), k)
+	g.SHLQ(U8(6), k)
+	g.SUBQ(k, x)
+	g.Load(g.Param("skip"), k)
+	g.ADDQ(k, dst)
+	g.ADDQ(U32(8*side), offs)
+	g.DECQ(groups)
+	g.JNE(LabelRef("group"))
 	g.ret()
 }
 
