@@ -98,16 +98,10 @@ func copyRowsAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 func copyRowsStreamAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 
 // transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
-// becomes row j of dst, ds elements after the row before it. It writes dst with ordinary stores.
+// becomes row j of dst, ds elements after the row before it.
 //
 //go:noescape
 func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
-
-// transpose16StreamAVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
-// becomes row j of dst, ds elements after the row before it. It writes dst with non-temporal stores. Rows of dst are aligned to 32 bytes.
-//
-//go:noescape
-func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
 // turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
 // The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The

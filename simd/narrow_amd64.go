@@ -88,22 +88,15 @@ func transposeNarrow(dst, x *float32, ds, ss, rows, cols int) bool {
 
 // transposeTall is [TransposeTile] for sixteen rows at a time. It returns how many of the rows it has transposed. AVX-512
 // has a kernel for sixteen rows with ordinary stores.
-func transposeTall(dst, x *float32, ds, ss, rows, cols int, past bool) int {
-	if active < AVX2 || cols < 4 || active == AVX512 && !past {
+func transposeTall(dst, x *float32, ds, ss, rows, cols int) int {
+	if active != AVX2 || cols < 4 {
 		return 0
-	}
-	kernel := transpose16AVX2
-	if past {
-		kernel = transpose16StreamAVX2
 	}
 	i := 0
 	for ; i+16 <= rows; i += 16 {
-		if past && i+32 <= rows {
-			Prefetch(step(x, (i+16)*ss), ss, 16, cols)
-		}
-		kernel(step(dst, i), step(x, i*ss), ds, ss, cols/4)
+		transpose16AVX2(step(dst, i), step(x, i*ss), ds, ss, cols/4)
 		if j := cols - 4; cols%4 != 0 {
-			kernel(step(dst, j*ds+i), step(x, i*ss+j), ds, ss, 1)
+			transpose16AVX2(step(dst, j*ds+i), step(x, i*ss+j), ds, ss, 1)
 		}
 	}
 	return i

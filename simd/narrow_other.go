@@ -9,7 +9,7 @@ func Interleave(_ *uint32, _ *[8]*uint32, _, _ int) bool { return false }
 func transposeNarrow(_, _ *float32, _, _, _, _ int) bool { return false }
 
 // transposeTall transposes no row: there is no kernel for it.
-func transposeTall(_, _ *float32, _, _, _, _ int, _ bool) int { return 0 }
+func transposeTall(_, _ *float32, _, _, _, _ int) int { return 0 }
 
 // CopyPast copies the first elements of x to dst.
 func CopyPast(dst, x []uint32) { copy(dst, x[:len(dst)]) }

@@ -200,6 +200,9 @@ func (b *boxes) copyRuns(dst, src *uint32, first, cols int, past bool) {
 
 // copy copies box i. With past, it uses non-temporal stores, and the caller calls [simd.StreamFence].
 func (b *boxes) copy(dst, src *uint32, i int, past bool) {
+	if !simd.HasTurn() {
+		return // the linker removes the rest
+	}
 	first := i % b.across * b.high
 	i /= b.across
 	k := i % b.down * b.wide

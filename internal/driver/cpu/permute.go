@@ -50,18 +50,18 @@ func permutationOf(l *op.Layout) (t permutation) {
 	return t
 }
 
-// tiles writes elements from pos on to dst with a function for a matrix. pos and the length of dst are multiples of the unit.
-func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int, tile tileFunc) {
+// tiles writes elements from pos on to dst. pos and the length of dst are multiples of the unit.
+func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	for len(dst) > 0 {
 		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit)
-		t.transpose(&dst[0], t.unit, base, l, pos, t.unit, n, tile)
+		t.transpose(&dst[0], t.unit, base, l, pos, t.unit, n)
 		dst, pos = dst[n*t.unit:], pos+n*t.unit
 	}
 }
 
 // transpose writes width elements from pos on to the first row of a matrix at dst, whose rows are ds elements apart, and
 // as many for each of the next n-1 steps along the axis to the other rows.
-func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout, pos, width, n int, tile tileFunc) {
+func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout, pos, width, n int) {
 	columns := &l.F[l.Rank-1]
 	var o odometer
 	row := o.start(l, pos)
@@ -73,24 +73,21 @@ func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout,
 				simd.Prefetch(address(unsafe.Pointer(element(base, o.off))), columns.Stride, rows, n)
 			}
 		}
-		tile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
+		simd.TransposeTile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
 	}
 }
-
-// tileFunc is the type of simd.TransposeTile.
-type tileFunc func(dst, x *float32, ds, ss, rows, cols int)
 
 // tilesPast is tiles with non-temporal stores where these fill whole cache lines. Elements that are adjacent in the result go
 // through a buffer.
 func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	if t.unit >= line {
-		t.tiles(dst, base, l, pos, simd.TransposeTile)
+		t.tiles(dst, base, l, pos)
 		return
 	}
 	g := stages.Get().(*stage)
 	for len(dst) > 0 {
 		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, narrowElements/t.unit)
-		t.transpose(&g.row[0], t.unit, base, l, pos, t.unit, n, simd.TransposeTile)
+		t.transpose(&g.row[0], t.unit, base, l, pos, t.unit, n)
 		simd.CopyPast(dst[:n*t.unit], g.row[:])
 		dst, pos = dst[n*t.unit:], pos+n*t.unit
 	}

@@ -189,7 +189,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) 
 				if past {
 					t.tilesPast(to, (*uint32)(base), l, pos+at)
 				} else {
-					t.tiles(to, (*uint32)(base), l, pos+at, simd.TransposeTile)
+					t.tiles(to, (*uint32)(base), l, pos+at)
 				}
 				at += k
 				continue
