@@ -76,22 +76,3 @@ func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout,
 		simd.TransposeTile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
 	}
 }
-
-// tilesPast is tiles with non-temporal stores where these fill whole cache lines. Elements that are adjacent in the result go
-// through a buffer.
-func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	if t.unit >= line {
-		t.tiles(dst, base, l, pos)
-		return
-	}
-	g := stages.Get().(*stage)
-	for len(dst) > 0 {
-		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, narrowElements/t.unit)
-		t.transpose(&g.row[0], t.unit, base, l, pos, t.unit, n)
-		simd.CopyPast(dst[:n*t.unit], g.row[:])
-		dst, pos = dst[n*t.unit:], pos+n*t.unit
-	}
-	stages.Put(g)
-}
-
-const narrowElements = 2 << 10 // elements in the buffer, which leaves room in the first cache
