@@ -98,16 +98,35 @@ func copyRowsAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 func copyRowsStreamAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 
 // transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
-// becomes row j of dst, ds elements after the row before it. It writes dst with ordinary stores.
+// becomes row j of dst, ds elements after the row before it.
 //
 //go:noescape
 func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
-// transpose16StreamAVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
-// becomes row j of dst, ds elements after the row before it. It writes dst with non-temporal stores. Rows of dst are aligned to 32 bytes.
+// turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
+// The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The
+// kernel prefetches what is ahead bytes after each part of a row.
 //
 //go:noescape
-func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
+func turnRowsAVX2(dst *uint32, x *uint32, offs *int, skip int, ahead int, groups int, blocks int)
+
+// joinLinesAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. It writes dst.
+//
+//go:noescape
+func joinLinesAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+
+// joinLinesStreamAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. It writes dst with non-temporal stores. dst is aligned to cache lines, ds is a multiple of 16.
+//
+//go:noescape
+func joinLinesStreamAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+
+// joinLinesSkewAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. It writes dst with non-temporal stores. The rows begin at the first whole cache line of dst. Therefore a row has a part more in x. It is copied to buffer first.
+//
+//go:noescape
+func joinLinesSkewAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int, buffer *uint32)
 
 // foldAddAVX2 sets dst[i] to the combination of the elements of row i of x. There is at least one row and one column.
 //

@@ -2309,31 +2309,51 @@ block:
 	VZEROUPPER
 	RET
 
-// func transpose16StreamAVX2(dst *float32, x *float32, ds int, ss int, blocks int)
-// Requires: AVX
-TEXT ·transpose16StreamAVX2(SB), NOSPLIT, $0-40
+// func turnRowsAVX2(dst *uint32, x *uint32, offs *int, skip int, ahead int, groups int, blocks int)
+// Requires: AVX, MMX+
+TEXT ·turnRowsAVX2(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
-	MOVQ ds+16(FP), CX
-	MOVQ ss+24(FP), DX
-	MOVQ blocks+32(FP), BX
-	MOVQ x+8(FP), SI
-	SHLQ $0x02, CX
-	SHLQ $0x02, DX
-	LEAQ (DX)(DX*2), DI
-	LEAQ (CX)(CX*2), R8
-	LEAQ (SI)(DX*4), R9
-	LEAQ (R9)(DX*4), R10
-	LEAQ (R10)(DX*4), R11
+	MOVQ x+8(FP), CX
+	MOVQ offs+16(FP), DX
+	MOVQ groups+40(FP), BX
+	MOVQ ahead+32(FP), SI
+
+group:
+	MOVQ blocks+48(FP), DI
 
 block:
-	VBROADCASTF128 (SI), Y0
-	VINSERTF128    $0x01, (R9), Y0, Y0
-	VBROADCASTF128 (SI)(DX*1), Y1
-	VINSERTF128    $0x01, (R9)(DX*1), Y1, Y1
-	VBROADCASTF128 (SI)(DX*2), Y2
-	VINSERTF128    $0x01, (R9)(DX*2), Y2, Y2
-	VBROADCASTF128 (SI)(DI*1), Y3
-	VINSERTF128    $0x01, (R9)(DI*1), Y3, Y3
+	MOVQ           (DX), R8
+	ADDQ           CX, R8
+	PREFETCHT0     (R8)(SI*1)
+	MOVQ           8(DX), R9
+	ADDQ           CX, R9
+	PREFETCHT0     (R9)(SI*1)
+	MOVQ           16(DX), R10
+	ADDQ           CX, R10
+	PREFETCHT0     (R10)(SI*1)
+	MOVQ           24(DX), R11
+	ADDQ           CX, R11
+	PREFETCHT0     (R11)(SI*1)
+	MOVQ           32(DX), R12
+	ADDQ           CX, R12
+	PREFETCHT0     (R12)(SI*1)
+	MOVQ           40(DX), R13
+	ADDQ           CX, R13
+	PREFETCHT0     (R13)(SI*1)
+	MOVQ           48(DX), R14
+	ADDQ           CX, R14
+	PREFETCHT0     (R14)(SI*1)
+	MOVQ           56(DX), R15
+	ADDQ           CX, R15
+	PREFETCHT0     (R15)(SI*1)
+	VBROADCASTF128 (R8), Y0
+	VINSERTF128    $0x01, (R12), Y0, Y0
+	VBROADCASTF128 (R9), Y1
+	VINSERTF128    $0x01, (R13), Y1, Y1
+	VBROADCASTF128 (R10), Y2
+	VINSERTF128    $0x01, (R14), Y2, Y2
+	VBROADCASTF128 (R11), Y3
+	VINSERTF128    $0x01, (R15), Y3, Y3
 	VUNPCKLPS      Y1, Y0, Y4
 	VUNPCKHPS      Y1, Y0, Y0
 	VUNPCKLPS      Y3, Y2, Y1
@@ -2342,37 +2362,310 @@ block:
 	VUNPCKHPD      Y1, Y4, Y1
 	VUNPCKLPD      Y3, Y0, Y4
 	VUNPCKHPD      Y3, Y0, Y0
-	VBROADCASTF128 (R10), Y3
-	VINSERTF128    $0x01, (R11), Y3, Y3
-	VBROADCASTF128 (R10)(DX*1), Y5
-	VINSERTF128    $0x01, (R11)(DX*1), Y5, Y5
-	VBROADCASTF128 (R10)(DX*2), Y6
-	VINSERTF128    $0x01, (R11)(DX*2), Y6, Y6
-	VBROADCASTF128 (R10)(DI*1), Y7
-	VINSERTF128    $0x01, (R11)(DI*1), Y7, Y7
-	VUNPCKLPS      Y5, Y3, Y8
-	VUNPCKHPS      Y5, Y3, Y3
-	VUNPCKLPS      Y7, Y6, Y5
-	VUNPCKHPS      Y7, Y6, Y7
-	VUNPCKLPD      Y5, Y8, Y6
-	VUNPCKHPD      Y5, Y8, Y5
-	VUNPCKLPD      Y7, Y3, Y8
-	VUNPCKHPD      Y7, Y3, Y3
-	VMOVNTPS       Y2, (AX)
-	VMOVNTPS       Y6, 32(AX)
-	VMOVNTPS       Y1, (AX)(CX*1)
-	VMOVNTPS       Y5, 32(AX)(CX*1)
-	VMOVNTPS       Y4, (AX)(CX*2)
-	VMOVNTPS       Y8, 32(AX)(CX*2)
-	VMOVNTPS       Y0, (AX)(R8*1)
-	VMOVNTPS       Y3, 32(AX)(R8*1)
-	ADDQ           $0x10, SI
-	ADDQ           $0x10, R9
-	ADDQ           $0x10, R10
-	ADDQ           $0x10, R11
-	LEAQ           (AX)(CX*4), AX
-	DECQ           BX
+	VMOVAPS        Y2, (AX)
+	VMOVAPS        Y1, 64(AX)
+	VMOVAPS        Y4, 128(AX)
+	VMOVAPS        Y0, 192(AX)
+	VBROADCASTF128 16(R8), Y0
+	VINSERTF128    $0x01, 16(R12), Y0, Y0
+	VBROADCASTF128 16(R9), Y1
+	VINSERTF128    $0x01, 16(R13), Y1, Y1
+	VBROADCASTF128 16(R10), Y2
+	VINSERTF128    $0x01, 16(R14), Y2, Y2
+	VBROADCASTF128 16(R11), Y3
+	VINSERTF128    $0x01, 16(R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 256(AX)
+	VMOVAPS        Y1, 320(AX)
+	VMOVAPS        Y4, 384(AX)
+	VMOVAPS        Y0, 448(AX)
+	VBROADCASTF128 32(R8), Y0
+	VINSERTF128    $0x01, 32(R12), Y0, Y0
+	VBROADCASTF128 32(R9), Y1
+	VINSERTF128    $0x01, 32(R13), Y1, Y1
+	VBROADCASTF128 32(R10), Y2
+	VINSERTF128    $0x01, 32(R14), Y2, Y2
+	VBROADCASTF128 32(R11), Y3
+	VINSERTF128    $0x01, 32(R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 512(AX)
+	VMOVAPS        Y1, 576(AX)
+	VMOVAPS        Y4, 640(AX)
+	VMOVAPS        Y0, 704(AX)
+	VBROADCASTF128 48(R8), Y0
+	VINSERTF128    $0x01, 48(R12), Y0, Y0
+	VBROADCASTF128 48(R9), Y1
+	VINSERTF128    $0x01, 48(R13), Y1, Y1
+	VBROADCASTF128 48(R10), Y2
+	VINSERTF128    $0x01, 48(R14), Y2, Y2
+	VBROADCASTF128 48(R11), Y3
+	VINSERTF128    $0x01, 48(R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 768(AX)
+	VMOVAPS        Y1, 832(AX)
+	VMOVAPS        Y4, 896(AX)
+	VMOVAPS        Y0, 960(AX)
+	MOVQ           64(DX), R8
+	ADDQ           CX, R8
+	PREFETCHT0     (R8)(SI*1)
+	MOVQ           72(DX), R9
+	ADDQ           CX, R9
+	PREFETCHT0     (R9)(SI*1)
+	MOVQ           80(DX), R10
+	ADDQ           CX, R10
+	PREFETCHT0     (R10)(SI*1)
+	MOVQ           88(DX), R11
+	ADDQ           CX, R11
+	PREFETCHT0     (R11)(SI*1)
+	MOVQ           96(DX), R12
+	ADDQ           CX, R12
+	PREFETCHT0     (R12)(SI*1)
+	MOVQ           104(DX), R13
+	ADDQ           CX, R13
+	PREFETCHT0     (R13)(SI*1)
+	MOVQ           112(DX), R14
+	ADDQ           CX, R14
+	PREFETCHT0     (R14)(SI*1)
+	MOVQ           120(DX), R15
+	ADDQ           CX, R15
+	PREFETCHT0     (R15)(SI*1)
+	VBROADCASTF128 (R8), Y0
+	VINSERTF128    $0x01, (R12), Y0, Y0
+	VBROADCASTF128 (R9), Y1
+	VINSERTF128    $0x01, (R13), Y1, Y1
+	VBROADCASTF128 (R10), Y2
+	VINSERTF128    $0x01, (R14), Y2, Y2
+	VBROADCASTF128 (R11), Y3
+	VINSERTF128    $0x01, (R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 32(AX)
+	VMOVAPS        Y1, 96(AX)
+	VMOVAPS        Y4, 160(AX)
+	VMOVAPS        Y0, 224(AX)
+	VBROADCASTF128 16(R8), Y0
+	VINSERTF128    $0x01, 16(R12), Y0, Y0
+	VBROADCASTF128 16(R9), Y1
+	VINSERTF128    $0x01, 16(R13), Y1, Y1
+	VBROADCASTF128 16(R10), Y2
+	VINSERTF128    $0x01, 16(R14), Y2, Y2
+	VBROADCASTF128 16(R11), Y3
+	VINSERTF128    $0x01, 16(R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 288(AX)
+	VMOVAPS        Y1, 352(AX)
+	VMOVAPS        Y4, 416(AX)
+	VMOVAPS        Y0, 480(AX)
+	VBROADCASTF128 32(R8), Y0
+	VINSERTF128    $0x01, 32(R12), Y0, Y0
+	VBROADCASTF128 32(R9), Y1
+	VINSERTF128    $0x01, 32(R13), Y1, Y1
+	VBROADCASTF128 32(R10), Y2
+	VINSERTF128    $0x01, 32(R14), Y2, Y2
+	VBROADCASTF128 32(R11), Y3
+	VINSERTF128    $0x01, 32(R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 544(AX)
+	VMOVAPS        Y1, 608(AX)
+	VMOVAPS        Y4, 672(AX)
+	VMOVAPS        Y0, 736(AX)
+	VBROADCASTF128 48(R8), Y0
+	VINSERTF128    $0x01, 48(R12), Y0, Y0
+	VBROADCASTF128 48(R9), Y1
+	VINSERTF128    $0x01, 48(R13), Y1, Y1
+	VBROADCASTF128 48(R10), Y2
+	VINSERTF128    $0x01, 48(R14), Y2, Y2
+	VBROADCASTF128 48(R11), Y3
+	VINSERTF128    $0x01, 48(R15), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVAPS        Y2, 800(AX)
+	VMOVAPS        Y1, 864(AX)
+	VMOVAPS        Y4, 928(AX)
+	VMOVAPS        Y0, 992(AX)
+	ADDQ           $0x40, CX
+	ADDQ           $0x00000400, AX
+	DECQ           DI
 	JNE            block
+	MOVQ           blocks+48(FP), DI
+	SHLQ           $0x06, DI
+	SUBQ           DI, CX
+	MOVQ           skip+24(FP), DI
+	ADDQ           DI, AX
+	ADDQ           $0x00000080, DX
+	DECQ           BX
+	JNE            group
+	VZEROUPPER
+	RET
+
+// func joinLinesAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+// Requires: AVX
+TEXT ·joinLinesAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ xs+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ lines+40(FP), DI
+	MOVQ count+48(FP), R8
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+row:
+	MOVQ CX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+
+line:
+	VMOVAPS (R9), Y0
+	VMOVAPS 32(R9), Y1
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y1, 32(R10)
+	ADDQ    SI, R9
+	ADDQ    $0x40, R10
+	DECQ    R11
+	JNE     line
+	ADDQ    BX, CX
+	ADDQ    DX, AX
+	DECQ    R8
+	JNE     row
+	VZEROUPPER
+	RET
+
+// func joinLinesStreamAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
+// Requires: AVX
+TEXT ·joinLinesStreamAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ xs+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ lines+40(FP), DI
+	MOVQ count+48(FP), R8
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+row:
+	MOVQ CX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+
+line:
+	VMOVAPS  (R9), Y0
+	VMOVAPS  32(R9), Y1
+	VMOVNTPS Y0, (R10)
+	VMOVNTPS Y1, 32(R10)
+	ADDQ     SI, R9
+	ADDQ     $0x40, R10
+	DECQ     R11
+	JNE      line
+	ADDQ     BX, CX
+	ADDQ     DX, AX
+	DECQ     R8
+	JNE      row
+	VZEROUPPER
+	RET
+
+// func joinLinesSkewAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int, buffer *uint32)
+// Requires: AVX
+TEXT ·joinLinesSkewAVX2(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ xs+24(FP), BX
+	MOVQ ss+32(FP), SI
+	MOVQ lines+40(FP), DI
+	MOVQ count+48(FP), R8
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+row:
+	MOVQ CX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+	MOVQ buffer+56(FP), R10
+	INCQ R11
+
+gather:
+	VMOVAPS (R9), Y0
+	VMOVAPS 32(R9), Y1
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y1, 32(R10)
+	ADDQ    SI, R9
+	ADDQ    $0x40, R10
+	DECQ    R11
+	JNE     gather
+	MOVQ    AX, R10
+	NEGQ    R10
+	ANDQ    $0x3f, R10
+	MOVQ    buffer+56(FP), R9
+	ADDQ    R10, R9
+	ADDQ    AX, R10
+	MOVQ    DI, R11
+
+line:
+	VMOVUPS  (R9), Y0
+	VMOVUPS  32(R9), Y1
+	VMOVNTPS Y0, (R10)
+	VMOVNTPS Y1, 32(R10)
+	ADDQ     $0x40, R9
+	ADDQ     $0x40, R10
+	DECQ     R11
+	JNE      line
+	ADDQ     BX, CX
+	ADDQ     DX, AX
+	DECQ     R8
+	JNE      row
 	VZEROUPPER
 	RET
 

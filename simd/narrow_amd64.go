@@ -88,22 +88,15 @@ func transposeNarrow(dst, x *float32, ds, ss, rows, cols int) bool {
 
 // transposeTall is [TransposeTile] for sixteen rows at a time. It returns how many of the rows it has transposed. AVX-512
 // has a kernel for sixteen rows with ordinary stores.
-func transposeTall(dst, x *float32, ds, ss, rows, cols int, past bool) int {
-	if active < AVX2 || cols < 4 || active == AVX512 && !past {
+func transposeTall(dst, x *float32, ds, ss, rows, cols int) int {
+	if active != AVX2 || cols < 4 {
 		return 0
-	}
-	kernel := transpose16AVX2
-	if past {
-		kernel = transpose16StreamAVX2
 	}
 	i := 0
 	for ; i+16 <= rows; i += 16 {
-		if past && i+32 <= rows {
-			Prefetch(step(x, (i+16)*ss), ss, 16, cols)
-		}
-		kernel(step(dst, i), step(x, i*ss), ds, ss, cols/4)
+		transpose16AVX2(step(dst, i), step(x, i*ss), ds, ss, cols/4)
 		if j := cols - 4; cols%4 != 0 {
-			kernel(step(dst, j*ds+i), step(x, i*ss+j), ds, ss, 1)
+			transpose16AVX2(step(dst, j*ds+i), step(x, i*ss+j), ds, ss, 1)
 		}
 	}
 	return i
@@ -164,4 +157,46 @@ func CopyRows(dst, x *uint32, n, ds, ss, count int, past bool) bool {
 		}
 		dst, x = word(dst, k*ds), word(x, k*ss)
 	}
+}
+
+// HasTurn reports whether there are kernels for TurnRows and JoinLines.
+func HasTurn() bool { return active >= AVX2 }
+
+// TurnRows transposes a matrix of 16 rows for each group. Row i is offs[i] bytes after x. Column j of group k becomes 16 elements from
+// k·gap+16j on of dst, which is aligned to 32 bytes; gap is at least 16·cols. It prefetches the elements that are ahead columns after
+// these. It needs HasTurn.
+func TurnRows(dst, x *uint32, offs []int, gap, ahead, cols int) {
+	groups := len(offs) / 16
+	if cols < 16 {
+		for i, o := range offs[:16*groups] {
+			for j := range cols {
+				*word(dst, i/16*gap+16*j+i%16) = *word(x, o/4+j)
+			}
+		}
+		return
+	}
+	n := cols / 16
+	turnRowsAVX2(dst, x, &offs[0], 4*(gap-256*n), 4*ahead, groups, n)
+	if cols%16 > 0 {
+		turnRowsAVX2(word(dst, 16*(cols-16)), word(x, cols-16), &offs[0], 4*(gap-256), 0, groups, 1)
+	}
+}
+
+// JoinLines writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
+// apart in x; the first part of a row is xs elements after that of the row before it. x is aligned to 32 bytes, xs and ss are
+// multiples of 8. It needs HasTurn.
+func JoinLines(dst, x *uint32, ds, xs, ss, lines, count int) {
+	joinLinesAVX2(dst, x, ds, xs, ss, lines, count)
+}
+
+// JoinLinesPast is JoinLines with non-temporal stores. dst is aligned to cache lines, and ds is a multiple of 16. The caller calls
+// [StreamFence] at the end.
+func JoinLinesPast(dst, x *uint32, ds, xs, ss, lines, count int) {
+	joinLinesStreamAVX2(dst, x, ds, xs, ss, lines, count)
+}
+
+// JoinLinesSkew is JoinLinesPast for any dst and ds. It writes the same number of elements of each row, but from the first whole cache line
+// on. Therefore the rows in x have another part. buffer has room for them.
+func JoinLinesSkew(dst, x *uint32, ds, xs, ss, lines, count int, buffer *uint32) {
+	joinLinesSkewAVX2(dst, x, ds, xs, ss, lines, count, buffer)
 }

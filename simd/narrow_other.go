@@ -9,7 +9,7 @@ func Interleave(_ *uint32, _ *[8]*uint32, _, _ int) bool { return false }
 func transposeNarrow(_, _ *float32, _, _, _, _ int) bool { return false }
 
 // transposeTall transposes no row: there is no kernel for it.
-func transposeTall(_, _ *float32, _, _, _, _ int, _ bool) int { return 0 }
+func transposeTall(_, _ *float32, _, _, _, _ int) int { return 0 }
 
 // CopyPast copies the first elements of x to dst.
 func CopyPast(dst, x []uint32) { copy(dst, x[:len(dst)]) }
@@ -22,3 +22,18 @@ const HasRows = false
 
 // CopyRows does nothing and returns false: there is no kernel for it.
 func CopyRows(_, _ *uint32, _, _, _, _ int, _ bool) bool { return false }
+
+// HasTurn reports false: there are no kernels.
+func HasTurn() bool { return false }
+
+// TurnRows is never called: see HasTurn.
+func TurnRows(_, _ *uint32, _ []int, _, _, _ int) {}
+
+// JoinLines is never called: see HasTurn.
+func JoinLines(_, _ *uint32, _, _, _, _, _ int) {}
+
+// JoinLinesPast is never called: see HasTurn.
+func JoinLinesPast(_, _ *uint32, _, _, _, _, _ int) {}
+
+// JoinLinesSkew is never called: see HasTurn.
+func JoinLinesSkew(_, _ *uint32, _, _, _, _, _ int, _ *uint32) {}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 	"github.com/rayo-go/rayo/op"
 )
@@ -388,26 +389,17 @@ func TestTransposeTile(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, rows := range []int{1, 2, 3, 5, 7, 8, 9, 16, 17, 63, 130} {
 			for _, cols := range []int{1, 2, 3, 4, 5, 8, 15, 16, 17, 65, 129} {
-				for _, gap := range [][2]int{{0, 0}, {5, 0}, {0, 3}, {1, 1}, {0, -rows & 15}} {
+				for _, gap := range [][2]int{{0, 0}, {5, 0}, {0, 3}, {1, 1}} {
 					ss, ds := cols+gap[0], rows+gap[1]
 					x, xok := guarded(t, (rows-1)*ss+cols, 1)
-					past := ds%16 == 0
 					dst, ok := guarded(t, (cols-1)*ds+rows, 3)
-					if past {
-						dst, ok = guarded(t, (cols-1)*ds+rows, aligned)
-					}
 					for i := range x {
 						x[i] = float32(i + 1)
 					}
 					for i := range dst {
 						dst[i] = -1
 					}
-					if past {
-						TransposeTilePast(&dst[0], &x[0], ds, ss, rows, cols)
-						StreamFence()
-					} else {
-						TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
-					}
+					TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
 					xok()
 					ok()
 					for k, got := range dst {
@@ -418,6 +410,73 @@ func TestTransposeTile(t *testing.T) {
 						if got != want {
 							t.Fatalf("%dx%d, distances %d and %d: element %d of column %d is %v, not %v", rows, cols, ss, ds, i, j, got, want)
 						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestTurnRows transposes groups of rows to a buffer, and joins their lines with each kernel.
+func TestTurnRows(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		if !HasTurn() {
+			return
+		}
+		r := testutil.Rand(t)
+		for range 200 {
+			groups, cols := 1+r.IntN(5), 1+r.IntN(70)
+			ss := cols + r.IntN(9)
+			x, xok := guarded(t, 16*groups*ss, 1)
+			for i := range x {
+				x[i] = float32(i)
+			}
+			offs := make([]int, 16*groups)
+			for k, row := range r.Perm(len(offs)) {
+				offs[k] = 4 * row * ss
+			}
+			gap := 16 * (cols + r.IntN(3))
+			buffer, bok := guarded(t, groups*gap, aligned)
+			TurnRows(wordOf(&buffer[0]), wordOf(&x[0]), offs, gap, r.IntN(100), cols)
+			bok()
+			xok()
+			for kind := range 3 {
+				rows := 16 * groups
+				odd, ds := r.IntN(16), rows+r.IntN(20)
+				if kind == 1 {
+					odd, ds = aligned, (ds+15)&^15
+				}
+				dst, ok := guarded(t, (cols-1)*ds+rows, odd)
+				for i := range dst {
+					dst[i] = -1
+				}
+				to, from, lines := wordOf(&dst[0]), wordOf(&buffer[0]), groups
+				switch kind {
+				case 0:
+					JoinLines(to, from, ds, 16, gap, lines, cols)
+				case 1:
+					JoinLinesPast(to, from, ds, 16, gap, lines, cols)
+				default:
+					if lines--; lines == 0 {
+						continue
+					}
+					row, rok := guarded(t, rows, 0)
+					JoinLinesSkew(to, from, ds, 16, gap, lines, cols, wordOf(&row[0]))
+					rok()
+				}
+				StreamFence()
+				ok()
+				for i, got := range dst {
+					want, row, j := float32(-1), i%ds, i/ds
+					lead := 0
+					if kind == 2 {
+						lead = int(-uintptr(unsafe.Pointer(&dst[j*ds]))%64) / 4
+					}
+					if row >= lead && row < lead+16*lines {
+						want = x[offs[row]/4+j]
+					}
+					if got != want {
+						t.Fatalf("kernel %d, %d groups, %d columns %d apart: element %d is %v, not %v", kind, groups, cols, ds, i, got, want)
 					}
 				}
 			}

@@ -74,23 +74,13 @@ func (t *transposeTask) rectangle(b int) (dst, x *float32, rows, cols int) {
 // TransposeTile sets dst[j*ds+i] = x[i*ss+j] for each row i < rows and column j < cols of a part of a
 // matrix: rows are ss elements apart in x, and columns ds in dst.
 func TransposeTile(dst, x *float32, ds, ss, rows, cols int) {
-	transposeTile(dst, x, ds, ss, rows, cols, false)
-}
-
-// TransposeTilePast is [TransposeTile] with non-temporal stores, if there is a kernel for it. Columns of dst are aligned to
-// cache lines. The caller calls [StreamFence] at the end.
-func TransposeTilePast(dst, x *float32, ds, ss, rows, cols int) {
-	transposeTile(dst, x, ds, ss, rows, cols, true)
-}
-
-func transposeTile(dst, x *float32, ds, ss, rows, cols int, past bool) {
 	if transposeNarrow(dst, x, ds, ss, rows, cols) {
 		return
 	}
 	k := gemmActive()
 	for j := 0; j < cols; j += transposeSide {
 		c := min(transposeSide, cols-j)
-		for i := transposeTall(step(dst, j*ds), step(x, j), ds, ss, rows, c, past); i < rows; i += k.lanes {
+		for i := transposeTall(step(dst, j*ds), step(x, j), ds, ss, rows, c); i < rows; i += k.lanes {
 			r := min(i, max(0, rows-k.lanes)) // the last vector overlaps the one before, because partial stores are slow
 			k.transpose(step(dst, j*ds+r), step(x, r*ss+j), 4*ds, 4*ss, min(k.lanes, rows-r), c)
 		}

@@ -45,6 +45,7 @@ type program struct {
 	runs    int  // number of strided operands that are read directly, in segments
 	moves   bool // the program copies one strided operand, directly to the result
 	piece   int  // elements in a piece of such a copy if it transposes, otherwise 0
+	boxes   *boxes
 
 	size     int  // number of elements in a block
 	stride   int  // distance of registers in elements

@@ -156,7 +156,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
 	if p.moves && p.streams[0].size == 4 {
-		p.piece = permutationOf(p.streams[0].layout).piece
+		p.piece, p.boxes = permutationOf(p.streams[0].layout).piece, boxesOf(p.streams[0].layout)
 		p.passes = true
 	}
 	return p, nil

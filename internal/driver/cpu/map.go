@@ -62,8 +62,12 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 		t.past = pass.path == 1
 	}
 	t.stopped.Store(false)
-	if split {
-		t.chunk = chunkOf(t.n, parts(ns, threads))
+	if k := parts(ns, threads); split && p.boxes != nil {
+		k = min(k, p.boxes.count)
+		t.chunk = (p.boxes.count + k - 1) / k
+		t.d.pool.Spread((p.boxes.count+t.chunk-1)/t.chunk, t.back, t)
+	} else if split {
+		t.chunk = chunkOf(t.n, k)
 		if p.piece > 0 {
 			t.chunk = (t.chunk + p.piece - 1) / p.piece * p.piece
 		}
@@ -88,6 +92,16 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 
 // Part implements workers.Task.
 func (t *mapTask) Part(i int) {
+	if b := t.p.boxes; b != nil {
+		lo := i * t.chunk
+		hi := min(lo+t.chunk, b.count)
+		from := time.Now()
+		t.copyBoxes(lo, hi)
+		if i == 0 {
+			t.p.cost.observe(t.n, t.n/b.count*hi, time.Since(from))
+		}
+		return
+	}
 	var l *lane
 	if !t.p.straight {
 		l = lanes.Get().(*lane)
@@ -107,6 +121,10 @@ func (t *mapTask) Part(i int) {
 // span computes elements lo to hi.
 func (t *mapTask) span(l *lane, lo, hi int) {
 	p := t.p
+	if p.boxes != nil {
+		t.copyBoxes(0, p.boxes.count)
+		return
+	}
 	if !p.straight {
 		l.begin(p, t.at, min(hi-lo, callElements))
 		l.past = t.past
@@ -149,6 +167,21 @@ func (t *mapTask) span(l *lane, lo, hi int) {
 	if !p.straight {
 		l.past = false
 		l.end()
+	}
+}
+
+// copyBoxes copies boxes lo to hi.
+func (t *mapTask) copyBoxes(lo, hi int) {
+	src, dst := element((*uint32)(t.at[0].base), t.p.streams[0].layout.Off), (*uint32)(t.at[1].base)
+	for i := lo; i < hi; i++ {
+		if i > lo && (t.stopped.Load() || t.ctx.Err() != nil) {
+			t.stopped.Store(true)
+			break
+		}
+		t.p.boxes.copy(dst, src, i, t.past)
+	}
+	if t.past {
+		simd.StreamFence()
 	}
 }
 

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
@@ -51,18 +50,18 @@ func permutationOf(l *op.Layout) (t permutation) {
 	return t
 }
 
-// tiles writes elements from pos on to dst with a function for a matrix. pos and the length of dst are multiples of the unit.
-func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int, tile tileFunc) {
+// tiles writes elements from pos on to dst. pos and the length of dst are multiples of the unit.
+func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	for len(dst) > 0 {
 		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit)
-		t.transpose(&dst[0], t.unit, base, l, pos, t.unit, n, tile)
+		t.transpose(&dst[0], t.unit, base, l, pos, t.unit, n)
 		dst, pos = dst[n*t.unit:], pos+n*t.unit
 	}
 }
 
 // transpose writes width elements from pos on to the first row of a matrix at dst, whose rows are ds elements apart, and
 // as many for each of the next n-1 steps along the axis to the other rows.
-func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout, pos, width, n int, tile tileFunc) {
+func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout, pos, width, n int) {
 	columns := &l.F[l.Rank-1]
 	var o odometer
 	row := o.start(l, pos)
@@ -74,53 +73,6 @@ func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout,
 				simd.Prefetch(address(unsafe.Pointer(element(base, o.off))), columns.Stride, rows, n)
 			}
 		}
-		tile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
+		simd.TransposeTile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
 	}
 }
-
-// tileFunc is the type of simd.TransposeTile.
-type tileFunc func(dst, x *float32, ds, ss, rows, cols int)
-
-// tilesPast is tiles with non-temporal stores. These are fast only if successive stores fill a whole cache line. If the
-// columns of the matrices are not whole cache lines, tilesPast transposes to a buffer and copies its rows.
-func (t *permutation) tilesPast(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	lines := l.F[l.Rank-1].N%line == 0 && t.unit%line == 0 && uintptr(unsafe.Pointer(&dst[0]))%(4*line) == 0
-	switch {
-	case t.unit < minStaged:
-		t.tiles(dst, base, l, pos, simd.TransposeTile)
-	case !lines:
-		t.tilesStaged(dst, base, l, pos)
-	default:
-		t.tiles(dst, base, l, pos, simd.TransposeTilePast)
-	}
-}
-
-// tilesStaged transposes to a buffer, and copies the rows of the buffer to dst with non-temporal stores.
-func (t *permutation) tilesStaged(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	b := stages.Get().(*stage)
-	for len(dst) > 0 {
-		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit, stepsOfStage)
-		width := min(t.unit, stageElements/n&^(line-1))
-		ds := width + line // not a power of two, so that rows use different sets of the cache
-		for at := 0; at < t.unit; at += width {
-			w := min(width, t.unit-at)
-			t.transpose(&b[0], ds, base, l, pos+at, w, n, simd.TransposeTile)
-			for k := range n {
-				simd.CopyPast(dst[k*t.unit+at:][:w], b[k*ds:])
-			}
-		}
-		dst, pos = dst[n*t.unit:], pos+n*t.unit
-	}
-	stages.Put(b)
-}
-
-// A stage is a buffer for tilesPast, which fits the second cache.
-type stage [stageElements + (stepsOfStage+1)*line]uint32
-
-const (
-	stageElements = 32 << 10
-	stepsOfStage  = 128
-	minStaged     = 64 // smallest unit for which the buffer pays
-)
-
-var stages = sync.Pool{New: func() any { return new(stage) }}

@@ -215,11 +215,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) 
 			} else if k >= 2*t.unit { // a single column is not transposed
 				k -= k % t.unit
 				to := unsafe.Slice((*uint32)(unsafe.Add(dst, 4*at)), k)
-				if past {
-					t.tilesPast(to, (*uint32)(base), l, pos+at)
-				} else {
-					t.tiles(to, (*uint32)(base), l, pos+at, simd.TransposeTile)
-				}
+				t.tiles(to, (*uint32)(base), l, pos+at)
 				at += k
 				continue
 			}

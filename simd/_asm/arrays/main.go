@@ -42,8 +42,11 @@ func main() {
 	}
 	g.rows(false)
 	g.rows(true)
-	g.transpose(false)
-	g.transpose(true)
+	g.transpose()
+	g.turnRows()
+	for _, kind := range []string{"", "Stream", "Skew"} {
+		g.join(kind)
+	}
 	g.words()
 	g.scanWords()
 	g.scanShortRows()

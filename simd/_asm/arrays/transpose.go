@@ -7,16 +7,10 @@ import (
 
 // transpose writes the kernel that transposes 16 rows. It stores whole cache lines where rows of dst are aligned: a line
 // that is stored in two parts may leave the first cache in between, if the distance of the rows is a power of two.
-func (g *gen) transpose(past bool) {
-	name, doc := "transpose16AVX2", "with ordinary stores."
-	store := func(v reg.VecVirtual, m Mem) { g.VMOVUPS(v, m) }
-	if past {
-		name, doc = "transpose16StreamAVX2", "with non-temporal stores. Rows of dst are aligned to 32 bytes."
-		store = func(v reg.VecVirtual, m Mem) { g.VMOVNTPS(v, m) }
-	}
-	g.function(name, "func(dst, x *float32, ds, ss, blocks int)",
-		name+" transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j",
-		"becomes row j of dst, ds elements after the row before it. It writes dst "+doc)
+func (g *gen) transpose() {
+	g.function("transpose16AVX2", "func(dst, x *float32, ds, ss, blocks int)",
+		"transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j",
+		"becomes row j of dst, ds elements after the row before it.")
 	dst, ds, ss, blocks := g.param("dst"), g.param("ds"), g.param("ss"), g.param("blocks")
 	x, ss3, ds3 := []reg.GPVirtual{g.param("x")}, g.GP64(), g.GP64()
 	g.SHLQ(U8(2), ds)
@@ -43,8 +37,8 @@ func (g *gen) transpose(past bool) {
 	}
 	for i := range 4 {
 		m := row(dst, ds, ds3, i)
-		store(halves[0][i], m)
-		store(halves[1][i], m.Offset(4*lanes))
+		g.VMOVUPS(halves[0][i], m)
+		g.VMOVUPS(halves[1][i], m.Offset(4*lanes))
 	}
 	for _, p := range x {
 		g.ADDQ(U8(16), p)

@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// TestBoxes copies permuted arrays of 2 to 6 axes by boxes, in any order, and compares them with an index loop.
+func TestBoxes(t *testing.T) {
+	if !simd.HasTurn() {
+		t.Skip("no kernels")
+	}
+	r := testutil.Rand(t)
+	fixed := []struct {
+		s     op.Shape
+		order []int
+	}{
+		{op.Shape{300, 301}, []int{1, 0}}, {op.Shape{512, 1040}, []int{1, 0}}, {op.Shape{17, 3000}, []int{1, 0}}, {op.Shape{3000, 17}, []int{1, 0}},
+		{op.Shape{259, 513}, []int{1, 0}}, {op.Shape{40, 60, 120}, []int{2, 1, 0}}, {op.Shape{64, 32, 48}, []int{2, 1, 0}},
+		{op.Shape{8, 8, 8, 8, 16}, []int{4, 3, 2, 1, 0}}, {op.Shape{4, 25, 25, 20}, []int{0, 3, 2, 1}}, {op.Shape{16, 9, 8, 7, 16}, []int{3, 4, 2, 0, 1}},
+	}
+	kinds := map[string]int{}
+	for i := range 150 {
+		s, order := randomOrder(r)
+		if i < len(fixed) {
+			s, order = fixed[i].s, fixed[i].order
+		}
+		l := permuted(s, order)
+		b := boxesOf(&l)
+		if b == nil {
+			continue
+		}
+		n := l.Size()
+		x := make([]uint32, n)
+		for i := range x {
+			x[i] = uint32(i) ^ 0x55555555
+		}
+		for _, past := range []bool{false, true} {
+			const poison = 0xdeadbeef
+			dst := make([]uint32, n+4*line)
+			for i := range dst {
+				dst[i] = poison
+			}
+			first := line + int(-uintptr(unsafe.Pointer(&dst[0]))/4%line) // a whole cache line
+			if r.IntN(2) == 0 {
+				first += r.IntN(line)
+			}
+			switch {
+			case b.joined:
+				kinds["joined"]++
+			case b.lines && onLine(&dst[first]):
+				kinds["lines"]++
+			case past && b.across > 2:
+				kinds["skewed"]++
+			}
+			for _, i := range r.Perm(b.count) {
+				b.copy(&dst[first], &x[0], i, past)
+			}
+			simd.StreamFence()
+			for i, got := range dst {
+				want := uint32(poison)
+				if i >= first && i < first+n {
+					at, _ := l.At(i - first)
+					want = x[at]
+				}
+				if got != want {
+					t.Fatalf("%v by %v at %d, past %v: element %d is %#x, not %#x", s, order, first, past, i-first, got, want)
+				}
+			}
+		}
+	}
+	for _, k := range []string{"joined", "lines", "skewed"} {
+		if kinds[k] == 0 {
+			t.Errorf("no copy was %s", k)
+		}
+	}
+}
+
+// randomOrder returns a shape of up to 300,000 elements and an order of its axes.
+func randomOrder(r *rand.Rand) (op.Shape, []int) {
+	extents := []int{2, 3, 5, 7, 8, 15, 16, 17, 20, 31, 32, 33, 48, 64, 65, 100, 129, 200, 257}
+	rank := 2 + r.IntN(5)
+	s, n := make(op.Shape, rank), 1
+	for _, k := range r.Perm(rank) {
+		s[k] = 1 + r.IntN(3)
+		if e := extents[r.IntN(len(extents))]; n*e <= 60_000 {
+			s[k] = e
+		}
+		n *= s[k]
+	}
+	if n < boxFrom {
+		s[r.IntN(rank)] *= (boxFrom + n - 1) / n
+	}
+	return s, r.Perm(rank)
+}
