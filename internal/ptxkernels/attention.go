@@ -97,8 +97,7 @@ var attentionTiles = []struct {
 }
 
 // attentionMMATiles are the tiles of the kernel that multiplies with mma, by the number of queries that share a
-// head of keys: at least minQueries, and up to maxQueries unless it is 0. The first row that fits decides. The
-// tiles were measured together with attentionTiles.
+// head of keys: at least minQueries, and up to maxQueries unless it is 0. The first row that fits decides.
 var attentionMMATiles = []struct {
 	wide, float32s         bool // only for heads of more than 128 elements, only for float32
 	minQueries, maxQueries int

@@ -93,7 +93,7 @@ func (p *halfProduct) gains(d *Device) bool {
 	return few > l.fewWarps && (p.K < l.longSum || 4*tiles >= d.Multiprocessors)
 }
 
-// tf32Limits are the limits of gains, measured on an H200 (2026-11-28).
+// tf32Limits are the limits of gains, measured on an H200.
 var tf32Limits = struct{ few, fewOfCopied, fewWarps, tiny, huge, longSum int }{
 	few:         4,       // rows or columns of the result up to which a float32 product is faster
 	fewOfCopied: 48,      // the same, if a huge operand is copied

@@ -183,8 +183,7 @@ const (
 	anyProduct = memoryBound | instructionBound | shortGroups
 )
 
-// quantFewStages are stages for kinds of products, the fastest on an H200 first (2026-11-28; docs/measurements/gpu.md has the
-// speeds). The first that fits into shared memory decides. Two groups are copied together, because longer pieces of a row are read faster.
+// quantFewStages are stages for kinds of products, the fastest on an H200 first (docs/measurements/gpu.md has the speeds). The first that fits into shared memory decides. Two groups are copied together, because longer pieces of a row are read faster.
 var quantFewStages = []struct {
 	kinds                         quantFewKind
 	warps, groups, stages, digits int

@@ -92,8 +92,8 @@ func (s *quantManySpec) bytes() int {
 	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
-// quantManyTiles are the widths of the tiles by the number of rows of activations: the fastest on an H200
-// (2026-11-28). The first row that fits decides.
+// quantManyTiles are the widths of the tiles by the number of rows of activations: the fastest on an H200.
+// The first row that fits decides.
 var quantManyTiles = []struct{ maxRows, warpCols, cols int }{
 	{16, 1, 16},
 	{32, 1, 32},

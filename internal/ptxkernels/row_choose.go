@@ -173,7 +173,7 @@ func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 }
 
 // singleSchedules are the schedules of rows of up to limit elements that are loaded element by element: up to each
-// elements for each of 1 to 32 lanes. The first row that fits decides. They were measured with the rules of row_rules.go.
+// elements for each of 1 to 32 lanes. The first row that fits decides.
 var singleSchedules = []struct {
 	limit    int
 	float32s bool // only float32; other types need more computation for each byte
@@ -222,7 +222,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 }
 
 // narrowSchedules are the schedules of rows that narrow divides: lanes, and the largest number of vectors that a
-// lane holds. The first row that fits decides. They were measured with the rules of row_rules.go.
+// lane holds. The first row that fits decides.
 var narrowSchedules = []struct {
 	lanes, registers    int
 	weightedPairs, even bool // only rows of pairs with weights; only an even number of elements
