@@ -2,10 +2,10 @@ package device
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )

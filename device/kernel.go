@@ -3,12 +3,12 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel"

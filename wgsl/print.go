@@ -2,10 +2,10 @@ package wgsl
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )

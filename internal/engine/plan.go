@@ -2,14 +2,15 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
@@ -421,7 +422,9 @@ func (p *Plan) Listing() string {
 		fmt.Fprintf(&b, " (%d saved by reuse)", p.unshared-p.prog.Arena)
 	}
 	b.WriteByte('\n')
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	rows := make([][4]string, len(p.prog.Steps))
+	var notes []string // what follows the columns
+	var widths [4]int
 	for i := range p.prog.Steps {
 		s := &p.prog.Steps[i]
 		var in, out []string
@@ -433,18 +436,27 @@ func (p *Plan) Listing() string {
 		if name == "" {
 			name = "copy"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t<- %s\t", i, name, strings.Join(out, " "), strings.Join(in, " "))
+		rows[i] = [4]string{strconv.Itoa(i), name, strings.Join(out, " "), "<- " + strings.Join(in, " ")}
+		for j, text := range rows[i] {
+			widths[j] = max(widths[j], utf8.RuneCountInString(text))
+		}
+		note := ""
 		for j, f := range s.Pre {
 			if f != nil {
-				fmt.Fprintf(w, "operand %d: %s ", j, f.Formulas())
+				note += fmt.Sprintf("operand %d: %s ", j, f.Formulas())
 			}
 		}
 		if s.Post != nil && len(s.Post.Body) > 0 {
-			fmt.Fprint(w, s.Post.Formulas())
+			note += s.Post.Formulas()
 		}
-		fmt.Fprintln(w)
+		notes = append(notes, note)
 	}
-	w.Flush()
+	for i, row := range rows {
+		for j, text := range row {
+			b.WriteString(text + strings.Repeat(" ", widths[j]+2-utf8.RuneCountInString(text)))
+		}
+		b.WriteString(notes[i] + "\n")
+	}
 	return b.String()
 }
 

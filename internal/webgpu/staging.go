@@ -1,6 +1,6 @@
 package webgpu
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // stage is memory of the host through which bytes go to the device, or come from
 // it. While nobody uses it an upload stage is mapped, and a readback stage is not.

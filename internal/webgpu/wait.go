@@ -2,13 +2,13 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/jscall"
 )
 

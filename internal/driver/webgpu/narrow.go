@@ -3,9 +3,9 @@ package webgpu
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
