@@ -43,6 +43,7 @@ type Kernel struct {
 //   - the error of ctx. A compilation that a driver has begun continues in the background.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	kernels.Do(useKernels)
+	launches.use()
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}

@@ -10,5 +10,6 @@ import (
 // useOperations links what operations need that are not elementwise.
 func useOperations() {
 	engine.UseSelfTests()
+	engine.UsePasses()
 	webgpu.UseOperations()
 }

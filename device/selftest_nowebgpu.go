@@ -9,7 +9,10 @@ import (
 )
 
 // useOperations links what operations need that are not elementwise.
-func useOperations() { engine.UseSelfTests() }
+func useOperations() {
+	engine.UseSelfTests()
+	engine.UsePasses()
+}
 
 // knownElements serves devices other than the CPU, which such a page does not have.
 func knownElements(context.Context, *engine.Engine) error { return ErrUnsupported }

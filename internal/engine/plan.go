@@ -75,24 +75,27 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 // is gone.
 func (p *Plan) Close() { p.exec.end() }
 
-// passes is [graph.Passes] after [UsePasses], otherwise nil: all but Snapshot save nothing in graphs of
-// one operation or launch, so pages without batches do not load them.
-var passes func() []graph.Pass
+// planning has what graphs need that are more than one elementwise operation, after [UsePasses]: pages that only
+// have such graphs do not load it.
+var planning struct {
+	passes func() []graph.Pass
+	lower  func(e *Engine, g *graph.Graph) (*lowered, error)
+}
 
-// UsePasses links the passes. In pages package batch calls it; other programs call it before main begins.
-func UsePasses() { passes = graph.Passes }
+// UsePasses links the passes and the planning of graphs of several nodes. In pages package batch calls it, and
+// package device does so before operations that are not elementwise; other programs call it before main begins.
+func UsePasses() { planning.passes, planning.lower = graph.Passes, (*Engine).lower }
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
-	run := []graph.Pass{graph.Snapshot}
-	if passes != nil {
-		run = passes()
-	}
-	simple, err := graph.Apply(g, run...)
-	if err != nil {
-		return nil, err
+	simple := g
+	if planning.passes != nil {
+		var err error
+		if simple, err = graph.Apply(g, planning.passes()...); err != nil {
+			return nil, err
+		}
 	}
 	for i := range simple.Nodes {
 		if n := &simple.Nodes[i]; n.Kind == graph.Compute {
@@ -110,14 +113,11 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 
 // plan makes the plan of g. simple is g after [graph.Passes], or g itself.
 func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error) {
-	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
-	opt, err := graph.Apply(simple, graph.Columns(prologue), graph.Views(e.reads))
-	if err != nil {
-		return nil, err
+	lower := planning.lower
+	if lower == nil {
+		lower = (*Engine).lowerOne
 	}
-	groups := graph.Fuse(opt, prologue,
-		func(o *op.Operation) bool { return !inPlace(o) && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
-	l, err := lower(opt, groups, e.lim, e.writes)
+	l, err := lower(e, simple)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +146,18 @@ func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error
 	// its last reference, or with the engine.
 	runtime.AddCleanup(p, (*executable).end, p.exec)
 	return p, nil
+}
+
+// lower fuses the nodes of g and converts it to a program.
+func (e *Engine) lower(g *graph.Graph) (*lowered, error) {
+	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
+	opt, err := graph.Apply(g, graph.Columns(prologue), graph.Views(e.reads))
+	if err != nil {
+		return nil, err
+	}
+	groups := graph.Fuse(opt, prologue,
+		func(o *op.Operation) bool { return !inPlace(o) && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
+	return lower(opt, groups, e.lim, e.writes)
 }
 
 // reads reports whether the device can read an operand in a layout: see [driver.Strided]. The first operand of an operation
