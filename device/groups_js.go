@@ -34,8 +34,8 @@ var (
 	attentions = group{link: func() { useOperations(); portable.UseAttention(); cpu.UseAttention() }}
 	orders     = group{link: func() { useOperations(); portable.UseOrder(); cpu.UseOrder() }}
 	moves      = group{link: func() { useOperations(); portable.UseMoves(); cpu.UseMoves() }}
-	launches   = group{link: engine.UsePasses}
-	programs   = group{link: func() { engine.UsePasses(); cpu.UsePrograms() }}
+	launches   = group{link: useGraphs}
+	programs   = group{link: func() { useGraphs(); cpu.UsePrograms() }}
 	everything = group{link: func() { useOperations(); portable.UseAll(); cpu.UseAll() }}
 )
 

@@ -11,8 +11,11 @@ import (
 // useOperations links what operations need that are not elementwise.
 func useOperations() {
 	engine.UseSelfTests()
-	engine.UsePasses()
+	useGraphs()
 }
+
+// useGraphs links what graphs need that are not one elementwise operation.
+func useGraphs() { engine.UsePasses() }
 
 // knownElements serves devices other than the CPU, which such a page does not have.
 func knownElements(context.Context, *engine.Engine) error { return ErrUnsupported }
