@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -19,8 +20,10 @@ func printProgram(p *ir.Program, t Target) (Shader, error) {
 		}
 		return textPrinter(p, &t)
 	}
-	if err := ir.Verify(p); err != nil {
-		return Shader{}, err
+	if irhook.Verify != nil {
+		if err := irhook.Verify(p); err != nil {
+			return Shader{}, err
+		}
 	}
 	if err := t.allows(p); err != nil {
 		return Shader{}, err

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/op"
@@ -41,6 +43,7 @@ func UseGraphs() {
 	if graphs.launch != nil {
 		return // another group of operations has called it
 	}
+	irhook.Verify = ir.Verify
 	widenings, narrowings, unpackings = makeWidenings(), makeNarrowings(), makeUnpackings()
 	packing, byteCopy, narrowKernel = makePacking(), makeByteCopy(), makeNarrowKernel()
 	graphs.launch, graphs.widen, graphs.narrow = (*preparer).launch, (*preparer).widen, (*preparer).narrow
