@@ -16,6 +16,6 @@ func useOperations() {
 
 // useGraphs links what graphs need that are not one elementwise operation over float32.
 func useGraphs() {
-	engine.UsePasses()
+	engine.UsePlanner()
 	webgpu.UseGraphs()
 }

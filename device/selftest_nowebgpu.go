@@ -15,7 +15,7 @@ func useOperations() {
 }
 
 // useGraphs links what graphs need that are not one elementwise operation.
-func useGraphs() { engine.UsePasses() }
+func useGraphs() { engine.UsePlanner() }
 
 // knownElements serves devices other than the CPU, which such a page does not have.
 func knownElements(context.Context, *engine.Engine) error { return ErrUnsupported }

@@ -1,7 +1,6 @@
 package wgsl
 
 import (
-	"bytes"
 	"strings"
 	"sync"
 
@@ -52,7 +51,12 @@ func printProgram(p *ir.Program, t Target) (Shader, error) {
 	text.Grow(len(w.head) + w.n)
 	text.Write(w.head)
 	text.Write(w.buf[:w.n])
-	above := bytes.Count(w.head, []byte{'\n'})
+	above := 0
+	for _, c := range w.head {
+		if c == '\n' {
+			above++
+		}
+	}
 	lines := make([]ir.Value, above+len(w.lines))
 	copy(lines[above:], w.lines)
 	s := Shader{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(sharedBytes(p)),

@@ -116,7 +116,7 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 }
 
 // lowerOne converts a graph of one elementwise operation to the program that [Engine.lower] makes of it. Graphs are no
-// larger in programs that do not call [UsePasses].
+// larger in programs that do not call [UsePlanner].
 func (e *Engine) lowerOne(g *graph.Graph) (*lowered, error) {
 	id := graph.ID(len(g.Nodes) - 1)
 	if len(g.Outputs) != 1 || g.Outputs[0] != id || !g.Nodes[id].Elementwise() {

@@ -75,16 +75,26 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 // is gone.
 func (p *Plan) Close() { p.exec.end() }
 
-// planning has what graphs need that are more than one elementwise operation, after [UsePasses]: pages that only
-// have such graphs do not load it.
+// planning has what graphs need that are more than one elementwise operation, after [UsePlanner] or [UsePasses].
 var planning struct {
 	passes func() []graph.Pass
 	lower  func(e *Engine, g *graph.Graph) (*lowered, error)
 }
 
-// UsePasses links the passes and the planning of graphs of several nodes. In pages package batch calls it, and
-// package device does so before operations that are not elementwise; other programs call it before main begins.
-func UsePasses() { planning.passes, planning.lower = graph.Passes, (*Engine).lower }
+// UsePlanner links the planning of graphs of several nodes. In pages package device calls it before it makes one.
+func UsePlanner() {
+	planning.lower = (*Engine).lower
+	if planning.passes == nil {
+		planning.passes = func() []graph.Pass { return []graph.Pass{graph.Snapshot} }
+	}
+}
+
+// UsePasses also links the passes. Snapshot is the only pass that changes graphs of one operation or launch. In pages
+// package batch calls UsePasses; other programs call it before main begins.
+func UsePasses() {
+	UsePlanner()
+	planning.passes = graph.Passes
+}
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {

@@ -257,8 +257,11 @@ func (d *Device) lead(ctx context.Context, serial uint64) error {
 func (d *Device) watch(serial uint64) error {
 	for {
 		before := d.wait.reached.Load()
-		ctx, cancel := context.WithTimeout(context.Background(), d.patience())
+		// Nothing else in pages needs contexts with deadlines.
+		ctx, cancel := context.WithCancel(context.Background())
+		timer := time.AfterFunc(d.patience(), cancel)
 		err := d.until(ctx, serial)
+		timer.Stop()
 		cancel()
 		if err == nil {
 			return nil
