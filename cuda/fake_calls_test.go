@@ -121,6 +121,17 @@ var fakeMemory = map[string]fakeCall{
 		store(a[0], uint64(a[1]))
 		return 0
 	},
+	"cuMemHostRegister_v2": func(k *fake, name string, a []uintptr, f *frame) Code {
+		k.pinned[a[0]] = at(a[0], int(a[1]))
+		return 0
+	},
+	"cuMemHostUnregister": func(k *fake, name string, a []uintptr, f *frame) Code {
+		if k.pinned[a[0]] == nil {
+			return 713 // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+		}
+		delete(k.pinned, a[0])
+		return 0
+	},
 	"cuMemcpyHtoDAsync_v2": fakeMemcpy,
 	"cuMemcpyDtoHAsync_v2": fakeMemcpy,
 	"cuMemcpyDtoDAsync_v2": fakeMemcpy,

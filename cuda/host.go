@@ -12,6 +12,7 @@ type HostMemory struct {
 	addr  uintptr
 	ptr   Ptr
 	size  int64
+	lent  []byte // the memory that LockHost was given
 }
 
 // AllocHost allocates n bytes. They are zero. Locked memory is scarce, and
@@ -33,6 +34,39 @@ func (d *Device) AllocHost(n int64) (*HostMemory, error) {
 	h := &HostMemory{dev: d, addr: addr, ptr: ptr, size: n}
 	clear(at(addr, int(n)))
 	if err := d.adopt(h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// LockHost locks the pages of b, so that copies from and to b are like those of memory that
+// [Device.AllocHost] returns. It takes about as long as copying b. b must begin and end at multiples of
+// the system's page size, and no part of it may be locked already. Close unlocks the pages; b remains
+// valid, and is kept from being freed until then.
+func (d *Device) LockHost(b []byte) (*HostMemory, error) {
+	if len(b) == 0 {
+		return nil, invalid("no bytes to lock")
+	}
+	if d == nil || d.prim == nil || !d.guard.enter() {
+		return nil, closed("device")
+	}
+	f := newFrame()
+	defer f.release()
+	const portable, mapped = 1, 2
+	f.Args[0], f.Args[1], f.Args[2] = address(b), uintptr(len(b)), portable|mapped
+	if err := d.prim.call(f, cuMemHostRegister); err != nil {
+		d.leave()
+		return nil, err
+	}
+	h := &HostMemory{dev: d, addr: address(b), size: int64(len(b)), lent: b}
+	f.Args[0], f.Args[1], f.Args[2] = f.out(1), h.addr, 0
+	err := d.prim.call(f, cuMemHostGetDevicePointer)
+	h.ptr = Ptr(f.Out[1])
+	if adopted := d.adopt(h); err == nil {
+		err = adopted
+	}
+	if err != nil {
+		_ = h.Close()
 		return nil, err
 	}
 	return h, nil
@@ -139,7 +173,14 @@ func (h *HostMemory) Close() error {
 func (h *HostMemory) destroy() {
 	f := newFrame()
 	defer f.release()
-	h.dev.freeHost(f, h.addr)
+	if h.lent == nil {
+		h.dev.freeHost(f, h.addr)
+	} else {
+		_ = h.dev.prim.call(f, cuCtxSynchronize) // the driver does not wait for copies
+		f.Args[0] = h.addr
+		h.dev.prim.destroy(f, cuMemHostUnregister)
+		h.lent = nil
+	}
 	h.dev.orphan(h)
 }
 

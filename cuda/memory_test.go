@@ -95,6 +95,38 @@ func TestHostMemory(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
+func TestLockHost(t *testing.T) {
+	k := newFake()
+	d := k.open(t)
+	s := must[*Stream](t)(d.NewStream(0))
+	b := make([]byte, 1000)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	h := must[*HostMemory](t)(d.LockHost(b))
+	m := must[Memory](t)(s.Alloc(1000))
+	for _, err := range []error{s.CopyFromHost(m.Ptr(), h, 100, 300), s.CopyToHost(h, 600, m.Ptr(), 300), s.Synchronize()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if !bytes.Equal(b[600:900], b[100:400]) || b[599] != 599%256 || b[900] != 900%256 {
+		t.Error("the copy through the device is not in place")
+	}
+	if &h.Bytes()[0] != &b[0] || h.Size() != 1000 || h.Ptr() == 0 {
+		t.Error("the locked memory is another one")
+	}
+	h.Close()
+	h.Close()
+	if err := s.CopyFromHost(m.Ptr(), h, 0, 1); !errors.Is(err, ErrClosed) || b[1] != 1 {
+		t.Errorf("after Close: %v", err)
+	}
+	if _, err := d.LockHost(nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("LockHost(nil): %v", err)
+	}
+	noLeaks(t, k, d)
+}
+
 func TestMemoryHandles(t *testing.T) {
 	k := newFake()
 	d := k.open(t)

@@ -40,6 +40,8 @@ const (
 	cuMemHostAlloc
 	cuMemFreeHost
 	cuMemHostGetDevicePointer
+	cuMemHostRegister
+	cuMemHostUnregister
 	cuMemcpyHtoDAsync
 	cuMemcpyDtoHAsync
 	cuMemcpyDtoDAsync
@@ -139,6 +141,8 @@ var entries = [entryCount]struct {
 	cuMemHostAlloc:            {"cuMemHostAlloc", 0},
 	cuMemFreeHost:             {"cuMemFreeHost", 0},
 	cuMemHostGetDevicePointer: {"cuMemHostGetDevicePointer_v2", 0},
+	cuMemHostRegister:         {"cuMemHostRegister_v2", 0},
+	cuMemHostUnregister:       {"cuMemHostUnregister", 0},
 	cuMemcpyHtoDAsync:         {"cuMemcpyHtoDAsync_v2", 0},
 	cuMemcpyDtoHAsync:         {"cuMemcpyDtoHAsync_v2", 0},
 	cuMemcpyDtoDAsync:         {"cuMemcpyDtoDAsync_v2", 0},

@@ -18,6 +18,14 @@ func TestNilAndZero(t *testing.T) {
 	if _, err := device.UploadBlocks(ctx, nil, nil, op.Q8_0, 0); !errors.Is(err, device.ErrNoDevice) {
 		t.Errorf("UploadBlocks to a nil device gave the error %v", err)
 	}
+	if _, err := device.LockPages(nil, x); !errors.Is(err, device.ErrNoDevice) {
+		t.Errorf("LockPages of a nil device gave the error %v", err)
+	}
+	for _, p := range []*device.LockedPages{nil, {}} {
+		if err := p.Unlock(); err != nil {
+			t.Errorf("Unlock of %v: %v", p, err)
+		}
+	}
 	for _, k := range []*device.Kernel{nil, {}} {
 		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
 			t.Errorf("Run of %v: %v", k, err)

@@ -88,6 +88,7 @@ func TestCUDAEmulated(t *testing.T) {
 	emulate(t, 9, false)
 	t.Run("rounding", func(t *testing.T) { rounding(t, openCUDA) })
 	t.Run("streams", func(t *testing.T) { streams(t, openCUDA) })
+	t.Run("pages", func(t *testing.T) { pages(t, openCUDA) })
 	t.Run("factors", func(t *testing.T) { factors(t, openCUDA) })
 	t.Run("axes", func(t *testing.T) { axesOn(t, openCUDA) })
 	t.Run("aliasing", func(t *testing.T) { aliasing(t, openCUDA) })

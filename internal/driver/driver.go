@@ -233,6 +233,14 @@ type Peer interface {
 	CopyFrom(ctx context.Context, dst Memory, from Device, src Memory, n int64) error
 }
 
+// PageLocker is implemented by devices that copy faster from and to page-locked memory of the host.
+type PageLocker interface {
+	// LockPages locks the whole pages of b and keeps b from being freed until unlock is called.
+	// unlock waits for copies and does nothing when it is called again. The error is ErrOverlap if some
+	// of the pages are locked already.
+	LockPages(b []byte) (unlock func() error, err error)
+}
+
 // Tunable is implemented by devices that run portable kernels.
 type Tunable interface {
 	// Target returns the features of the device.

@@ -121,11 +121,30 @@ type digitLane struct {
 	*blockLane
 	units []ptx.F32               // for each row of activations, the value of 1 in its first column
 	less  [][][4]ptx.Var[ptx.F32] // products of the minima
-	// flip is topBits in a register whose contents are unknown to the assembler: an instruction
-	// with three operands has room for one constant, and the assembler would split an instruction
-	// with two constants into two.
-	flip       ptx.B32
+	constants
 	misaligned *misalignedLane // nil if digitDecoder.misaligned is
+}
+
+// constants has numbers in registers whose contents are unknown to the assembler, which otherwise
+// replaces instructions that use them by slower ones.
+type constants struct {
+	// flip is topBits: an instruction with three operands has room for one constant, and the
+	// assembler would split an instruction with two constants into two.
+	flip ptx.B32
+	// bit23 is 1<<23. The assembler multiplies by a power of 2 in the unit that permutes bytes, which
+	// limits the speed of these kernels. A multiplication by a register runs beside it.
+	bit23 ptx.S32
+}
+
+// storeConstants stores the constants in shared memory. One thread calls it.
+func (c *quantFewCode) storeConstants() {
+	for i, v := range []uint32{topBits, 1 << 23} {
+		c.inexact.Offset(1 + i).Store(ptx.U(v))
+	}
+}
+
+func (c *quantFewCode) loadConstants() constants {
+	return constants{c.inexact.Offset(1).Load().B32(), c.inexact.Offset(2).Load().S32()}
 }
 
 // digitPlace returns the offset in a column of the four activations from position 4*i of a group

@@ -203,7 +203,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	}
 	k.If(tid.Eq(ptx.U(0)), func() {
 		c.inexact.Store(ptx.U(0))
-		c.inexact.Offset(1).Store(ptx.U(topBits)) // see digitLane.flip
+		c.storeConstants()
 	})
 	k.Sync()
 	c.prepareDigits(warp)

@@ -308,11 +308,11 @@ func (f *fewFactors) multiplyDigits() {
 	if blockDecoders[f.Blocks.Block()].mins {
 		f.less = newTotals(f.k, 1, 1)
 	}
-	flip := f.inexact.Offset(1).Load().B32()
+	known := f.loadConstants()
 	code := f.digitCode()
 	late, sel := lateWords(b.quad)
 	f.group = func(from ptx.U32, i int) {
-		l := &digitLane{blockLane: b, units: []ptx.F32{f.units.At(from).Offset(i).Load()}, less: f.less, flip: flip}
+		l := &digitLane{blockLane: b, units: []ptx.F32{f.units.At(from).Offset(i).Load()}, less: f.less, constants: known}
 		if code.misaligned != nil {
 			l.misaligned = &misalignedLane{sel: sel, off: i * f.bytes, had: map[[2]int]ptx.B32{}}
 			for r := range b.row {

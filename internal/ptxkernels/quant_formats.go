@@ -133,7 +133,8 @@ func (c *levelLane) mxfp4() *levels {
 	l.scale = func(r, part, _ int) ptx.F32 {
 		// The bits of 2**(v-128). For v above 1, the second number is the smaller one.
 		v := c.row[r].Offset(17 * part).Load().U32().S32()
-		return v.MulAdd(ptx.S(1<<23), ptx.S(-1<<23)).Max(v.MulAdd(ptx.S(1<<21), ptx.S(1<<21))).B32().Float()
+		small := v.MulAdd(c.bit23.Shr(ptx.U(2)), ptx.S(1<<21))
+		return v.MulAdd(c.bit23, ptx.S(-1<<23)).Max(small).B32().Float()
 	}
 	return l
 }

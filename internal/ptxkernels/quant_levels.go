@@ -58,7 +58,8 @@ type levelLane struct {
 	code   *levelDecoder
 	bytes  int  // size of a group
 	digits bool // the kernel multiplies levels by digits
-	had    map[levelWord]ptx.B32
+	constants
+	had map[levelWord]ptx.B32
 }
 
 // levelWord identifies a loaded word of a row.
@@ -159,9 +160,14 @@ func signedByte(w ptx.B32, i int) ptx.S32 { return w.Permute(ptx.B(0), ptx.N(0x8
 // bytesOf returns a word of four copies of byte i.
 func bytesOf(w ptx.B32, i int) ptx.B32 { return w.Permute(ptx.B(0), ptx.N(0x1111*i)) }
 
-// newLevels returns the lane's view of a group.
-func (c *blockLane) newLevels(f *levelDecoder, bytes int, digits bool) *levels {
-	return f.open(&levelLane{blockLane: c, code: f, bytes: bytes, digits: digits, had: map[levelWord]ptx.B32{}})
+// newLevels returns the lane's view of a group. known is nil if the kernel does not multiply by digits.
+func (c *blockLane) newLevels(f *levelDecoder, bytes int, known *constants) *levels {
+	l := &levelLane{blockLane: c, code: f, bytes: bytes, digits: known != nil, had: map[levelWord]ptx.B32{}}
+	if known == nil {
+		known = &constants{ptx.B(topBits), ptx.S(1 << 23)}
+	}
+	l.constants = *known
+	return f.open(l)
 }
 
 // levelBF16s returns levels as bf16.
@@ -177,7 +183,7 @@ func (c *blockLane) levelBF16s(f *levelDecoder, v ptx.B32) [2]ptx.BF16x2 {
 
 // levels multiplies a group with bf16.
 func (c *blockLane) levels(f *levelDecoder, bytes int) {
-	l := c.newLevels(f, bytes, false)
+	l := c.newLevels(f, bytes, nil)
 	whole, less := make([]ptx.F32, len(c.row)), make([][]ptx.F32, len(c.row))
 	for r := range c.row {
 		if l.whole != nil {
@@ -282,7 +288,7 @@ func halfPair(a, b ptx.F32) [2]ptx.BF16x2 {
 
 // levels multiplies a group with digits.
 func (c *digitLane) levels(f *levelDecoder, bytes int) {
-	l := c.newLevels(f, bytes, true)
+	l := c.newLevels(f, bytes, &c.constants)
 	if l.whole == nil {
 		c.scaledLevels(f, l)
 	} else {

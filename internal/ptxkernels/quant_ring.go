@@ -30,18 +30,44 @@ const (
 	shortGroup = 144
 )
 
-// ringed has the formats for which the ring is the fastest kernel. The other formats use it only in
+// ringUse says for which rows a format uses the ring. The numbers are groups of 256 weights in a row.
+type ringUse struct {
+	from int // with fewer groups, the kernel for few rows is faster
+	// wide is the smallest number of groups for stages in which each warp multiplies two or three
+	// groups, or 0 if one group is faster. Decoders that take many instructions gain from more of them
+	// between two stages.
+	wide int
+	row  int // with wide: the largest number of groups for which a stage has whole rows
+}
+
+// ringed has the formats for which the ring is the fastest kernel, by measurements of one row of
+// 2048 to 28672 activations on an H200 (docs/measurements/gpu.md). The other formats use it only in
 // tests.
-var ringed = map[block.Format]bool{block.Q4_0: true, block.Q8_0: true, block.Q4_K: true, block.Q6_K: true,
-	block.Q4_1: true, block.Q5_1: true}
+var ringed = map[block.Format]ringUse{
+	block.Q4_0: {}, block.Q8_0: {}, block.Q4_K: {}, block.Q6_K: {}, block.Q4_1: {}, block.Q5_1: {},
+	block.IQ4_NL: {wide: 12, row: 24},
+	block.IQ4_XS: {from: 16, wide: 16, row: 24},
+	block.MXFP4:  {from: 16, wide: 16, row: 24},
+	block.NVFP4:  {from: 16, wide: 16, row: 24},
+	block.Q2_K:   {from: 33, wide: 33, row: 24},
+	block.Q3_K:   {wide: 16, row: 20},
+}
 
 // quantRingFor returns the schedule with shared stages for a product of one row or of a few, if it
 // is the fastest.
 func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
-	if !ringed[blocks.Block()] || p.M > 1 && p.K%digitGroup != 0 {
-		return nil, unsupported("%v", blocks)
+	use, ok := ringed[blocks.Block()]
+	groups := ceilDiv(p.K, digitGroup)
+	if !ok || groups < use.from || p.M > 1 && (use.wide > 0 || p.K%digitGroup != 0) {
+		return nil, unsupported("%d rows of %d activations by %v", p.M, p.K, blocks)
 	}
-	return ringFor(p, t, blocks, d)
+	s, err := ringFor(p, t, blocks, d)
+	if err == nil && use.wide > 0 && groups >= use.wide {
+		if w := *s; w.widen(groups, use.row, d) {
+			return &w, nil
+		}
+	}
+	return s, err
 }
 
 func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
@@ -107,12 +133,43 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
 }
 
+// widen sets the schedule to stages in which each warp multiplies two or three groups, and reports
+// whether it fits. A stage has whole rows of up to row groups. If rows begin at different distances
+// from a multiple of 4, warps multiply one group: their code is twice as long, and more of it would
+// not fit into the cache of instructions.
+func (s *quantFewSpec) widen(groups, row int, d *Device) bool {
+	s.Solid, s.Tall, s.Fill, s.Digits = false, 1, ringFill, digits
+	for s.Split = 1; s.Split <= min(maxParts, d.Multiprocessors/s.RowStride); s.Split++ {
+		part := s.part(groups)
+		if part*s.Split-groups >= part {
+			continue
+		}
+		s.Room = ceilDiv(part*digitGroup, 1024) * 1024
+		s.Warps, s.Width = 8, min(part, 16)
+		switch {
+		case s.RowStride > 1:
+			s.Warps, s.Width = 12, min(part, 12)
+		case part <= row:
+			s.Width = part
+		case part%16 > 0 && part%16 <= 8: // avoid a narrow stage at the end
+			s.Width = ceilDiv(part, ceilDiv(part, 16))
+		}
+		s.SharingWarps, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
+		for s.Stages = 4; s.Stages >= minWhole; s.Stages-- {
+			if s.bytes() <= d.Shared {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // One copy loads a stage of short rows, because they are contiguous in the matrix. A stage has
 // enough rows to give each warp a group.
 const (
 	wholeGroups = 16 // largest number of groups in a row
 	tallWarps   = 9  // a stage needs more than this many warps
-	minWhole    = 3  // smallest number of stages
+	minWhole    = 3  // smallest number of stages of whole rows or wide ones
 )
 
 // whole sets the schedule to stages of whole rows with the given number of groups, and reports whether it fits.

@@ -70,7 +70,7 @@ func (c *ringCode) build(e *epilogue) {
 		c.taken.Init(ptx.N(s.Fill))
 		k.FenceMBarrierInit()
 		c.inexact.Store(ptx.U(0))
-		c.inexact.Offset(1).Store(ptx.U(topBits)) // see digitLane.flip
+		c.storeConstants()
 	})
 	k.Sync()
 	k.IfElse(warp.Ge(ptx.N(s.Warps)), func() {
@@ -326,11 +326,11 @@ func (c *ringCode) beginRows(g, tall, row, end, along ptx.U32) (begin [2]ptx.U32
 // ringLanes holds the state of a lane at the groups of a stage.
 type ringLanes struct {
 	*blockLane
-	c         *ringCode
-	g         ptx.U32
-	inDigits  bool
-	less      [][][4]ptx.Var[ptx.F32] // products of the minima, if they have separate sums
-	flip      ptx.B32
+	c        *ringCode
+	g        ptx.U32
+	inDigits bool
+	less     [][][4]ptx.Var[ptx.F32] // products of the minima, if they have separate sums
+	constants
 	place     ptx.U32 // offset of the lane's part in 16 bytes, or 32
 	late, sel ptx.U32 // see misalignedLane
 	xs, ss    []ptx.Shared[ptx.U8]
@@ -354,7 +354,7 @@ func (c *ringCode) newLanes(inDigits bool) *ringLanes {
 	pitch := c.xPitch()
 	if inDigits {
 		pitch = c.digitPitch()
-		l.flip = c.inexact.Offset(1).Load().B32()
+		l.constants = c.loadConstants()
 		if code.mins {
 			l.less = newTotals(k, 1, c.M)
 		}
@@ -426,7 +426,7 @@ func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only [
 		return
 	}
 	code := c.digitCode()
-	d := &digitLane{blockLane: l.blockLane, less: l.less, flip: l.flip}
+	d := &digitLane{blockLane: l.blockLane, less: l.less, constants: l.constants}
 	for m := range c.M {
 		d.units = append(d.units, c.units.At(n).Offset(m*c.Room/digitGroup).Load())
 	}

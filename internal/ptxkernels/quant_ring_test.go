@@ -87,7 +87,13 @@ func TestMatMulQRing(t *testing.T) {
 					divideBy(s, 8, 9+rand.IntN(8), &h200)
 				},
 				func(s *quantFewSpec) { divideBy(s, 12, 8+rand.IntN(8), &h200) },
-			}[rand.IntN(5)])
+				func(w *quantFewSpec) {
+					old := *w
+					if m > 1 || !w.widen(ceilDiv(s.k, digitGroup), 24, &d) {
+						*w = old
+					}
+				},
+			}[rand.IntN(6)])
 			if err := x.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
 				t.Errorf("%v %v %v %s: %v", typ, blocks, s, plan.Variant, err)
 			}

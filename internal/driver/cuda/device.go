@@ -39,6 +39,7 @@ type gpuDevice struct {
 	order    driver.FIFOLock
 	cache    kernelCache
 	stage    staging
+	pages    lockedPages
 	variants driver.Variants
 
 	graphBytes atomic.Int64 // bytes of memory that graphs keep
@@ -190,6 +191,7 @@ func (d *gpuDevice) Close() error {
 	d.order.Wait()
 	d.freeRuns()
 	d.stage.free()
+	d.pages.free()
 	d.cache.free()
 	return translateError(d.hw.Close())
 }

@@ -15,12 +15,14 @@ type Hardware interface {
 	// Alloc returns memory for work that is enqueued later.
 	Alloc(n int64) (Memory, error)
 	AllocHost(n int64) (HostMemory, error)
+	// LockHost returns b, whole pages, as page-locked memory until its Close.
+	LockHost(b []byte) (HostMemory, error)
 	Load(text []byte) (Module, error)
 	Launch(f Function, c cu.Config, args []byte) error
 	// TensorMap returns the description of a tensor at an address for the copy units.
 	TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error)
 	Copy(dst, src cu.Ptr, n int64) error
-	CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error
+	CopyFromHost(dst cu.Ptr, h HostMemory, off, n int64) error
 	CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error
 	Zero(dst cu.Ptr, n int64) error
 	// Upload returns when src may change, and Download when dst is complete.
@@ -111,6 +113,14 @@ func (g *gpu) AllocHost(n int64) (HostMemory, error) {
 	return h, nil
 }
 
+func (g *gpu) LockHost(b []byte) (HostMemory, error) {
+	h, err := g.dev.LockHost(b)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
 func (g *gpu) Load(text []byte) (Module, error) {
 	m, err := g.dev.Load(text)
 	if err != nil {
@@ -133,8 +143,8 @@ func (g *gpu) TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
 
 func (g *gpu) Copy(dst, src cu.Ptr, n int64) error { return g.stream.Copy(dst, src, n) }
 
-func (g *gpu) CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error {
-	return g.stream.CopyFromHost(dst, h.(*cu.HostMemory), 0, n)
+func (g *gpu) CopyFromHost(dst cu.Ptr, h HostMemory, off, n int64) error {
+	return g.stream.CopyFromHost(dst, h.(*cu.HostMemory), off, n)
 }
 
 func (g *gpu) CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error {

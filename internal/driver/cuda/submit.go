@@ -306,7 +306,7 @@ func (r *run) fill() error {
 		}
 		from := r.ext[i].Host[:r.e.Need[i]]
 		if l.mode == ringed {
-			if err := r.hw.Upload(l.host[i], from); err != nil {
+			if err := r.upload(l.host[i], from); err != nil {
 				return err
 			}
 			continue
@@ -322,7 +322,7 @@ func (r *run) fill() error {
 func (r *run) send() error {
 	l := &r.layout
 	if l.mode == staged && l.inputs > 0 {
-		if err := r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, l.inputs); err != nil {
+		if err := r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, 0, l.inputs); err != nil {
 			return err
 		}
 	}
@@ -351,7 +351,7 @@ func (r *run) download() error {
 		if off < 0 || !r.e.Written[i] {
 			continue
 		}
-		if err := r.hw.Download(r.ext[i].Host[:r.e.Need[i]], l.host[i]); err != nil {
+		if err := r.fetch(r.ext[i].Host[:r.e.Need[i]], l.host[i]); err != nil {
 			return err
 		}
 	}

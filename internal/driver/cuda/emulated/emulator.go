@@ -117,6 +117,26 @@ func (h *emuHost) Close() error {
 	return h.e.m.Free(h.ptr)
 }
 
+// emuLocked is memory of the user whose pages are locked. Kernels do not use it.
+type emuLocked struct{ emuHost }
+
+func (h *emuLocked) Close() error {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	h.e.live["locked pages"]--
+	return nil
+}
+
+func (e *emulator) LockHost(b []byte) (cuda.HostMemory, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.failing("lock"); err != nil {
+		return nil, err
+	}
+	e.live["locked pages"]++
+	return &emuLocked{emuHost{e: e, b: b}}, nil
+}
+
 func (e *emulator) AllocHost(n int64) (cuda.HostMemory, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -265,8 +285,8 @@ func (e *emulator) Copy(dst, src cu.Ptr, n int64) error {
 	return e.Upload(dst, b)
 }
 
-func (e *emulator) CopyFromHost(dst cu.Ptr, h cuda.HostMemory, n int64) error {
-	return e.Upload(dst, h.Bytes()[:n])
+func (e *emulator) CopyFromHost(dst cu.Ptr, h cuda.HostMemory, off, n int64) error {
+	return e.Upload(dst, h.Bytes()[off:off+n])
 }
 
 func (e *emulator) CopyToHost(h cuda.HostMemory, off int64, src cu.Ptr, n int64) error {
@@ -342,8 +362,8 @@ func (g *emuGraph) Copy(dst, src cu.Ptr, n int64) error {
 	return g.note(func() error { return g.emulator.Copy(dst, src, n) })
 }
 
-func (g *emuGraph) CopyFromHost(dst cu.Ptr, h cuda.HostMemory, n int64) error {
-	return g.note(func() error { return g.emulator.CopyFromHost(dst, h, n) })
+func (g *emuGraph) CopyFromHost(dst cu.Ptr, h cuda.HostMemory, off, n int64) error {
+	return g.note(func() error { return g.emulator.CopyFromHost(dst, h, off, n) })
 }
 
 func (g *emuGraph) CopyToHost(h cuda.HostMemory, off int64, src cu.Ptr, n int64) error {
