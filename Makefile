@@ -162,7 +162,7 @@ vet: ## run go vet on all packages, and on those with other files for arm64 and 
 	CGO_ENABLED=0 $(GO) vet -tags wazero,nocuda,nowebgpu ./simd ./device ./internal/wasm/... ./internal/driver/cpu ./internal/devicetest
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize ./.ci/typecheck && $(GO) vet examples/browser/serve.go
 	$(GO) vet -tags browser ./internal/chrome ./wasm/serve ./examples/browser
-	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./batch ./device ./simd ./internal/devicetest ./internal/driver/cpu ./internal/driver/webgpu ./internal/ir ./internal/jscall ./internal/memory ./internal/testutil ./internal/wasm/jshost ./internal/webgpu ./internal/webgpu/jshost
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./batch ./device ./simd ./internal/devicetest ./internal/driver/cpu ./internal/driver/webgpu ./internal/env ./internal/fmt ./internal/ir ./internal/jscall ./internal/memory ./internal/testutil ./internal/wasm/jshost ./internal/webgpu ./internal/webgpu/jshost
 
 .PHONY: lint
 lint: ## run staticcheck in every module

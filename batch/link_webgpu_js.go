@@ -4,4 +4,7 @@ package batch
 
 import "github.com/rayo-go/rayo/internal/driver/webgpu"
 
-func init() { webgpu.UseOperations() }
+func init() {
+	webgpu.UseOperations()
+	webgpu.UseGraphs()
+}

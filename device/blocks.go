@@ -2,9 +2,9 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

@@ -2,13 +2,13 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

@@ -3,9 +3,9 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/memory"
 )

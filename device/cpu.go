@@ -2,10 +2,10 @@ package device
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 func openCPU(_ context.Context, c *config) (driver.Device, error) {

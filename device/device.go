@@ -31,10 +31,10 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Device is an open device. It is safe for concurrent use by any number of goroutines. The methods

@@ -2,11 +2,11 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/errtree"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

@@ -2,10 +2,10 @@ package device
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -34,7 +34,8 @@ var (
 	attentions = group{link: func() { useOperations(); portable.UseAttention(); cpu.UseAttention() }}
 	orders     = group{link: func() { useOperations(); portable.UseOrder(); cpu.UseOrder() }}
 	moves      = group{link: func() { useOperations(); portable.UseMoves(); cpu.UseMoves() }}
-	programs   = group{link: cpu.UsePrograms}
+	launches   = group{link: useGraphs}
+	programs   = group{link: func() { useGraphs(); cpu.UsePrograms() }}
 	everything = group{link: func() { useOperations(); portable.UseAll(); cpu.UseAll() }}
 )
 

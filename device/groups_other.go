@@ -7,4 +7,4 @@ type group struct{}
 
 func (group) use() {}
 
-var reductions, rowwises, products, conv2Ds, attentions, orders, moves, programs, everything group
+var reductions, rowwises, products, conv2Ds, attentions, orders, moves, launches, programs, everything group

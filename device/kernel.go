@@ -3,12 +3,12 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel"
@@ -43,6 +43,7 @@ type Kernel struct {
 //   - the error of ctx. A compilation that a driver has begun continues in the background.
 func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	kernels.Do(useKernels)
+	launches.use()
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}

@@ -10,5 +10,12 @@ import (
 // useOperations links what operations need that are not elementwise.
 func useOperations() {
 	engine.UseSelfTests()
+	useGraphs()
 	webgpu.UseOperations()
+}
+
+// useGraphs links what graphs need that are not one elementwise operation over float32.
+func useGraphs() {
+	engine.UsePlanner()
+	webgpu.UseGraphs()
 }

@@ -3,13 +3,13 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/env"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Kind is a kind of device.
@@ -125,14 +125,14 @@ func WithPortableKernels() Option {
 // kind, kind:index as [Device.String] prints it, or kind:name with a part of a name as [WithName]
 // accepts it. With [Require], the variable selects among the devices of that kind.
 func (c *config) environment() error {
-	if v := os.Getenv("RAYO_THREADS"); v != "" && c.threads == 0 {
+	if v := env.Get("RAYO_THREADS"); v != "" && c.threads == 0 {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
 			return fmt.Errorf("RAYO_THREADS=%q: expected a positive number of threads: %w", v, ErrUnsupported)
 		}
 		c.threads = n
 	}
-	v := os.Getenv("RAYO_DEVICE")
+	v := env.Get("RAYO_DEVICE")
 	if v == "" || c.name != "" || c.kind != 0 && c.indexed || c.listing {
 		return nil
 	}

@@ -2,9 +2,9 @@ package device
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Pending is an asynchronous call, or a running batch or plan. It owns the slices of the call until

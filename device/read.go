@@ -2,10 +2,10 @@ package device
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"math"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

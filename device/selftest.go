@@ -3,10 +3,10 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // selfTest checks a few known results before Open returns a device, because some drivers and

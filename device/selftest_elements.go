@@ -4,11 +4,11 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

@@ -2,10 +2,10 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"

@@ -1,10 +1,10 @@
 package kernel
 
 import (
-	"fmt"
 	"sync"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

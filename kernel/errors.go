@@ -2,10 +2,10 @@ package kernel
 
 import (
 	"errors"
-	"fmt"
-	"path/filepath"
+	"path"
 	"runtime"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
@@ -28,8 +28,8 @@ func (p Position) String() string {
 	if p.File == "" {
 		return ""
 	}
-	dir, file := filepath.Split(p.File)
-	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), file, p.Line)
+	dir, file := path.Split(p.File)
+	return fmt.Sprintf("%s/%s:%d", path.Base(dir), file, p.Line)
 }
 
 // Error returns the kernel, the position and the message.

@@ -1,10 +1,11 @@
 package kernel
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Family makes one kernel for each value of S that a caller requests. The value specialises the

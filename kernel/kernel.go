@@ -1,12 +1,12 @@
 package kernel
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

@@ -2,8 +2,9 @@ package op
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // ErrShape is the error of sizes, shapes or parameters that an operation does

@@ -1,9 +1,8 @@
 package op
 
 import (
-	"fmt"
-
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // DType is the type of the elements of an array in memory.

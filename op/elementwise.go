@@ -1,9 +1,9 @@
 package op
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
 )

@@ -2,8 +2,8 @@ package op
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

@@ -1,9 +1,10 @@
 package op
 
 import (
-	"fmt"
 	"math"
 	"slices"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // This file has the common code of linear algebra. Results are checked by residuals, because the

@@ -69,6 +69,11 @@ func (d DType) Float64(memory []byte, i int) float64 {
 	if d.Quantized() {
 		return d.element(memory, i)
 	}
+	return d.scalar(memory, i)
+}
+
+// scalar is Float64 of a type that is not quantised. Pages that only use it do not load the block formats.
+func (d DType) scalar(memory []byte, i int) float64 {
 	if d.Size() == 2 {
 		bits := binary.NativeEndian.Uint16(memory[2*i:])
 		if d == F16 {

@@ -1,9 +1,10 @@
 package op
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Layout describes the position of a value's elements in memory. It splits the row-major index of an

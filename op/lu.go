@@ -1,7 +1,7 @@
 package op
 
 import (
-	"fmt"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"

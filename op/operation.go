@@ -9,12 +9,12 @@
 package op
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
 )

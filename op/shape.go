@@ -1,9 +1,10 @@
 package op
 
 import (
-	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Shape is the extents of an array, outermost first; arrays are row-major.

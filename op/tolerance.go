@@ -1,8 +1,9 @@
 package op
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Tolerance bounds the error of a result against the reference:

@@ -170,11 +170,11 @@ func (d DType) bits(v float64) uint32 {
 func (d DType) number(bits uint32) float64 {
 	switch d.Size() {
 	case 1:
-		return d.Float64([]byte{byte(bits)}, 0)
+		return d.scalar([]byte{byte(bits)}, 0)
 	case 2:
-		return d.Float64(binary.NativeEndian.AppendUint16(nil, uint16(bits)), 0)
+		return d.scalar(binary.NativeEndian.AppendUint16(nil, uint16(bits)), 0)
 	}
-	return d.Float64(binary.NativeEndian.AppendUint32(nil, bits), 0)
+	return d.scalar(binary.NativeEndian.AppendUint32(nil, bits), 0)
 }
 
 // axisOf returns the index of one of rank axes, or an ErrShape if it is out of range. An axis

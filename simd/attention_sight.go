@@ -1,8 +1,9 @@
 package simd
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Sight says which keys the queries of an [Attention] see, and whether keys are in pages. The zero

@@ -1,10 +1,10 @@
 package simd
 
 import (
-	"fmt"
 	"sync"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 

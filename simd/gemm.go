@@ -1,9 +1,9 @@
 package simd
 
 import (
-	"fmt"
 	"math/bits"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 

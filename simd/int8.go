@@ -1,10 +1,10 @@
 package simd
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

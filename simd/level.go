@@ -7,9 +7,10 @@
 package simd
 
 import (
-	"fmt"
-	"os"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/env"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Level is a set of vector instructions for which this package has kernels. Levels are
@@ -36,7 +37,7 @@ func (l Level) String() string {
 }
 
 // active is the level of this process. It is set before any kernel runs.
-var active, refused = choose(os.Getenv("RAYO_SIMD"))
+var active, refused = choose(env.Get("RAYO_SIMD"))
 
 // Active returns the level that the kernels of this process use: the level that RAYO_SIMD
 // names if the machine supports it, otherwise the widest supported level.

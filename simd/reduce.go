@@ -1,8 +1,9 @@
 package simd
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 //go:generate go -C _asm run ./reduce ..

@@ -1,9 +1,9 @@
 package simd
 
 import (
-	"fmt"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
 )

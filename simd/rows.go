@@ -1,10 +1,10 @@
 package simd
 
 import (
-	"fmt"
 	"math"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 

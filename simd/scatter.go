@@ -1,9 +1,9 @@
 package simd
 
 import (
-	"fmt"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/workers"
 	"github.com/rayo-go/rayo/op"
 )

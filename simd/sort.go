@@ -2,12 +2,12 @@ package simd
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 

@@ -1,11 +1,11 @@
 package simd
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 

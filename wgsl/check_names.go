@@ -1,8 +1,9 @@
 package wgsl
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // keywords are the words that cannot be names.

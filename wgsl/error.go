@@ -1,6 +1,6 @@
 package wgsl
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // CompileError is an error in a text. The compiler of a device or [Source] has found it. It may be
 // wrapped: use errors.As.

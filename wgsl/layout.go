@@ -1,9 +1,10 @@
 package wgsl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Type is a type of a text that can be in memory, with its layout by the rules of the language.

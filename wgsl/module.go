@@ -1,6 +1,6 @@
 package wgsl
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // A module holds the declarations of a text. Of functions it only records the names that they use;
 // a compiler must check the rest.

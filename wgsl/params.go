@@ -1,12 +1,12 @@
 package wgsl
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )

@@ -1,12 +1,12 @@
 package wgsl
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -19,8 +19,10 @@ func printProgram(p *ir.Program, t Target) (Shader, error) {
 		}
 		return textPrinter(p, &t)
 	}
-	if err := ir.Verify(p); err != nil {
-		return Shader{}, err
+	if irhook.Verify != nil {
+		if err := irhook.Verify(p); err != nil {
+			return Shader{}, err
+		}
 	}
 	if err := t.allows(p); err != nil {
 		return Shader{}, err
@@ -49,7 +51,12 @@ func printProgram(p *ir.Program, t Target) (Shader, error) {
 	text.Grow(len(w.head) + w.n)
 	text.Write(w.head)
 	text.Write(w.buf[:w.n])
-	above := bytes.Count(w.head, []byte{'\n'})
+	above := 0
+	for _, c := range w.head {
+		if c == '\n' {
+			above++
+		}
+	}
 	lines := make([]ir.Value, above+len(w.lines))
 	copy(lines[above:], w.lines)
 	s := Shader{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(sharedBytes(p)),

@@ -3,7 +3,6 @@ package wgsl
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"

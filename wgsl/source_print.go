@@ -1,10 +1,10 @@
 package wgsl
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )

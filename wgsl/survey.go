@@ -1,8 +1,7 @@
 package wgsl
 
 import (
-	"fmt"
-
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )

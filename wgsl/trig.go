@@ -1,9 +1,9 @@
 package wgsl
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

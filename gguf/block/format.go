@@ -9,8 +9,9 @@ package block
 
 import (
 	"errors"
-	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Format is a block format.

@@ -3,11 +3,12 @@ package block
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // ErrImportance is the error for a format that needs importances, see [Format.QuantizeWeighted],

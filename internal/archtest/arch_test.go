@@ -39,6 +39,7 @@ var order = [][]string{
 	{"internal/irhook"},
 	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/blockdecode", "internal/errtree", "internal/genfile", "internal/jscall", "internal/jsmemory"},
+	{"internal/env", "internal/fmt"},
 }
 
 // beside lists the imports that are allowed although they are not in a lower layer.
@@ -75,6 +76,9 @@ var outside = map[string][]string{
 // notInBrowsers lists packages that device must not import under GOOS=js, not even indirectly, because
 // every page that uses rayo would have to load them.
 var notInBrowsers = []string{"net/http", "encoding/json", "text/template", "regexp", "os/exec"}
+
+// notInSmallest lists more packages, which no page without batches may import. Use internal/fmt and internal/env.
+var notInSmallest = []string{"fmt", "os"}
 
 // room returns the longest entry of order that contains the package, and its line.
 func room(pkg string) (name string, line int) {
@@ -146,6 +150,13 @@ func TestBrowserImports(t *testing.T) {
 	for _, l := range list(t, env, "-deps", "-f", "{{.ImportPath}}", "./device", "./batch") {
 		if slices.Contains(notInBrowsers, l[0]) {
 			t.Errorf("device brings %s, which every page would have to load", l[0])
+		}
+	}
+	for _, tags := range []string{"", "nowebgpu"} {
+		for _, l := range list(t, env, "-deps", "-tags", tags, "-f", "{{.ImportPath}}", "./device") {
+			if slices.Contains(notInSmallest, l[0]) {
+				t.Errorf("device brings %s with the tags %q, which every page would have to load", l[0], tags)
+			}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package driver
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // Externals describes how the steps of a program use its external slots, by [Slot].Ext.
 type Externals struct {

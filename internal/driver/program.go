@@ -1,11 +1,11 @@
 package driver
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"

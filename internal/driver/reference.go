@@ -2,8 +2,8 @@ package driver
 
 import (
 	"encoding/binary"
-	"fmt"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )

@@ -2,9 +2,9 @@ package driver
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"

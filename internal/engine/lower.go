@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
@@ -35,11 +35,7 @@ type lowered struct {
 
 // lower converts the groups of g to a program.
 func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes writer) (*lowered, error) {
-	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
-	l.prog = new(driver.Program)
-	for i := range l.slot {
-		l.slot[i] = -1
-	}
+	l := newLowerer(g)
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Kind == graph.Result {
 			l.more[resultKey{n.In[0], n.Ref}] = graph.ID(i)
@@ -124,11 +120,38 @@ func (l *lowerer) outputs(result map[graph.ID]int) error {
 	return nil
 }
 
+// lowerOne converts a graph of one elementwise operation to the program that [Engine.lower] makes of it. Graphs are no
+// larger in programs that do not call [UsePlanner].
+func (e *Engine) lowerOne(g *graph.Graph) (*lowered, error) {
+	id := graph.ID(len(g.Nodes) - 1)
+	if len(g.Outputs) != 1 || g.Outputs[0] != id || !g.Nodes[id].Elementwise() {
+		return nil, fmt.Errorf("a graph of %d nodes, which is more than one elementwise operation: %w", len(g.Nodes), op.ErrUnsupported)
+	}
+	l := newLowerer(g)
+	size, err := g.Nodes[id].Shape.Size()
+	if err != nil {
+		return nil, err
+	}
+	out := l.place(id, size, map[graph.ID]int{id: 0}, nil)
+	l.prog.Steps = []driver.Step{{Post: l.fused(g.Outputs, graph.Absent, g.Outputs), Out: []driver.Operand{out}}}
+	l.prog.Ext = len(l.ext)
+	return &l.lowered, nil
+}
+
 type lowerer struct {
 	lowered
 	g    *graph.Graph
 	slot []int // slot of each base node, -1 until it has one
 	more map[resultKey]graph.ID
+}
+
+func newLowerer(g *graph.Graph) *lowerer {
+	l := &lowerer{g: g, slot: make([]int, len(g.Nodes)), more: make(map[resultKey]graph.ID)}
+	l.prog = new(driver.Program)
+	for i := range l.slot {
+		l.slot[i] = -1
+	}
+	return l
 }
 
 // resultKey identifies a result of a node other than the first.
@@ -190,11 +213,16 @@ func (l *lowerer) define(id graph.ID, k int, root graph.ID, result map[graph.ID]
 		}
 		return l.unwanted(t[k], shapes[k])
 	}
-	n = &l.g.Nodes[id]
-	size, err := n.Shape.Size()
+	size, err := l.g.Nodes[id].Shape.Size()
 	if err != nil {
 		return driver.Operand{}, err
 	}
+	return l.place(id, size, result, direct), nil
+}
+
+// place assigns a slot to a value of size elements: see define.
+func (l *lowerer) place(id graph.ID, size int, result map[graph.ID]int, direct map[graph.ID]graph.ID) driver.Operand {
+	n := &l.g.Nodes[id]
 	bytes := int64(size) * int64(n.Type.Size())
 	slot := driver.Slot{Type: n.Type, Shape: n.Shape, Bytes: bytes, Written: true}
 	if k, ok := result[id]; ok {
@@ -205,7 +233,7 @@ func (l *lowerer) define(id graph.ID, k int, root graph.ID, result map[graph.ID]
 	} else {
 		l.slot[id] = l.add(slot, nil)
 	}
-	return driver.Operand{Slot: l.slot[id], Type: n.Type, N: size}, nil
+	return driver.Operand{Slot: l.slot[id], Type: n.Type, N: size}
 }
 
 // unwanted assigns a temporary to an unused result.

@@ -2,14 +2,15 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
@@ -74,24 +75,37 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 // is gone.
 func (p *Plan) Close() { p.exec.end() }
 
-// passes is [graph.Passes] after [UsePasses], otherwise nil: all but Snapshot save nothing in graphs of
-// one operation or launch, so pages without batches do not load them.
-var passes func() []graph.Pass
+// planning has what graphs need that are more than one elementwise operation, after [UsePlanner] or [UsePasses].
+var planning struct {
+	passes func() []graph.Pass
+	lower  func(e *Engine, g *graph.Graph) (*lowered, error)
+}
 
-// UsePasses links the passes. In pages package batch calls it; other programs call it before main begins.
-func UsePasses() { passes = graph.Passes }
+// UsePlanner links the planning of graphs of several nodes. In pages package device calls it before it makes one.
+func UsePlanner() {
+	planning.lower = (*Engine).lower
+	if planning.passes == nil {
+		planning.passes = func() []graph.Pass { return []graph.Pass{graph.Snapshot} }
+	}
+}
+
+// UsePasses also links the passes. Snapshot is the only pass that changes graphs of one operation or launch. In pages
+// package batch calls UsePasses; other programs call it before main begins.
+func UsePasses() {
+	UsePlanner()
+	planning.passes = graph.Passes
+}
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
-	run := []graph.Pass{graph.Snapshot}
-	if passes != nil {
-		run = passes()
-	}
-	simple, err := graph.Apply(g, run...)
-	if err != nil {
-		return nil, err
+	simple := g
+	if planning.passes != nil {
+		var err error
+		if simple, err = graph.Apply(g, planning.passes()...); err != nil {
+			return nil, err
+		}
 	}
 	for i := range simple.Nodes {
 		if n := &simple.Nodes[i]; n.Kind == graph.Compute {
@@ -109,14 +123,11 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 
 // plan makes the plan of g. simple is g after [graph.Passes], or g itself.
 func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error) {
-	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
-	opt, err := graph.Apply(simple, graph.Columns(prologue), graph.Views(e.reads))
-	if err != nil {
-		return nil, err
+	lower := planning.lower
+	if lower == nil {
+		lower = (*Engine).lowerOne
 	}
-	groups := graph.Fuse(opt, prologue,
-		func(o *op.Operation) bool { return !inPlace(o) && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
-	l, err := lower(opt, groups, e.lim, e.writes)
+	l, err := lower(e, simple)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +156,18 @@ func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error
 	// its last reference, or with the engine.
 	runtime.AddCleanup(p, (*executable).end, p.exec)
 	return p, nil
+}
+
+// lower fuses the nodes of g and converts it to a program.
+func (e *Engine) lower(g *graph.Graph) (*lowered, error) {
+	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
+	opt, err := graph.Apply(g, graph.Columns(prologue), graph.Views(e.reads))
+	if err != nil {
+		return nil, err
+	}
+	groups := graph.Fuse(opt, prologue,
+		func(o *op.Operation) bool { return !inPlace(o) && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
+	return lower(opt, groups, e.lim, e.writes)
 }
 
 // reads reports whether the device can read an operand in a layout: see [driver.Strided]. The first operand of an operation
@@ -421,7 +444,9 @@ func (p *Plan) Listing() string {
 		fmt.Fprintf(&b, " (%d saved by reuse)", p.unshared-p.prog.Arena)
 	}
 	b.WriteByte('\n')
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	rows := make([][4]string, len(p.prog.Steps))
+	var notes []string // what follows the columns
+	var widths [4]int
 	for i := range p.prog.Steps {
 		s := &p.prog.Steps[i]
 		var in, out []string
@@ -433,18 +458,27 @@ func (p *Plan) Listing() string {
 		if name == "" {
 			name = "copy"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t<- %s\t", i, name, strings.Join(out, " "), strings.Join(in, " "))
+		rows[i] = [4]string{strconv.Itoa(i), name, strings.Join(out, " "), "<- " + strings.Join(in, " ")}
+		for j, text := range rows[i] {
+			widths[j] = max(widths[j], utf8.RuneCountInString(text))
+		}
+		note := ""
 		for j, f := range s.Pre {
 			if f != nil {
-				fmt.Fprintf(w, "operand %d: %s ", j, f.Formulas())
+				note += fmt.Sprintf("operand %d: %s ", j, f.Formulas())
 			}
 		}
 		if s.Post != nil && len(s.Post.Body) > 0 {
-			fmt.Fprint(w, s.Post.Formulas())
+			note += s.Post.Formulas()
 		}
-		fmt.Fprintln(w)
+		notes = append(notes, note)
 	}
-	w.Flush()
+	for i, row := range rows {
+		for j, text := range row {
+			b.WriteString(text + strings.Repeat(" ", widths[j]+2-utf8.RuneCountInString(text)))
+		}
+		b.WriteString(notes[i] + "\n")
+	}
 	return b.String()
 }
 

@@ -1,13 +1,14 @@
 package engine
 
 import (
-	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/measured"
 	"github.com/rayo-go/rayo/op"
 )
@@ -154,14 +155,19 @@ const routes = "routes.txt"
 func (r *Router) load() {
 	for _, line := range measured.Lines(routes, r.identity()) {
 		name, rest, ok := strings.Cut(line, "\t")
-		var bytes, flops int
-		var near, far int64
-		if n, err := fmt.Sscan(rest, &bytes, &flops, &near, &far); !ok || n != 4 || err != nil || near <= 0 || far <= 0 {
+		var n [4]int64 // bytes, flops, near, far
+		for i, field := range strings.Fields(rest) {
+			v, err := strconv.ParseInt(field, 10, 64)
+			if ok = ok && err == nil && i < len(n); ok {
+				n[i] = v
+			}
+		}
+		if !ok || n[2] <= 0 || n[3] <= 0 {
 			continue
 		}
-		c := r.cell(routeKey{name, bytes, flops})
-		c.best[0].Store(near)
-		c.best[1].Store(far)
+		c := r.cell(routeKey{name, int(n[0]), int(n[1])})
+		c.best[0].Store(n[2])
+		c.best[1].Store(n[3])
 		c.runs[0].Store(routeTries)
 		c.runs[1].Store(routeTries)
 	}

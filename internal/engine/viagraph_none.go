@@ -4,9 +4,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

@@ -9,8 +9,7 @@
 package graph
 
 import (
-	"fmt"
-
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

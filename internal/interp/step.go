@@ -1,11 +1,11 @@
 package interp
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

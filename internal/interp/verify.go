@@ -1,8 +1,7 @@
 package interp
 
 import (
-	"fmt"
-
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

@@ -1,8 +1,9 @@
 package ir
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // NewArg returns operand i of the operation, an element of type t.

@@ -1,8 +1,9 @@
 package ir
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // The codes. Every back end implements the codes up to RoundBF16. Codes from Exp on have expansions

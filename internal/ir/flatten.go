@@ -1,9 +1,10 @@
 package ir
 
 import (
-	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Flatten returns the nodes of the expressions in an order in which operands come before their

@@ -7,7 +7,7 @@
 // a back end does not have by arithmetic that every back end has.
 package ir
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // Type is the type of a scalar value in a register.
 type Type uint8

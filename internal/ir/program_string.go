@@ -1,10 +1,11 @@
 package ir
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Listing lists the program as structured code: a value that is used once stands

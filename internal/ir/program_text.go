@@ -1,6 +1,6 @@
 package ir
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // Text is a kernel that its author wrote in the language of one kind of device.
 // A program with a text has no Code; its Bindings, Local and Name were parsed from

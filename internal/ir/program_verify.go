@@ -2,7 +2,8 @@ package ir
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // ErrProgram is wrapped by the errors of [Verify].

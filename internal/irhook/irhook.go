@@ -29,6 +29,10 @@ var (
 	Inline func(b any, roots []*ir.Node, args, params any, size float64) any
 )
 
+// Verify is [ir.Verify] in programs that have users' kernels, otherwise nil. Pages do not load it for the library's own
+// kernels, which tests verify. Package wgsl calls it.
+var Verify func(p *ir.Program) error
+
 // Operations has the methods that the functions below call. The linker keeps a method only in programs
 // that call its function, which it could not do for a variable that package op sets.
 var Operations any

@@ -11,8 +11,9 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Line is the alignment in bytes of every allocation: a cache line, and the

@@ -1,10 +1,11 @@
 package memory
 
 import (
-	"fmt"
 	"math/bits"
 	"runtime"
 	"sync"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Options bound a Pool. The zero value keeps every freed block and sets no

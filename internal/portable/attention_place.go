@@ -69,6 +69,8 @@ func readsAttention(at int, s op.Shape, l *op.Layout) bool {
 	return ok && inRows(axes, strides)
 }
 
+func writesAttention(s op.Shape, l *op.Layout) bool { return readsAttention(op.AttentionQ, s, l) }
+
 // attentionPlaced specialises a kernel for rows that are not contiguous; the zero value means
 // contiguous rows. Strides of 0 and 1 need no code.
 type attentionPlaced struct {

@@ -3,9 +3,9 @@
 package portable
 
 import (
-	"fmt"
 	"math"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )

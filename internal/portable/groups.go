@@ -45,8 +45,8 @@ func UseConv2D() {
 
 // UseAttention registers attention and rotary position embeddings.
 func UseAttention() {
-	register(&family{plan: planAttention, variants: attentionSchedules.names()}, op.Attention)
-	register(&family{plan: planRope}, op.Rope)
+	register(&family{plan: planAttention, variants: attentionSchedules.names(), reads: readsAttention, writes: writesAttention}, op.Attention)
+	register(&family{plan: planRope, reads: readsRope}, op.Rope)
 }
 
 // UseOrder registers sort and topk.
@@ -68,9 +68,9 @@ func UseAll() {
 		use()
 	}
 	concats, factors, jacobis := concatSchedules.names(), factorSchedules.names(), jacobiSchedules.names()
-	register(&family{plan: planConcat, variants: concats}, op.Concat)
+	register(&family{plan: planConcat, variants: concats, reads: func(_ int, _ op.Shape, l *op.Layout) bool { return neighbours(l) }}, op.Concat)
 	register(&family{plan: planSliceAt, variants: concats}, op.SliceAt)
-	register(&family{plan: planUpdate, variants: concats}, op.Update)
+	register(&family{plan: planUpdate, variants: concats, reads: func(at int, _ op.Shape, l *op.Layout) bool { return at == 2 && neighbours(l) }}, op.Update)
 	register(&family{plan: planScatter, variants: scatterSchedules.get().names()}, op.Scatter)
 	register(&family{plan: planIota}, op.Iota)
 	register(&family{plan: planMatMulQ, variants: matMulQSchedules.names(), quantised: true}, op.MatMulQ)

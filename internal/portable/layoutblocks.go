@@ -15,7 +15,7 @@ type layoutReader struct{ quantised }
 // gridOf returns the levels that a kernel reads from an array, which is bound after the blocks: the
 // levels of a codebook or a table. A formula replaces a table of two levels.
 func gridOf(t op.DType) []int8 {
-	if foursOf[t.Block()] != nil || !t.Quantized() {
+	if foursOf()[t.Block()] != nil || !t.Quantized() {
 		return nil
 	}
 	l := &t.Block().Layout().Level

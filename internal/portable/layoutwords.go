@@ -15,7 +15,7 @@ const unitElements = 16
 // wordFormatOf returns the wordFormat that reads blocks of format f. Some formats have functions of
 // their own; the description in package block serves all other formats of unsigned codes.
 func wordFormatOf(f block.Format) (w wordFormat, ok bool) {
-	if w, ok = wordFormats[f]; ok {
+	if w, ok = wordFormats()[f]; ok {
 		return w, true
 	}
 	if f == block.Invalid || f.Scalar() || f.Layout().Level.Signed {

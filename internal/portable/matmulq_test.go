@@ -18,7 +18,7 @@ func TestMatMulQ(t *testing.T) {
 		f := d.Block()
 		for _, s := range [][3]int{{1, 1, 1}, {1, 3, 5}, {2, 5, 3}, {4, 2, 9}, {7, 3, 2}, {9, 2, 33}, {40, 3, 37}, {33, 1, 36}, {1, 40, 2*busyLaneGroups + 1}} {
 			m, k, n := s[0], s[1]*f.Elements(), s[2]
-			if foursOf[f] == nil && m > 1 && (m+int(d))%4 > 0 {
+			if foursOf()[f] == nil && m > 1 && (m+int(d))%4 > 0 {
 				continue // formats share one decoder, so a sample is enough
 			}
 			if n > busyLaneGroups && (d != op.Q4_0 || testing.Short()) {

@@ -14,7 +14,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 	a := inputRuns(b, "a", s.Type, 4)
 	w := inputWords(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
-	if _, own := wordFormats[w.format]; !own || s.rows*s.of >= 32 {
+	if _, own := wordFormats()[w.format]; !own || s.rows*s.of >= 32 {
 		b.PreferRegisters()
 	}
 	put := e.result(b, s.Type)

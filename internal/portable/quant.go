@@ -30,28 +30,30 @@ type fourOf struct {
 	least *kernel.F32 // nil for 0
 }
 
-// foursOf has a decoder for each format: it decodes elements j to j+3 of the block at byte at,
+// foursOf returns a decoder for each format: it decodes elements j to j+3 of the block at byte at,
 // where j is a multiple of four. Package block describes the layouts. The fields of these blocks
-// begin at even bytes.
-var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
-	block.Q4_0: quantised.q4_0,
-	block.Q5_0: quantised.q5_0,
-	block.Q8_0: quantised.q8_0,
-	block.Q4_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, false) },
-	block.Q5_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, true) },
-	block.Q6_K: quantised.q6K,
+// begin at even bytes. It is a function so that pages without quantised types do not load the decoders.
+func foursOf() map[block.Format]func(x quantised, at, j kernel.U32) fourOf {
+	return map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
+		block.Q4_0: quantised.q4_0,
+		block.Q5_0: quantised.q5_0,
+		block.Q8_0: quantised.q8_0,
+		block.Q4_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, false) },
+		block.Q5_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, true) },
+		block.Q6_K: quantised.q6K,
+	}
 }
 
 // four decodes elements i to i+3 of the array, where i is a multiple of four.
 func (x quantised) four(i kernel.U32) fourOf {
 	n := kernel.U(uint32(x.format.Elements()))
-	return foursOf[x.format](x, i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n))
+	return foursOf()[x.format](x, i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n))
 }
 
 // element returns element i of the array.
 func (x quantised) element(i kernel.U32) kernel.F32 {
 	u := kernel.U
-	if foursOf[x.format] == nil {
+	if foursOf()[x.format] == nil {
 		v, odd, upper := layoutReader{x}.quad(i.Shr(u(2))), i.And(u(1)).Eq(u(1)), i.And(u(2)).Ne(u(0))
 		return kernel.Select(upper, kernel.Select(odd, v.At(3), v.At(2)), kernel.Select(odd, v.At(1), v.At(0)))
 	}
@@ -66,7 +68,7 @@ func (x quantised) element(i kernel.U32) kernel.F32 {
 
 // quad returns elements 4i to 4i+3 of the array.
 func (x quantised) quad(i kernel.U32) kernel.Vec4F {
-	if foursOf[x.format] == nil {
+	if foursOf()[x.format] == nil {
 		return layoutReader{x}.quad(i)
 	}
 	f := x.four(i.Shl(kernel.U(2)))

@@ -31,15 +31,17 @@ type wordQuad struct {
 	v  kernel.Vec4F
 }
 
-// wordFormats has the formats with functions of their own that read by words. Package block
+// wordFormats returns the formats with functions of their own that read by words. Package block
 // describes the layouts.
-var wordFormats = map[block.Format]wordFormat{
-	block.Q4_0: {4, false, 4, wordBlocks.q4_0},
-	block.Q5_0: {4, false, 4, wordBlocks.q5_0},
-	block.Q8_0: {4, false, 4, wordBlocks.q8_0},
-	block.Q4_K: {8, true, 4, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, false) }},
-	block.Q5_K: {8, true, 4, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, true) }},
-	block.Q6_K: {16, false, 4, wordBlocks.q6K},
+func wordFormats() map[block.Format]wordFormat {
+	return map[block.Format]wordFormat{
+		block.Q4_0: {4, false, 4, wordBlocks.q4_0},
+		block.Q5_0: {4, false, 4, wordBlocks.q5_0},
+		block.Q8_0: {4, false, 4, wordBlocks.q8_0},
+		block.Q4_K: {8, true, 4, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, false) }},
+		block.Q5_K: {8, true, 4, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, true) }},
+		block.Q6_K: {16, false, 4, wordBlocks.q6K},
+	}
 }
 
 // wordBlocks is an array of blocks that is read by words.
@@ -53,7 +55,7 @@ type wordBlocks struct {
 
 // inputWords declares an operand of a quantised type.
 func inputWords(b *kernel.Builder, name string, t op.DType) wordBlocks {
-	if f := t.Block(); wordFormats[f].vectors {
+	if f := t.Block(); wordFormats()[f].vectors {
 		return wordBlocks{b: b, format: f, four: kernel.Input[kernel.Vec4U](b, name).At}
 	}
 	return inputBlocks(b, name, t).wordBlocks

@@ -1,8 +1,7 @@
 package portable
 
 import (
-	"fmt"
-
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"

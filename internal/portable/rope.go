@@ -16,6 +16,10 @@ type ropeParams struct {
 	Start int32
 }
 
+func readsRope(at int, _ op.Shape, l *op.Layout) bool {
+	return at == 0 && !l.Windowed() && neighbours(l)
+}
+
 type ropeSpec struct {
 	Type                   op.DType
 	Positions, Interleaved bool

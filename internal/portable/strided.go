@@ -14,17 +14,10 @@ import (
 // their strides. Rope, concat and update read layouts whose neighbouring elements are adjacent in
 // memory: for other layouts, it is faster to make a contiguous copy by tiles first.
 func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
-	switch {
-	case o.Class() == op.Elementwise:
-		return true
-	case o == op.Attention:
-		return readsAttention(at, s, l)
-	case o == op.Concat, o == op.Update && at == 2:
-		return neighbours(l)
-	case o == op.Rope:
-		return at == 0 && !l.Windowed() && neighbours(l)
+	if f := familyOf(o); f != nil && f.reads != nil {
+		return f.reads(at, s, l)
 	}
-	return o.ReadsColumns(s, l) || scansColumns(o, s, l)
+	return o.Class() == op.Elementwise || o.ReadsColumns(s, l) || scansColumns(o, s, l)
 }
 
 // neighbours reports whether consecutive elements are adjacent in memory or the same element.
@@ -40,7 +33,8 @@ func neighbours(l *op.Layout) bool {
 // Writes reports whether portable kernels can write the result of operation o, of shape s, in
 // layout l. Each element of the memory must belong to the layout.
 func Writes(o *op.Operation, s op.Shape, l *op.Layout) bool {
-	return o == op.Attention && readsAttention(op.AttentionQ, s, l) || scansColumns(o, s, l)
+	f := familyOf(o)
+	return f != nil && f.writes != nil && f.writes(s, l) || scansColumns(o, s, l)
 }
 
 // checkLayout returns an error if the layout of a strided operand does not describe n elements.
@@ -142,7 +136,7 @@ func (w *walk) filled(b *kernel.Builder, v kernel.Dynamic, in kernel.Bool, bits 
 	}
 	fill := kernel.U(bits).AsF32()
 	if t == op.F16 {
-		fill = kernel.F(float32(t.Float64([]byte{byte(bits), byte(bits >> 8)}, 0)))
+		fill = kernel.F(op.F16ToFloat32(uint16(bits)))
 	}
 	if width == 4 {
 		return kernel.Dyn(kernel.Select(in, kernel.As[kernel.Vec4F](b, v), fill.Splat4()))

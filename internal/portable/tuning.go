@@ -1,9 +1,10 @@
 package portable
 
 import (
-	"fmt"
 	"math/bits"
 	"strings"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Tuning maps a [Key] to the name of the variant that was measured to be fastest on one device. A

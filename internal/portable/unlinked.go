@@ -3,8 +3,7 @@
 package portable
 
 import (
-	"fmt"
-
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/op"
 )
 

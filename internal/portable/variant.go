@@ -13,6 +13,11 @@ type family struct {
 	plan      func(q *request) (*Plan, error)
 	variants  []string
 	quantised bool // the operations accept quantised operands
+
+	// reads reports whether the kernels can read operand at, of shape s, in layout l, and writes whether they
+	// can write the result. If they are nil, [Reads] and [Writes] apply rules for all operations.
+	reads  func(at int, s op.Shape, l *op.Layout) bool
+	writes func(s op.Shape, l *op.Layout) bool
 }
 
 // families are the registered families. The family of the nil key computes elementwise programs and

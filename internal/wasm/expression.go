@@ -1,10 +1,10 @@
 package wasm
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 

@@ -2,8 +2,9 @@ package webgpu
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Buffer is memory of a device.

@@ -3,7 +3,8 @@ package webgpu
 import (
 	"container/list"
 	"encoding/binary"
-	"fmt"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Range is a part of a buffer.

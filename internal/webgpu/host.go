@@ -9,8 +9,8 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/wgsl"
 )
 

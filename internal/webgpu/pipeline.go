@@ -3,11 +3,11 @@ package webgpu
 import (
 	"container/list"
 	"context"
-	"fmt"
 	"runtime"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/errtree"
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Pipeline is a compiled kernel. Equal shaders share one pipeline of the host.

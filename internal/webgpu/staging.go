@@ -1,6 +1,6 @@
 package webgpu
 
-import "fmt"
+import "github.com/rayo-go/rayo/internal/fmt"
 
 // stage is memory of the host for copies to or from the device. An unused upload stage is mapped, and
 // an unused readback stage is not.

@@ -2,7 +2,8 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // Command is one command of a submission: a dispatch if Group is set, a copy if Src is set, else a

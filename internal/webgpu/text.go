@@ -1,9 +1,10 @@
 package webgpu
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rayo-go/rayo/internal/fmt"
 )
 
 // WGSL compilers parse a text, and process its syntax tree, by recursive functions. A deeply nested

@@ -2,13 +2,13 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/jscall"
 )
 
@@ -257,8 +257,11 @@ func (d *Device) lead(ctx context.Context, serial uint64) error {
 func (d *Device) watch(serial uint64) error {
 	for {
 		before := d.wait.reached.Load()
-		ctx, cancel := context.WithTimeout(context.Background(), d.patience())
+		// Nothing else in pages needs contexts with deadlines.
+		ctx, cancel := context.WithCancel(context.Background())
+		timer := time.AfterFunc(d.patience(), cancel)
 		err := d.until(ctx, serial)
+		timer.Stop()
 		cancel()
 		if err == nil {
 			return nil

@@ -9,9 +9,9 @@
 package linalg
 
 import (
-	"fmt"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/simd"
 )
 

@@ -10,13 +10,13 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/workers"

@@ -1,12 +1,12 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"

@@ -1,11 +1,11 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/memory"
 )
 

@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"

@@ -3,10 +3,10 @@ package cpu
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )

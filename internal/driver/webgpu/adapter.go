@@ -2,11 +2,11 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 

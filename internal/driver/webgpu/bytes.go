@@ -33,44 +33,52 @@ func (e *preparer) bytes(k *kernel.Kernel, dst, src arrayRef, n int) error {
 }
 
 // unpackings convert the elements of packed words to separate words.
-var unpackings = kernel.NewFamily("unpack_bytes", func(b *kernel.Builder, p *halvesParams, t op.DType) {
-	b.LocalSize(halvesLanes, 1, 1)
-	x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.U32](b, "y")
-	n, i := b.U32(&p.N), b.Index()
-	first := i.Shl(kernel.U(2))
-	b.If(first.Lt(n), func() {
-		word := x.At(i)
-		for j := range uint32(4) {
-			at := first.Add(kernel.U(j))
-			v := word.Shl(kernel.U(24 - 8*j))
-			if t == op.I8 {
-				v = kernel.Select(v.Ge(kernel.U(1<<31)), v.Shr(kernel.U(24)).Or(kernel.U(0xffffff00)), v.Shr(kernel.U(24)))
-			} else {
-				v = v.Shr(kernel.U(24))
+var unpackings *kernel.Family[op.DType]
+
+func makeUnpackings() *kernel.Family[op.DType] {
+	return kernel.NewFamily("unpack_bytes", func(b *kernel.Builder, p *halvesParams, t op.DType) {
+		b.LocalSize(halvesLanes, 1, 1)
+		x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.U32](b, "y")
+		n, i := b.U32(&p.N), b.Index()
+		first := i.Shl(kernel.U(2))
+		b.If(first.Lt(n), func() {
+			word := x.At(i)
+			for j := range uint32(4) {
+				at := first.Add(kernel.U(j))
+				v := word.Shl(kernel.U(24 - 8*j))
+				if t == op.I8 {
+					v = kernel.Select(v.Ge(kernel.U(1<<31)), v.Shr(kernel.U(24)).Or(kernel.U(0xffffff00)), v.Shr(kernel.U(24)))
+				} else {
+					v = v.Shr(kernel.U(24))
+				}
+				b.If(at.Lt(n), func() { y.Set(at, v) })
 			}
-			b.If(at.Lt(n), func() { y.Set(at, v) })
-		}
+		})
 	})
-})
+}
 
 // packing packs the low bytes of words.
-var packing = kernel.New("pack_bytes", func(b *kernel.Builder, p *halvesParams) {
-	b.LocalSize(halvesLanes, 1, 1)
-	x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
-	n, i := b.U32(&p.N), b.Index()
-	first := i.Shl(kernel.U(2))
-	b.If(first.Lt(n), func() {
-		word := kernel.NewVar(b, "word", kernel.U(0))
-		b.If(first.Add(kernel.U(4)).Gt(n), func() { word.Set(y.At(i).And(kept(n.Sub(first)))) })
-		for j := range uint32(4) {
-			at := first.Add(kernel.U(j))
-			b.If(at.Lt(n), func() {
-				word.Set(word.Get().Or(x.At(at).And(kernel.U(0xff)).Shl(kernel.U(8 * j))))
-			})
-		}
-		y.Set(i, word.Get())
+var packing *kernel.Kernel
+
+func makePacking() *kernel.Kernel {
+	return kernel.New("pack_bytes", func(b *kernel.Builder, p *halvesParams) {
+		b.LocalSize(halvesLanes, 1, 1)
+		x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
+		n, i := b.U32(&p.N), b.Index()
+		first := i.Shl(kernel.U(2))
+		b.If(first.Lt(n), func() {
+			word := kernel.NewVar(b, "word", kernel.U(0))
+			b.If(first.Add(kernel.U(4)).Gt(n), func() { word.Set(y.At(i).And(kept(n.Sub(first)))) })
+			for j := range uint32(4) {
+				at := first.Add(kernel.U(j))
+				b.If(at.Lt(n), func() {
+					word.Set(word.Get().Or(x.At(at).And(kernel.U(0xff)).Shl(kernel.U(8 * j))))
+				})
+			}
+			y.Set(i, word.Get())
+		})
 	})
-})
+}
 
 // kept returns the mask of the bits of a word after its first 1 to 3 elements.
 func kept(elements kernel.U32) kernel.U32 {
@@ -78,17 +86,21 @@ func kept(elements kernel.U32) kernel.U32 {
 }
 
 // byteCopy copies bytes. Other data in the word of the last byte keep their value.
-var byteCopy = kernel.New("copy_bytes", func(b *kernel.Builder, p *halvesParams) {
-	b.LocalSize(halvesLanes, 1, 1)
-	x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
-	n, i := b.U32(&p.N), b.Index()
-	first := i.Shl(kernel.U(2))
-	b.If(first.Lt(n), func() {
-		word := kernel.NewVar(b, "word", x.At(i))
-		b.If(first.Add(kernel.U(4)).Gt(n), func() {
-			behind := kept(n.Sub(first))
-			word.Set(word.Get().And(behind.Xor(kernel.U(0xffffffff))).Or(y.At(i).And(behind)))
+var byteCopy *kernel.Kernel
+
+func makeByteCopy() *kernel.Kernel {
+	return kernel.New("copy_bytes", func(b *kernel.Builder, p *halvesParams) {
+		b.LocalSize(halvesLanes, 1, 1)
+		x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
+		n, i := b.U32(&p.N), b.Index()
+		first := i.Shl(kernel.U(2))
+		b.If(first.Lt(n), func() {
+			word := kernel.NewVar(b, "word", x.At(i))
+			b.If(first.Add(kernel.U(4)).Gt(n), func() {
+				behind := kept(n.Sub(first))
+				word.Set(word.Get().And(behind.Xor(kernel.U(0xffffffff))).Or(y.At(i).And(behind)))
+			})
+			y.Set(i, word.Get())
 		})
-		y.Set(i, word.Get())
 	})
-})
+}

@@ -3,8 +3,8 @@ package webgpu
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"

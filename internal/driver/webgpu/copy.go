@@ -24,7 +24,10 @@ func (e *preparer) copy(dst, src arrayRef) error {
 	}
 	if dst.bytes%4 != 0 && dst.kind == external {
 		src.bytes = dst.bytes
-		return e.copyBytes(dst, src)
+		if graphs.copyBytes == nil {
+			return errNoKernel // arrays of float32 have whole words
+		}
+		return graphs.copyBytes(e, dst, src)
 	}
 	dst.bytes = words(dst.bytes)
 	src.bytes = dst.bytes

@@ -30,14 +30,28 @@ func (e *preparer) StorageType(o driver.Operand) op.DType {
 
 // Widen implements [driver.Arrays].
 func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
+	if graphs.widen == nil {
+		return errNoKernel // package device calls UseGraphs before it uses other types than float32
+	}
+	return graphs.widen(e, dst, src, o)
+}
+
+// Narrow implements [driver.Arrays].
+func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
+	if graphs.narrow == nil {
+		return errNoKernel
+	}
+	return graphs.narrow(e, dst, src, o)
+}
+
+func (e *preparer) widen(dst, src arrayRef, o driver.Operand) error {
 	if o.Type.Storage() {
 		return e.bytes(unpackings.Of(o.Type), dst, src, o.N)
 	}
 	return e.convert(widenings, o.Type, dst, src, o.N)
 }
 
-// Narrow implements [driver.Arrays].
-func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
+func (e *preparer) narrow(dst, src arrayRef, o driver.Operand) error {
 	if o.Type.Storage() {
 		return e.bytes(packing, dst, src, o.N)
 	}
@@ -127,53 +141,61 @@ func (s halvesSpec) narrow(v kernel.F32) kernel.U32 {
 }
 
 // widenings convert elements of a type of two bytes to float32.
-var widenings = kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
-	b.LocalSize(halvesLanes, 1, 1)
-	n, i := b.U32(&p.N), b.Index()
-	if s.Each == 4 {
-		x, y := kernel.Input[kernel.Vec2U](b, "x"), kernel.Output[kernel.Vec4F](b, "y")
-		b.If(i.Lt(n.Shr(kernel.U(2))), func() {
-			words := x.At(i)
-			v0, v1 := s.wide(words.X())
-			v2, v3 := s.wide(words.Y())
-			y.Set(i, b.Vec4F(v0, v1, v2, v3))
+var widenings *kernel.Family[halvesSpec]
+
+func makeWidenings() *kernel.Family[halvesSpec] {
+	return kernel.NewFamily("widen", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
+		b.LocalSize(halvesLanes, 1, 1)
+		n, i := b.U32(&p.N), b.Index()
+		if s.Each == 4 {
+			x, y := kernel.Input[kernel.Vec2U](b, "x"), kernel.Output[kernel.Vec4F](b, "y")
+			b.If(i.Lt(n.Shr(kernel.U(2))), func() {
+				words := x.At(i)
+				v0, v1 := s.wide(words.X())
+				v2, v3 := s.wide(words.Y())
+				y.Set(i, b.Vec4F(v0, v1, v2, v3))
+			})
+			return
+		}
+		x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.F32](b, "y")
+		first := i.Shl(kernel.U(1))
+		b.If(first.Lt(n), func() {
+			low, high := s.wide(x.At(i))
+			y.Set(first, low)
+			second := first.Add(kernel.U(1))
+			b.If(second.Lt(n), func() { y.Set(second, high) })
 		})
-		return
-	}
-	x, y := kernel.Input[kernel.U32](b, "x"), kernel.Output[kernel.F32](b, "y")
-	first := i.Shl(kernel.U(1))
-	b.If(first.Lt(n), func() {
-		low, high := s.wide(x.At(i))
-		y.Set(first, low)
-		second := first.Add(kernel.U(1))
-		b.If(second.Lt(n), func() { y.Set(second, high) })
 	})
-})
+}
 
 // narrowings convert float32 to elements of a type of two bytes. Other data in the word of the last
 // element keep their value.
-var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
-	b.LocalSize(halvesLanes, 1, 1)
-	n, i := b.U32(&p.N), b.Index()
-	if s.Each == 4 {
-		x, y := kernel.Input[kernel.Vec4F](b, "x"), kernel.Output[kernel.Vec2U](b, "y")
-		b.If(i.Lt(n.Shr(kernel.U(2))), func() {
-			v := x.At(i)
-			word := func(low, high kernel.F32) kernel.U32 { return s.narrow(low).Or(s.narrow(high).Shl(kernel.U(16))) }
-			y.Set(i, b.Vec2U(word(v.X(), v.Y()), word(v.Z(), v.W())))
+var narrowings *kernel.Family[halvesSpec]
+
+func makeNarrowings() *kernel.Family[halvesSpec] {
+	return kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesParams, s halvesSpec) {
+		b.LocalSize(halvesLanes, 1, 1)
+		n, i := b.U32(&p.N), b.Index()
+		if s.Each == 4 {
+			x, y := kernel.Input[kernel.Vec4F](b, "x"), kernel.Output[kernel.Vec2U](b, "y")
+			b.If(i.Lt(n.Shr(kernel.U(2))), func() {
+				v := x.At(i)
+				word := func(low, high kernel.F32) kernel.U32 { return s.narrow(low).Or(s.narrow(high).Shl(kernel.U(16))) }
+				y.Set(i, b.Vec2U(word(v.X(), v.Y()), word(v.Z(), v.W())))
+			})
+			return
+		}
+		x, y := kernel.Input[kernel.F32](b, "x"), kernel.InOut[kernel.U32](b, "y")
+		first := i.Shl(kernel.U(1))
+		b.If(first.Lt(n), func() {
+			word := kernel.NewVar(b, "word", s.narrow(x.At(first)))
+			second := first.Add(kernel.U(1))
+			b.If(second.Lt(n), func() { word.Set(word.Get().Or(s.narrow(x.At(second)).Shl(kernel.U(16)))) }).
+				Else(func() { word.Set(word.Get().Or(y.At(i).And(kernel.U(0xffff0000)))) })
+			y.Set(i, word.Get())
 		})
-		return
-	}
-	x, y := kernel.Input[kernel.F32](b, "x"), kernel.InOut[kernel.U32](b, "y")
-	first := i.Shl(kernel.U(1))
-	b.If(first.Lt(n), func() {
-		word := kernel.NewVar(b, "word", s.narrow(x.At(first)))
-		second := first.Add(kernel.U(1))
-		b.If(second.Lt(n), func() { word.Set(word.Get().Or(s.narrow(x.At(second)).Shl(kernel.U(16)))) }).
-			Else(func() { word.Set(word.Get().Or(y.At(i).And(kernel.U(0xffff0000)))) })
-		y.Set(i, word.Get())
 	})
-})
+}
 
 // copyBytes adds a copy of an array that does not end at a word. If the array is large, it copies
 // the part that can be bound separately like any array, and only the tail by words.

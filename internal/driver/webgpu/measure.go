@@ -42,8 +42,8 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	if !t.Approximate && shortens(p) {
 		t.Approximate = d.approx.ask(ctx, d.measureApprox)
 	}
-	if !t.Narrows && t.Features&wgsl.Half != 0 && rounds(p) {
-		t.Narrows = d.narrows.ask(ctx, d.measureNarrows)
+	if !t.Narrows && t.Features&wgsl.Half != 0 && graphs.narrows != nil && rounds(p) {
+		t.Narrows = d.narrows.ask(ctx, func(ctx context.Context) error { return graphs.narrows(d, ctx) })
 	}
 	return t
 }

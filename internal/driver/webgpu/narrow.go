@@ -3,9 +3,9 @@ package webgpu
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
@@ -43,13 +43,17 @@ func narrowOperands() []float32 {
 }
 
 // narrowKernel rounds numbers to half floats.
-var narrowKernel = kernel.New("narrows", func(b *kernel.Builder, _ *struct{}) {
-	b.LocalSize(approxLanes, 1, 1)
-	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
-	i := b.Index()
-	round := ir.NewRound(ir.RoundF16, ir.NewArg(0, ir.F32))
-	y.Set(i, kernel.As[kernel.F32](b, portable.Inline(b, []*ir.Node{round}, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil)[0]))
-})
+var narrowKernel *kernel.Kernel
+
+func makeNarrowKernel() *kernel.Kernel {
+	return kernel.New("narrows", func(b *kernel.Builder, _ *struct{}) {
+		b.LocalSize(approxLanes, 1, 1)
+		x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+		i := b.Index()
+		round := ir.NewRound(ir.RoundF16, ir.NewArg(0, ir.F32))
+		y.Set(i, kernel.As[kernel.F32](b, portable.Inline(b, []*ir.Node{round}, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil)[0]))
+	})
+}
 
 // measureNarrows returns nil if conversions to half floats round to nearest even, otherwise an
 // error with the reason.

@@ -1,3 +1,7 @@
 package webgpu
 
-func init() { UseOperations() } // pages call it when they use an operation
+// Pages call them when they use an operation, or make a graph.
+func init() {
+	UseOperations()
+	UseGraphs()
+}

@@ -2,4 +2,7 @@
 
 package webgpu
 
-func init() { UseOperations() }
+func init() {
+	UseOperations()
+	UseGraphs()
+}

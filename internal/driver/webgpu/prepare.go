@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"sort"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
@@ -295,8 +295,10 @@ func (e *preparer) step(s *driver.Step) error {
 		return err
 	}
 	switch {
+	case s.Kernel != nil && graphs.launch == nil:
+		return errNoKernel // package device calls UseGraphs before it makes a kernel
 	case s.Kernel != nil:
-		return e.launch(s)
+		return graphs.launch(e, s)
 	case s.Op == nil:
 		return e.fused(s.Post, nil, s.Out)
 	case s.Reshapes():

@@ -2,12 +2,12 @@ package webgpu
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/fmt"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 

@@ -5,10 +5,10 @@
 package jshost
 
 import (
-	"fmt"
 	"syscall/js"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/jsmemory"
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )

@@ -1,8 +1,7 @@
 package kernels
 
 import (
-	"fmt"
-
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/wasm"
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )

@@ -5,10 +5,10 @@ package jshost
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"syscall/js"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 

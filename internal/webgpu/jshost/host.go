@@ -4,11 +4,11 @@ package jshost
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"syscall/js"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/wgsl"
 )

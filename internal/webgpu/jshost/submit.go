@@ -3,9 +3,9 @@
 package jshost
 
 import (
-	"fmt"
 	"syscall/js"
 
+	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
