@@ -186,7 +186,7 @@ type flow struct {
 
 	mu     sync.Mutex
 	plans  map[int]*chunkPlan // plans by number of rows
-	best   choice             // the measurements of a run
+	trials *sizing            // the measurements of all runs
 	closed bool
 }
 
@@ -285,8 +285,9 @@ func (p *flow) plan(ctx context.Context, rows int) (*chunkPlan, error) {
 	}
 	if len(p.plans) >= keptPlans {
 		// A run may still use the plan, so the garbage collector closes it.
+		best, _ := p.trials.next()
 		for old := range p.plans {
-			if old != p.best.rows {
+			if old != best.rows {
 				delete(p.plans, old)
 				break
 			}

@@ -80,9 +80,7 @@ func (p *flow) run(ctx context.Context, read func(*running) error, yield func(ou
 			<-c.pend.Done()
 			return err
 		}
-		if r.size.done(c.trial, c.rows, time.Now()) {
-			r.settle()
-		}
+		r.size.done(c.trial, c.rows, time.Now())
 		if !yield(c.out) {
 			return nil
 		}
@@ -128,14 +126,6 @@ func (r *running) recycle(c *chunk) {
 	}
 	r.free <- c
 	r.deepen(want.depth)
-}
-
-// settle keeps the measurements for later runs.
-func (r *running) settle() {
-	c, _ := r.size.next()
-	r.p.mu.Lock()
-	r.p.best = c
-	r.p.mu.Unlock()
 }
 
 // errExit is the error of a source that ended its goroutine.
@@ -199,7 +189,6 @@ func (r *running) take() bool {
 			r.err = err
 			return false
 		}
-		r.settle()
 	}
 }
 

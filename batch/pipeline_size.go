@@ -75,16 +75,27 @@ func (p *flow) depth(rows, want int) int {
 	return int(min(max(p.opts.Memory/max(p.cost(rows), 1), fewest), int64(want)))
 }
 
-// sizing returns the sizing of one run.
+// sizing returns the sizing of a run. Runs continue the trials of earlier ones, which may have been too
+// short for all.
 func (p *flow) sizing() *sizing {
 	p.mu.Lock()
-	best := p.best
-	p.mu.Unlock()
-	if best.rows > 0 {
-		return &sizing{best: best, settled: true}
+	defer p.mu.Unlock()
+	if p.trials == nil {
+		list := p.sizes()
+		p.trials = &sizing{trials: list, best: list[0], deeper: func(rows int) bool { return p.depth(rows, deeper) == deeper }}
 	}
-	list := p.sizes()
-	return &sizing{trials: list, best: list[0], deeper: func(rows int) bool { return p.depth(rows, deeper) == deeper }}
+	p.trials.restart()
+	return p.trials
+}
+
+// restart begins the running trial again. The time between two runs does not belong to it.
+func (s *sizing) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.chunks = 0
+	if !s.settled {
+		s.number++ // chunks of other runs that are under way are not measured
+	}
 }
 
 // next returns the choice for the next chunk, and the number of its trial.
@@ -102,7 +113,7 @@ func (s *sizing) next() (c choice, trial int) {
 func (s *sizing) refuse(trial int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.settled || s.rate == 0 {
+	if s.rate == 0 || s.settled && trial == s.number {
 		return false
 	}
 	if trial == s.number {
@@ -112,27 +123,25 @@ func (s *sizing) refuse(trial int) bool {
 	return true
 }
 
-// done records that a chunk was completed at time now, and reports whether this settles the choice.
-func (s *sizing) done(trial, rows int, now time.Time) bool {
+// done records that a chunk was completed at time now.
+func (s *sizing) done(trial, rows int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.settled || trial != s.number {
-		return false
+		return
 	}
 	// The first chunk includes compilation, and each chunk in flight needs memory that the device has
 	// not allocated before.
 	unmeasured := s.trials[0].depth
 	if s.chunks++; s.chunks <= unmeasured {
 		s.start, s.rows = now, 0
-		return false
+		return
 	}
 	s.rows += rows
 	took := now.Sub(s.start)
-	if s.chunks < unmeasured+trialChunks || took < trialTime {
-		return false
+	if s.chunks >= unmeasured+trialChunks && took >= trialTime {
+		s.finishTrial(float64(s.rows) / took.Seconds())
 	}
-	s.finishTrial(float64(s.rows) / took.Seconds())
-	return s.settled
 }
 
 // finishTrial ends a trial whose throughput was rate, in rows a second.

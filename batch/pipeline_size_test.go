@@ -49,3 +49,38 @@ func TestSizing(t *testing.T) {
 		}
 	}
 }
+
+// TestSizingContinues checks that short runs together try all sizes, and that a run tries another choice if
+// the device refuses one.
+func TestSizingContinues(t *testing.T) {
+	p := &flow{opts: PipelineOpts{Memory: 1 << 30}, row: op.F32.Size()}
+	now, runs := time.Unix(0, 0), 0
+	for ; !p.sizing().settled; runs++ {
+		if runs > 20 {
+			t.Fatal("20 runs did not settle the choice")
+		}
+		now = now.Add(time.Hour) // between the runs
+		for range 2 * (deeper + trialChunks) {
+			c, trial := p.trials.next()
+			now = now.Add(time.Duration(float64(c.rows) / (1e6 + float64(c.rows)) * float64(time.Second))) // the throughput grows with the rows
+			p.trials.done(trial, c.rows, now)
+		}
+	}
+	if c, _ := p.trials.next(); runs < 2 || c.rows != lastChunk/4 {
+		t.Errorf("%d runs chose %+v, want several, and %d rows", runs, c, lastChunk/4)
+	}
+	p.trials = nil
+	s := p.sizing()
+	s.rate, s.best = 1, choice{7, 2}
+	_, first := s.next()
+	p.sizing() // another run begins
+	if !s.refuse(first) {
+		t.Error("no choice remains after a refusal of an earlier trial")
+	}
+	if _, again := s.next(); !s.refuse(again) || !s.refuse(again) {
+		t.Error("no choice remains after two runs refused the same trial")
+	}
+	if c, settled := s.next(); c != s.best || s.refuse(settled) {
+		t.Errorf("%+v was chosen, want %+v, which cannot be refused", c, s.best)
+	}
+}
