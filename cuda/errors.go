@@ -28,6 +28,8 @@ var (
 	// understand. Such an error wraps ErrDriverTooOld too.
 	ErrPTXTooNew = errors.New("the PTX version is too new for the driver")
 
+	// ErrLocked: pages of the host are locked already.
+	ErrLocked = errors.New("the pages are locked already")
 	// ErrBadImage: the driver refuses a module. The error contains the compiler's log.
 	ErrBadImage = errors.New("the module cannot be loaded")
 
@@ -97,6 +99,7 @@ const (
 	codeAddressSpace      Code = 717
 	codeInvalidPC         Code = 718
 	codeLaunchFailed      Code = 719
+	codeAlreadyLocked     Code = 712
 	codeNotSupported      Code = 801
 	codeSystemNotReady    Code = 802
 	codeDriverMismatch    Code = 803
@@ -122,6 +125,8 @@ func (c Code) causes() []error {
 		return []error{ErrInvalid}
 	case codeOutOfMemory:
 		return []error{ErrOutOfMemory}
+	case codeAlreadyLocked:
+		return []error{ErrLocked}
 	case codeNotInitialized, codeStubLibrary, codeSystemNotReady, codeDriverMismatch, codeCompatUnsupported:
 		return []error{ErrNoDriver}
 	case codeNoDevice, codeInvalidDevice:

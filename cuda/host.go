@@ -1,6 +1,10 @@
 package cuda
 
-import "unsafe"
+import (
+	"errors"
+	"sync"
+	"unsafe"
+)
 
 // HostMemory is memory of the host that the system does not move or swap, so
 // that the device reads and writes it by itself: copies from and to it are
@@ -12,7 +16,7 @@ type HostMemory struct {
 	addr  uintptr
 	ptr   Ptr
 	size  int64
-	lent  []byte // the memory that LockHost was given
+	user  []byte // the memory that LockHost was given
 }
 
 // AllocHost allocates n bytes. They are zero. Locked memory is scarce, and
@@ -41,8 +45,8 @@ func (d *Device) AllocHost(n int64) (*HostMemory, error) {
 
 // LockHost locks the pages of b, so that copies from and to b are like those of memory that
 // [Device.AllocHost] returns. It takes about as long as copying b. b must begin and end at multiples of
-// the system's page size, and no part of it may be locked already. Close unlocks the pages; b remains
-// valid, and is kept from being freed until then.
+// the system's page size, and must be writable. Close unlocks the pages; b remains valid, and is kept
+// from being freed until then. The error is [ErrLocked] if some pages are locked already, also by another Device.
 func (d *Device) LockHost(b []byte) (*HostMemory, error) {
 	if len(b) == 0 {
 		return nil, invalid("no bytes to lock")
@@ -58,7 +62,7 @@ func (d *Device) LockHost(b []byte) (*HostMemory, error) {
 		d.leave()
 		return nil, err
 	}
-	h := &HostMemory{dev: d, addr: address(b), size: int64(len(b)), lent: b}
+	h := &HostMemory{dev: d, addr: address(b), size: int64(len(b)), user: b}
 	f.Args[0], f.Args[1], f.Args[2] = f.out(1), h.addr, 0
 	err := d.prim.call(f, cuMemHostGetDevicePointer)
 	h.ptr = Ptr(f.Out[1])
@@ -159,29 +163,44 @@ func (h *HostMemory) Ptr() Ptr {
 func (h *HostMemory) Size() int64 { return int64(len(h.Bytes())) }
 
 // Close frees the memory. It waits for work that the device does with it.
-// Closing again does nothing.
+// Closing again does nothing. If the pages of [Device.LockHost] cannot be unlocked, for example because
+// a stream is captured at the same time, Close returns the error, and the pages stay locked.
 func (h *HostMemory) Close() error {
 	if h == nil || h.dev == nil {
 		return nil
 	}
 	if h.guard.close() {
-		h.destroy()
+		return h.destroy()
 	}
 	return nil
 }
 
-func (h *HostMemory) destroy() {
+// keptLocked has the memory whose pages could not be unlocked. It must not be freed.
+var keptLocked sync.Map
+
+func (h *HostMemory) destroy() (err error) {
 	f := newFrame()
 	defer f.release()
-	if h.lent == nil {
+	if h.user == nil {
 		h.dev.freeHost(f, h.addr)
-	} else {
-		_ = h.dev.prim.call(f, cuCtxSynchronize) // the driver does not wait for copies
-		f.Args[0] = h.addr
-		h.dev.prim.destroy(f, cuMemHostUnregister)
-		h.lent = nil
+	} else if err = h.unlock(f); err != nil && !errors.Is(err, ErrDeviceLost) {
+		keptLocked.Store(h, nil)
 	}
 	h.dev.orphan(h)
+	return err
+}
+
+// unlock unlocks the pages of LockHost. The driver does not wait for the copies that use them.
+func (h *HostMemory) unlock(f *frame) error {
+	if err := h.dev.prim.call(f, cuCtxSynchronize); err != nil {
+		return err
+	}
+	f.Args[0] = h.addr
+	if err := h.dev.prim.call(f, cuMemHostUnregister); err != nil {
+		return err
+	}
+	h.user = nil
+	return nil
 }
 
 // enter begins a call that uses n bytes of the memory from off on.
@@ -198,7 +217,7 @@ func (h *HostMemory) enter(off, n int64) error {
 
 func (h *HostMemory) leave() {
 	if h.guard.leave() {
-		h.destroy()
+		_ = h.destroy()
 	}
 }
 

@@ -23,10 +23,11 @@ type LockedPages struct {
 //	defer pages.Unlock()
 //
 // Parts of s that are copied must not change while a call uses them, as without LockPages. On devices
-// that gain nothing, such as the CPU, LockPages does nothing.
+// whose copies would not be faster, such as the CPU, LockPages does nothing.
 //
 // # Errors
-//   - [ErrOverlap] if some of the pages are locked already.
+//   - [ErrOverlap] if some of the pages are locked already, also for another device.
+//   - [ErrUnsupported] if the memory is not writable, as that of a file that is mapped for reading.
 //   - [ErrOutOfMemory] if the system does not lock so much memory, and [ErrClosed].
 func LockPages[T Element](d *Device, s []T) (*LockedPages, error) {
 	if d == nil {

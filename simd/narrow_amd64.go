@@ -176,23 +176,38 @@ func TurnRows(dst, x *uint32, offs []int, gap, ahead, cols int) {
 		return
 	}
 	n := cols / 16
-	turnRowsAVX2(dst, x, &offs[0], 4*(gap-256*n), 4*ahead, groups, n)
-	if cols%16 > 0 {
-		turnRowsAVX2(word(dst, 16*(cols-16)), word(x, cols-16), &offs[0], 4*(gap-256), 0, groups, 1)
+	for most := max(1, wordCall/(16*cols)); groups > 0; groups -= most {
+		some := min(groups, most)
+		turnRowsAVX2(dst, x, &offs[0], 4*(gap-256*n), 4*ahead, some, n)
+		if cols%16 > 0 {
+			turnRowsAVX2(word(dst, 16*(cols-16)), word(x, cols-16), &offs[0], 4*(gap-256), 0, some, 1)
+		}
+		if some < groups {
+			dst, offs = word(dst, some*gap), offs[16*some:]
+		}
 	}
+}
+
+// joinParts calls a kernel that joins lines for parts of the rows, because the runtime cannot interrupt a call.
+func joinParts(f func(dst, x *uint32, count int), dst, x *uint32, ds, xs, lines, count int) {
+	for most := max(1, wordCall/(16*lines)); count > most; count -= most {
+		f(dst, x, most)
+		dst, x = word(dst, most*ds), word(x, most*xs)
+	}
+	f(dst, x, count)
 }
 
 // JoinLines writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
 // apart in x; the first part of a row is xs elements after that of the row before it. x is aligned to 32 bytes, xs and ss are
 // multiples of 8. It needs HasTurn.
 func JoinLines(dst, x *uint32, ds, xs, ss, lines, count int) {
-	joinLinesAVX2(dst, x, ds, xs, ss, lines, count)
+	joinParts(func(dst, x *uint32, count int) { joinLinesAVX2(dst, x, ds, xs, ss, lines, count) }, dst, x, ds, xs, lines, count)
 }
 
 // JoinLinesPast is JoinLines with non-temporal stores. dst is aligned to cache lines, and ds is a multiple of 16. The caller calls
 // [StreamFence] at the end.
 func JoinLinesPast(dst, x *uint32, ds, xs, ss, lines, count int) {
-	joinLinesStreamAVX2(dst, x, ds, xs, ss, lines, count)
+	joinParts(func(dst, x *uint32, count int) { joinLinesStreamAVX2(dst, x, ds, xs, ss, lines, count) }, dst, x, ds, xs, lines, count)
 }
 
 // JoinLinesSkew is JoinLinesPast for any dst and ds. It writes the same number of elements of each row, but from the first whole cache line

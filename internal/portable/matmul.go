@@ -26,6 +26,9 @@ const enough = 128
 
 // can reports whether the schedule can compute the product, at any speed.
 func (w matMulSchedule) can(m matMulOf, d *Target) bool {
+	if w.panel.Rows == 0 && w.Depth == 0 && !d.Serial {
+		return false // it would keep a GPU busy for seconds
+	}
 	if w.panel.Rows == 0 {
 		x, y := w.lanes()
 		return d.Lanes >= x*y

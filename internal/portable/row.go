@@ -50,7 +50,8 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > minPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*minPart) && (w.Split && !w.Ragged || m.Cols <= min(longestRow, longestRow/256*w.GroupLanes)) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= maxEach) && (!w.Ragged || m.Ragged)
+				// One lane for a row would keep a GPU busy for long.
+				return w.on(t) && (w.GroupLanes > 1 || w.InRegisters || t.Serial) && (!w.Split || m.Cols > minPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*minPart) && (w.Split && !w.Ragged || m.Cols <= min(longestRow, longestRow/256*w.GroupLanes)) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= maxEach) && (!w.Ragged || m.Ragged)
 			}, w})
 		}
 	}

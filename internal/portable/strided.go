@@ -10,9 +10,8 @@ import (
 )
 
 // Reads reports whether portable kernels can read operand at of operation o, of shape s, in layout
-// l: elementwise programs read any layout, reductions and scans read columns, and attention reads rows by
-// their strides. Rope, concat and update read layouts whose neighbouring elements are adjacent in
-// memory: for other layouts, it is faster to make a contiguous copy by tiles first.
+// l: elementwise programs read any layout, and reductions and scans read columns. The reads functions of
+// families have the rules of other operations.
 func Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if f := familyOf(o); f != nil && f.reads != nil {
 		return f.reads(at, s, l)

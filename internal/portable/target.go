@@ -18,8 +18,8 @@ type Target struct {
 	// Ordered says that the device starts workgroups in the order of their numbers, as soon as
 	// there is room, and that it has a large cache: see [partials.lookBack].
 	Ordered bool
-	// Serial says that a processor plays the GPU: a thread runs the lanes of a workgroup by turns, so barriers and
-	// workgroup memory take long.
+	// Serial says that software emulates the GPU on a CPU: one thread runs the lanes of a workgroup one after the
+	// other, so barriers and workgroup memory are slow.
 	Serial bool
 	// MapLanes is the number of lanes of a workgroup of elementwise kernels; the default is 128.
 	// With more lanes, a GPU waits longer for the last lane of a workgroup. With fewer lanes, too

@@ -135,9 +135,9 @@ func (q *request) pick(n int, name func(i int) string, fits func(i int, why reas
 
 func (q *request) noVariant(m any) error {
 	if q.Variant == "" {
-		return unsupported("the target cannot run any variant for %+v", m)
+		return unsupported("the target cannot run any variant for %v", m)
 	}
-	return unsupported("there is no variant %q that suits %+v", q.Variant, m)
+	return unsupported("there is no variant %q that suits %v", q.Variant, m)
 }
 
 // able is a specialisation that a request may name even for sizes for which it would not be chosen.

@@ -22,8 +22,8 @@ func Open(t *testing.T, o ...device.Option) *device.Device {
 	return dev
 }
 
-// WebGPU returns a device of WebGPU that software plays, as every machine can have
-// it, and skips the test on those that have not.
+// WebGPU returns a device of WebGPU that software emulates. It skips the test if the software is not
+// installed.
 func WebGPU(t *testing.T) *device.Device {
 	t.Helper()
 	testutil.Vulkan(t, "lavapipe")

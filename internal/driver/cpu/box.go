@@ -57,7 +57,10 @@ const (
 
 // boxesOf returns the boxes of a layout, or nil if it is copied in another way. The conditions were measured
 // (docs/measurements/cpu.md).
-func boxesOf(l *op.Layout) *boxes {
+func boxesOf(l *op.Layout) *boxes { return boxesFor(l, 16*l.Size() < memory.LastLevelCache()) }
+
+// boxesFor is boxesOf. near is true if the last-level cache holds the arrays.
+func boxesFor(l *op.Layout, near bool) *boxes {
 	n := l.Size()
 	if !simd.HasTurn() || n < boxFrom || l.Windowed() {
 		return nil
@@ -90,7 +93,6 @@ func boxesOf(l *op.Layout) *boxes {
 	if b.total < boxSide || b.inner*b.wide < boxSide {
 		return nil
 	}
-	near := 16*n < memory.LastLevelCache()
 	b.divide(near)
 	if side := min(dims[0].n, dims[first].n); near && (side < boxSide || side >= boxTile && 4*b.rows[0].src%conflict != 0) {
 		return nil
@@ -125,10 +127,10 @@ func (b *boxes) widen(want int) {
 	}
 }
 
-// divide determines the boxes. near is true if the last-level cache holds the arrays.
+// divide determines the boxes. near is as in boxesFor.
 func (b *boxes) divide(near bool) {
 	last := b.cols[len(b.cols)-1]
-	if b.high = b.total; b.total > boxTall {
+	if b.high = b.total; b.total > boxTall || b.total*b.inner*b.wide > boxMost {
 		b.high = boxRows
 	}
 	b.across, b.down = (b.total+b.high-1)/b.high, (last.n+b.wide-1)/b.wide

@@ -22,7 +22,7 @@ func TestBoxes(t *testing.T) {
 	}{
 		{op.Shape{300, 301}, []int{1, 0}}, {op.Shape{512, 1040}, []int{1, 0}}, {op.Shape{17, 3000}, []int{1, 0}}, {op.Shape{3000, 17}, []int{1, 0}},
 		{op.Shape{259, 513}, []int{1, 0}}, {op.Shape{40, 60, 120}, []int{2, 1, 0}}, {op.Shape{64, 32, 48}, []int{2, 1, 0}},
-		{op.Shape{8, 8, 8, 8, 16}, []int{4, 3, 2, 1, 0}}, {op.Shape{4, 25, 25, 20}, []int{0, 3, 2, 1}}, {op.Shape{16, 9, 8, 7, 16}, []int{3, 4, 2, 0, 1}},
+		{op.Shape{2, 3}, []int{1, 0}}, {op.Shape{48, 4, 20480}, []int{2, 1, 0}}, {op.Shape{8, 8, 8, 8, 16}, []int{4, 3, 2, 1, 0}}, {op.Shape{4, 25, 25, 20}, []int{0, 3, 2, 1}}, {op.Shape{16, 9, 8, 7, 16}, []int{3, 4, 2, 0, 1}},
 	}
 	kinds := map[string]int{}
 	for i := range 150 {
@@ -31,10 +31,11 @@ func TestBoxes(t *testing.T) {
 			s, order = fixed[i].s, fixed[i].order
 		}
 		l := permuted(s, order)
-		b := boxesOf(&l)
+		b := boxesFor(&l, i%2 == 0)
 		if b == nil {
 			continue
 		}
+		fits(t, b, s, order)
 		n := l.Size()
 		x := make([]uint32, n)
 		for i := range x {
@@ -77,6 +78,50 @@ func TestBoxes(t *testing.T) {
 	for _, k := range []string{"joined", "lines", "skewed"} {
 		if kinds[k] == 0 {
 			t.Errorf("no copy was %s", k)
+		}
+	}
+}
+
+// fits checks that the buffers have room for the boxes.
+func fits(t *testing.T, b *boxes, s op.Shape, order []int) {
+	t.Helper()
+	if b.run > 0 {
+		return
+	}
+	high := b.high
+	if b.across > 1 {
+		high = min(b.high+line, b.total)
+	}
+	w, cols := new(stage), b.inner*b.wide
+	if need := (high + line - 1) / line * line * (cols + turnGap); need > len(w.groups)-line {
+		t.Fatalf("%v by %v: boxes need %d words of the buffer, which has %d", s, order, need, len(w.groups)-line)
+	}
+	if b.joined && cols/b.inner*b.total > len(w.row) || high > len(w.at) {
+		t.Fatalf("%v by %v: boxes need rows of %d elements", s, order, cols/b.inner*b.total)
+	}
+}
+
+// TestBoxSizes checks the sizes of boxes of arrays that are too large to be copied here.
+func TestBoxSizes(t *testing.T) {
+	if !simd.HasTurn() {
+		return
+	}
+	r := testutil.Rand(t)
+	for i := range 5000 {
+		s, order := randomOrder(r)
+		switch i {
+		case 0:
+			s, order = op.Shape{2, 65, 16, 4096, 16}, []int{4, 2, 3, 0, 1}
+		case 1:
+			s, order = op.Shape{127, 2, 1 << 20}, []int{2, 1, 0}
+		case 2:
+			s, order = op.Shape{5, 48, 48, 257, 16}, []int{2, 4, 3, 0, 1}
+		default:
+			s[r.IntN(len(s))] *= 1 + r.IntN(100)
+		}
+		l := permuted(s, order)
+		if b := boxesFor(&l, i%2 == 1); b != nil {
+			fits(t, b, s, order)
 		}
 	}
 }

@@ -205,6 +205,8 @@ func translateError(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrDeviceLost, err)
 	case errors.Is(err, cu.ErrOutOfMemory):
 		return fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
+	case errors.Is(err, cu.ErrLocked):
+		return fmt.Errorf("%w: %w", driver.ErrOverlap, err)
 	case errors.Is(err, cu.ErrClosed):
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case errors.Is(err, cu.ErrBadImage), errors.Is(err, cu.ErrUnsupported), errors.Is(err, cu.ErrInvalid):

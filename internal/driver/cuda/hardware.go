@@ -32,6 +32,8 @@ type Hardware interface {
 	Record(e Event) error
 	// Capture records the work that record enqueues on the hardware that it gets.
 	Capture(record func(hw Hardware) error) (Graph, error)
+	// Synchronize waits for everything that is in the stream.
+	Synchronize() error
 	Elapsed(from, to Event) (time.Duration, error)
 	Close() error
 }
@@ -118,8 +120,31 @@ func (g *gpu) LockHost(b []byte) (HostMemory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h, nil
+	return gpuPages{h, g}, nil
 }
+
+// gpuPages are locked pages.
+type gpuPages struct {
+	*cu.HostMemory
+	g *gpu
+}
+
+// Close waits for the end of a capture, during which the driver refuses to unlock pages.
+func (p gpuPages) Close() error {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	return p.HostMemory.Close()
+}
+
+// hostOf returns the memory of package cuda.
+func hostOf(h HostMemory) *cu.HostMemory {
+	if p, ok := h.(gpuPages); ok {
+		return p.HostMemory
+	}
+	return h.(*cu.HostMemory)
+}
+
+func (g *gpu) Synchronize() error { return g.stream.Synchronize() }
 
 func (g *gpu) Load(text []byte) (Module, error) {
 	m, err := g.dev.Load(text)
@@ -144,11 +169,11 @@ func (g *gpu) TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
 func (g *gpu) Copy(dst, src cu.Ptr, n int64) error { return g.stream.Copy(dst, src, n) }
 
 func (g *gpu) CopyFromHost(dst cu.Ptr, h HostMemory, off, n int64) error {
-	return g.stream.CopyFromHost(dst, h.(*cu.HostMemory), off, n)
+	return g.stream.CopyFromHost(dst, hostOf(h), off, n)
 }
 
 func (g *gpu) CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error {
-	return g.stream.CopyToHost(h.(*cu.HostMemory), off, src, n)
+	return g.stream.CopyToHost(hostOf(h), off, src, n)
 }
 
 func (g *gpu) Zero(dst cu.Ptr, n int64) error { return g.stream.Set8(dst, 0, n) }

@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -23,36 +24,47 @@ func (d *gpuDevice) LockPages(b []byte) (unlock func() error, err error) {
 	if len(b) == 0 {
 		return func() error { return nil }, nil
 	}
-	p := &d.pages
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if d.closed.Load() {
-		return nil, driver.ErrClosed
+	if err := d.pages.overlap(b); err != nil {
+		return nil, err
 	}
-	for _, h := range p.list {
-		if from, to := common(b, h.Bytes()); from < to {
-			return nil, fmt.Errorf("bytes %d to %d are locked already: %w", from, to, driver.ErrOverlap)
-		}
-	}
-	h, err := d.hw.LockHost(b)
+	h, err := d.hw.LockHost(b) // takes long, so other calls may lock pages meanwhile; the driver refuses pages that are locked
 	if err != nil {
 		return nil, d.translateError(err)
 	}
-	p.list = append(p.list, h)
-	return func() error { return d.translateError(p.unlock(h)) }, nil
+	d.pages.mu.Lock()
+	d.pages.list = append(d.pages.list, h)
+	d.pages.mu.Unlock()
+	return func() error { return d.unlockPages(h) }, nil
 }
 
-// unlock unlocks pages once. The device has finished its copies when it returns.
-func (p *lockedPages) unlock(h HostMemory) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.list {
-		if p.list[i] == h {
-			p.list = append(p.list[:i], p.list[i+1:]...)
-			return h.Close()
-		}
+// overlap returns an error if a part of b is locked.
+func (p *lockedPages) overlap(b []byte) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if h, from, to := p.find(b); h != nil {
+		return fmt.Errorf("bytes %d to %d are locked already: %w", from, to, driver.ErrOverlap)
 	}
 	return nil
+}
+
+// unlockPages unlocks pages once. No submission uses them after they are removed from the list, and
+// the device has finished the copies of earlier submissions when it returns.
+func (d *gpuDevice) unlockPages(h HostMemory) error {
+	p := &d.pages
+	p.mu.Lock()
+	at := slices.Index(p.list, h)
+	if at >= 0 {
+		p.list = slices.Delete(p.list, at, at+1)
+	}
+	p.mu.Unlock()
+	if at < 0 {
+		return nil
+	}
+	err := d.hw.Synchronize()
+	if closed := h.Close(); err == nil {
+		err = closed
+	}
+	return d.translateError(err)
 }
 
 // free unlocks all pages.

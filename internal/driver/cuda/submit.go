@@ -59,7 +59,8 @@ const (
 	direct
 	// staged: one copy of all operands, and one of all results.
 	staged
-	// ringed: each array is copied by itself, in pieces. The host waits for results.
+	// ringed: each array is copied separately. Parts in locked pages are copied directly until the run
+	// ends. Other parts are copied in pieces, and the host waits for results.
 	ringed
 )
 
@@ -123,7 +124,13 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver
 		return err
 	}
 	r.e, r.ext, r.hw = e, s.Ext, e.d.hw
-	defer e.d.endRun(r)
+	finished := false
+	defer func() {
+		if !finished { // the device may still access locked pages
+			_ = e.d.hw.Synchronize()
+		}
+		e.d.endRun(r)
+	}()
 	k, err := r.graph(s)
 	switch {
 	case err != nil:
@@ -133,13 +140,15 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver
 	default:
 		err = r.enqueue(ctx, s)
 	}
-	// Later submissions may enqueue their work after this one, except for results through the ring,
-	// which have been read by now.
-	if recorded := e.d.hw.Record(r.done); err == nil {
+	// Later submissions may enqueue their work after this one. Results through the ring have been read by
+	// now, and those in locked pages are complete when the event has occurred.
+	recorded := e.d.hw.Record(r.done)
+	if err == nil {
 		err = recorded
 	}
 	end()
 	waited := r.done.Synchronize()
+	finished = recorded == nil && waited == nil
 	if err == nil {
 		err = waited
 	}

@@ -25,7 +25,7 @@ func (e *preparer) copy(dst, src arrayRef) error {
 	if dst.bytes%4 != 0 && dst.kind == external {
 		src.bytes = dst.bytes
 		if graphs.copyBytes == nil {
-			return errNoKernel // arrays of float32 have whole words
+			return errNoKernel // package device calls UseGraphs before it uses types with such sizes
 		}
 		return graphs.copyBytes(e, dst, src)
 	}

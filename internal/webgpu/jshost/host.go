@@ -246,7 +246,7 @@ func describe(a js.Value) webgpu.Adapter {
 	return d
 }
 
-// isSoftware reports whether the processor plays the GPU.
+// isSoftware reports whether software emulates the GPU.
 func isSoftware(a, info js.Value) bool {
 	for _, v := range []js.Value{info.Get("isFallbackAdapter"), a.Get("isFallbackAdapter")} {
 		if v.Type() == js.TypeBoolean && v.Bool() {

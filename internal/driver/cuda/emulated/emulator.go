@@ -293,6 +293,8 @@ func (e *emulator) CopyToHost(h cuda.HostMemory, off int64, src cu.Ptr, n int64)
 	return e.Download(h.Bytes()[off:off+n], src)
 }
 
+func (e *emulator) Synchronize() error { return nil }
+
 func (e *emulator) Zero(dst cu.Ptr, n int64) error { return e.Upload(dst, make([]byte, n)) }
 
 func (e *emulator) Upload(dst cu.Ptr, src []byte) error {
