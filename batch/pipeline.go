@@ -131,7 +131,8 @@ func (p *Pipeline[In, Out]) RunReader(ctx context.Context, r io.Reader) iter.Seq
 }
 
 // RunSlice is [Pipeline.Run] over an array in memory, which is not copied: do not change the
-// elements until the loop over the results has ended.
+// elements until the loop over the results has ended. Over memory whose pages are locked
+// ([device.LockPages]), a pipeline on an NVIDIA GPU runs almost at the speed of the bus.
 func (p *Pipeline[In, Out]) RunSlice(ctx context.Context, data []In) iter.Seq2[[]Out, error] {
 	return results[Out](p.flow, ctx, func(r *running) error {
 		r.lend(engine.Bytes(data))
