@@ -13,9 +13,10 @@ npm install --prefix "$peers" --no-audit --no-fund --ignore-scripts --silent \
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
 MODEL=$model bash ../wasm/site/build.sh "$site" >&2
-for program in ops start empty; do
-	GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$site/$program.wasm" ./browser/$program
-done
+build() { GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$site/$(basename "$1").wasm" "$1"; }
+build ./browser/ops
+build ./browser/empty
+(cd .. && build ./.ci/pagesize)
 node browser/run.mjs "$peers" "$site" ops.mjs
 node browser/run.mjs "$peers" "$site" start.mjs
 node browser/run.mjs "$peers" "$site" webgpu.mjs

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// pages checks copies from and to slices of which parts have locked pages.
+// pages checks copies from and to slices if the pages of some of their elements are locked.
 func pages(t *testing.T, open Open) {
 	dev := start(t, open)
 	const n = 300_007 // too many elements to be staged in one piece

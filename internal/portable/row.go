@@ -95,7 +95,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 // an H200 changes there (docs/measurements/experiments.md).
 type rowLimit struct {
 	ragged   int // length from which on alignment pays for the additional launches
-	resident int // longest row of which most stays resident, because the caches hold the rest
+	resident int // longest row of a schedule that keeps most elements in registers and reads the others again, from the caches
 	lookBack int // rows above which a single pass with look-back is faster
 	lanes    int // lanes of a lane group with look-back
 }
@@ -108,7 +108,7 @@ var rowLimits = [...]rowLimit{
 	{ragged: 6 << 10, resident: 9 << 14, lookBack: 1 << 16, lanes: 128},
 }
 
-// singleResident is the limit resident if lanes read single elements, of which the caches hold less.
+// singleResident replaces the limit resident if lanes read single elements, because the caches then hold fewer elements.
 const singleResident = 1 << 16
 
 // serialRows is a number of rows that keeps all threads of a processor busy if each lane computes a row.
