@@ -86,7 +86,7 @@ type blockLane struct {
 	// before, if not nil, is called for each part of 32 weights, in order, before its activations
 	// are loaded.
 	before func(part int)
-	table  ptx.Shared[ptx.B32] // see levelDecoder.fill
+	table  sharedTable
 }
 
 // word returns the lane's four bytes at off, which are at a multiple of 2.

@@ -134,17 +134,43 @@ type constants struct {
 	// bit23 is 1<<23. The assembler multiplies by a power of 2 in the unit that permutes bytes, which
 	// limits the speed of these kernels. A multiplication by a register runs beside it.
 	bit23 ptx.S32
+	// factor is a mask for twice the value of a small factor: see levelLane.odd.
+	factor ptx.B32
+	levels ptx.B32 // of a format with a grid: the first four levels
+}
+
+// constantBytes is the size of the constants in shared memory.
+const constantBytes = 4 * 4
+
+// constantsOf returns the constants of a format.
+func constantsOf(f block.Format) [constantBytes / 4]uint32 {
+	v := [...]uint32{topBits, 1 << 23, 0, 0}
+	if l := levelDecoders[f]; l != nil {
+		v[2] = 2 * l.factors
+		if l.grid != nil {
+			levels, _ := l.gridCodes()
+			v[3] = gridSelected(levels)[0]
+		}
+	}
+	return v
+}
+
+// literal returns the constants as numbers that the assembler knows.
+func literal(f block.Format) constants {
+	v := constantsOf(f)
+	return constants{ptx.B(v[0]), ptx.S(int32(v[1])), ptx.B(v[2]), ptx.B(v[3])}
 }
 
 // storeConstants stores the constants in shared memory. One thread calls it.
 func (c *quantFewCode) storeConstants() {
-	for i, v := range []uint32{topBits, 1 << 23} {
+	for i, v := range constantsOf(c.Blocks.Block()) {
 		c.inexact.Offset(1 + i).Store(ptx.U(v))
 	}
 }
 
 func (c *quantFewCode) loadConstants() constants {
-	return constants{c.inexact.Offset(1).Load().B32(), c.inexact.Offset(2).Load().S32()}
+	at := func(i int) ptx.B32 { return c.inexact.Offset(1 + i).Load().B32() }
+	return constants{at(0), at(1).S32(), at(2), at(3)}
 }
 
 // digitPlace returns the offset in a column of the four activations from position 4*i of a group

@@ -3,6 +3,7 @@ package ptxkernels
 import (
 	"fmt"
 
+	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -94,7 +95,7 @@ func (s *quantFewSpec) unitBytes() int {
 	if s.Digits == 0 {
 		return 0
 	}
-	return s.M*4*s.Room/digitGroup + 16
+	return s.M*4*s.Room/digitGroup + 32
 }
 
 // sumPitch is the distance in bytes between pieces of the sums of 32 activations.
@@ -201,6 +202,63 @@ var quantFewStages = []struct {
 	{bf16Activations, 8, 1, 2, 0},
 }
 
+// loneStage has stages for one row of activations and many rows of the matrix, which warps do not share.
+type loneStage struct {
+	warps, groups, stages int
+	tiled                 bool // only if rows begin at multiples of 16 bytes, so that tiles of a tensor map load them
+}
+
+// lone has the formats whose decoders limit the speed, and their stages, the fastest first. The first that fits decides. They were
+// measured with rows of 5120, 8192, 11008 and 14336 activations on an H200 (docs/measurements/gpu.md).
+var lone = map[block.Format][]loneStage{
+	block.Q1_0:    {{12, 4, 2, false}},
+	block.Q2_0:    {{12, 4, 2, false}},
+	block.TQ1_0:   {{8, 8, 2, true}, {12, 4, 2, false}, {8, 4, 2, false}},
+	block.TQ2_0:   {{8, 8, 2, true}, {8, 4, 2, true}, {12, 4, 2, false}},
+	block.IQ1_S:   {{12, 4, 2, false}, {8, 4, 2, false}},
+	block.IQ1_M:   {{16, 2, 2, true}, {8, 4, 2, false}},
+	block.IQ2_XXS: {{16, 2, 2, true}, {12, 4, 2, false}, {8, 4, 2, false}, {8, 3, 2, false}},
+	block.IQ2_XS:  {{12, 4, 2, false}, {12, 2, 2, false}, {8, 3, 2, false}},
+	block.IQ2_S:   {{8, 4, 2, false}, {8, 3, 2, false}},
+	block.IQ3_XXS: {{16, 2, 2, true}, {8, 4, 2, false}, {8, 3, 2, false}, {8, 2, 2, false}},
+	block.IQ3_S:   {{16, 2, 2, true}, {8, 4, 2, false}, {8, 3, 2, false}, {8, 2, 2, false}},
+	block.Q2_K:    {{8, 4, 4, false}, {8, 4, 3, false}, {8, 4, 2, false}},
+	block.Q3_K:    {{8, 4, 4, false}, {8, 4, 3, false}, {8, 4, 2, false}},
+	block.IQ4_XS:  {{16, 2, 2, false}, {12, 2, 2, false}},
+	block.MXFP4:   {{16, 2, 2, false}, {12, 2, 2, false}},
+}
+
+// alone sets the stages of lone, and reports whether there are any that fit.
+func (s *quantFewSpec) alone(p op.Product, groups int, d *Device) bool {
+	if s.M > 1 || !s.Whole || p.N < 2*fewRows*8*d.Multiprocessors {
+		return false
+	}
+	s.SharingWarps, s.Digits = 1, digits
+	for s.Split = 1; s.Split <= min(maxParts, d.Multiprocessors); s.Split++ {
+		part := s.part(groups)
+		if part*(s.Split-1) >= groups {
+			continue
+		}
+		s.Room = ceilDiv(part*digitGroup, 1024) * 1024
+		for _, v := range lone[s.Blocks.Block()] {
+			s.Warps, s.Groups, s.Stages = v.warps, v.groups, v.stages
+			if s.fitStages(groups, d) && (s.Tensor || !v.tiled) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fitStages chooses how copies load stages, and reports whether the kernel fits into shared memory.
+func (s *quantFewSpec) fitStages(groups int, d *Device) bool {
+	_, bytes := blockGroup(s.Blocks, s.Whole)
+	s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
+	s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
+	s.RowStride = 1
+	return s.bytes() <= d.Shared
+}
+
 // quantFewFor returns the schedule of a product of a few rows.
 func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	if p.M > maxFew || !blockDecoders[blocks.Block()].fits(p.K) {
@@ -210,12 +268,13 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	weights, bytes := blockGroup(blocks, s.Whole)
 	groups := p.K / weights
 	splits := min(maxParts, d.Multiprocessors)
+	if s.alone(p, groups, d) {
+		return s, nil
+	}
 	kind := memoryBound
-	lone := false // warps do not share rows
 	if l := blockDecoders[blocks.Block()].levels; l != nil && s.M == 1 && bytes <= 144 {
 		kind = instructionBound
-		lone = l.grid == nil && bytes < 144 && p.N >= 2*fewRows*8*d.Multiprocessors
-		if l.grid == nil && (bytes < 72 || lone && bytes < 128) {
+		if l.grid == nil && bytes < 72 {
 			kind = shortGroups
 		}
 	}
@@ -239,14 +298,11 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 			if s.M > 1 || !s.Whole {
 				s.Digits = 0
 			}
-			s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
 			s.SharingWarps = s.Warps
-			if part < s.Groups*s.Warps || lone {
+			if part < s.Groups*s.Warps {
 				s.SharingWarps = 1
 			}
-			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
-			s.RowStride = 1
-			if s.bytes() <= d.Shared {
+			if s.fitStages(groups, d) {
 				return s, nil
 			}
 		}

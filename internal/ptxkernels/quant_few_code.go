@@ -33,7 +33,7 @@ type quantFewCode struct {
 	loading, reading walk
 	once             ptx.U64             // with Ring: L2 cache policy of the matrix
 	counter          ptx.Global[ptx.U32] // with Ring: number of tiles that blocks with the same part of rows have claimed
-	table            ptx.Shared[ptx.B32] // see levelDecoder.share
+	table            sharedTable
 	put              func(row, m ptx.U32, v ptx.F32)
 }
 
@@ -144,7 +144,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	k.Align(16)
 	if s.Digits > 0 {
 		c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
-		c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
+		c.inexact = ptx.DynamicShared[ptx.U32](k, 8)
 	}
 	if blockDecoders[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())

@@ -17,18 +17,18 @@ var levelDecoders = map[block.Format]*levelDecoder{
 
 	block.Q2_K:  {split: true, unsigned: true, unit: 1, open: (*levelLane).q2K},
 	block.Q3_K:  {split: true, wide: true, unit: 1.0 / 128, open: (*levelLane).q3K},
-	block.TQ1_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, open: (*levelLane).tq1},
+	block.TQ1_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, trits: true, order: orderTQ1, open: (*levelLane).tq1},
 	block.TQ2_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, open: (*levelLane).tq2},
 	block.Q2_0:  {split: true, mins: true, unsigned: true, offset: 1, unit: 1, order: strided(4), open: (*levelLane).q2},
-	block.Q1_0:  {split: true, mins: true, unsigned: true, offset: 1, unit: 1, order: strided(8), open: (*levelLane).q1},
+	block.Q1_0:  {split: true, mins: true, wide: true, unit: -1.0 / 64, factors: 1, order: strided(8), open: (*levelLane).q1},
 
-	block.IQ1_S:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_S), copies: 8, open: (*levelLane).iq1S},
-	block.IQ1_M:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_M), copies: 8, open: (*levelLane).iq1M},
-	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 16, open: (*levelLane).iq2XXS},
-	block.IQ2_XS:  {unit: 1.0 / 8, grid: grid(block.IQ2_XS), copies: 8, open: (*levelLane).iq2XS},
-	block.IQ2_S:   {unit: 1.0 / 8, grid: grid(block.IQ2_S), copies: 4, open: (*levelLane).iq2S},
-	block.IQ3_XXS: {unit: 1.0 / 4, grid: grid(block.IQ3_XXS), copies: 32, open: (*levelLane).iq3XXS},
-	block.IQ3_S:   {odd: true, unit: 1, grid: grid(block.IQ3_S), copies: 16, open: (*levelLane).iq3S},
+	block.IQ1_S:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_S), copies: 8, factors: 7, open: (*levelLane).iq1S},
+	block.IQ1_M:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_M), copies: 8, factors: 7, open: (*levelLane).iq1M},
+	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XXS},
+	block.IQ2_XS:  {unit: 1.0 / 8, grid: grid(block.IQ2_XS), copies: 8, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XS},
+	block.IQ2_S:   {unit: 1.0 / 8, grid: grid(block.IQ2_S), copies: 8, factors: 15, signs: eightSigns, open: (*levelLane).iq2S},
+	block.IQ3_XXS: {unit: 1.0 / 4, grid: grid(block.IQ3_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq3XXS},
+	block.IQ3_S:   {unit: 1, grid: grid(block.IQ3_S), copies: 16, factors: 15, open: (*levelLane).iq3S},
 }
 
 // table and grid return the levels of codes.
@@ -93,10 +93,10 @@ func orderHalves(slot ptx.U32) [4]ptx.U32 {
 // With digits, a level is the sum of two summands.
 func (c *levelLane) looked(at func(part int) int) *levels {
 	if !c.digits {
-		t := c.table.Load4()
+		t := c.table.levels.Load4()
 		return &levels{four: eight(func(r, part int) [2]ptx.B32 { return look(t, c.lane(r, at(part))) })}
 	}
-	t := c.table.Offset(4).Load4()
+	t := c.table.levels.Offset(4).Load4()
 	half := func(second bool) func(r, part, step int) ptx.B32 {
 		return func(r, part, step int) ptx.B32 { return summandsOf(t, second, c.lane16(r, at(part)+2*step)) }
 	}
@@ -180,11 +180,11 @@ func (c *levelLane) nvfp4() *levels {
 		},
 	}
 	if !c.digits {
-		t := c.table.Load4()
+		t := c.table.levels.Load4()
 		l.four = func(r, part, step int) ptx.B32 { return look(t, codes(r, part, step).B32())[0] }
 		return l
 	}
-	t := c.table.Offset(4).Load4()
+	t := c.table.levels.Offset(4).Load4()
 	l.four = func(r, part, step int) ptx.B32 { return summandsOf(t, false, codes(r, part, step)) }
 	l.plus = func(r, part, step int) ptx.B32 { return summandsOf(t, true, codes(r, part, step)) }
 	return l
@@ -195,7 +195,7 @@ func (c *levelLane) q2K() *levels {
 		return nibbleBytes(c.fixed(r, 4*(part/2)), high)
 	}
 	return &levels{
-		fours: true,
+		fours: 0xaa,
 		// Levels times small factors are at most 45.
 		four: func(r, part, step int) ptx.B32 {
 			v := c.pairs(r, 16, part, step)
@@ -274,38 +274,60 @@ func (c *levelLane) halfAt(r int, at ptx.U32) ptx.F32 {
 	return ptx.CastShared[ptx.F16](c.row[r].At(at)).Load().F32()
 }
 
-// tq1 decodes TQ1_0, which has digits in base 3: digit n of a byte v is (v·3ⁿ mod 256)·3 / 256. One
-// instruction multiplies two of the four bytes of a word.
+// tq1 decodes TQ1_0. A lane holds 12 bytes of five digits in base 3 and one byte of four. The first four digits of a byte are the
+// levels of a step; the fifth digits of four bytes are those of another.
 func (c *levelLane) tq1() *levels {
-	had := map[levelWord][2]ptx.U32{}
-	// next returns the next digits of four bytes.
-	next := func(at levelWord, w func() ptx.B32, power ptx.U32) ptx.B32 {
-		v, ok := had[at]
-		if !ok {
-			x := w().U32()
-			v = [2]ptx.U32{x.And(ptx.U(0x00ff00ff)).Mul(power), x.Shr(ptx.U(8)).And(ptx.U(0x00ff00ff)).Mul(power)}
-		}
-		for i := range v {
-			v[i] = v[i].And(ptx.U(0x00ff00ff)).Mul(ptx.U(3))
-		}
-		had[at] = v
-		return v[0].Permute(v[1], ptx.U(0x7351)).B32()
-	}
-	powers := ptx.U(0x1b090301).Shr(c.quad.Shl(ptx.U(3))).And(ptx.U(0xff))
+	words := map[levelWord]ptx.B32{}
 	return &levels{
+		fours: 0xc0, // fifth digits are not moved to the lowest bits, and those of n = 15 are moved there
 		four: func(r, part, step int) ptx.B32 {
-			off, one := 32, ptx.U(1)
+			n := 2*part + step
+			var y ptx.B32
 			switch {
-			case part < 5:
-				off = 16 * step
-			case part == 7 && step == 1: // each lane holds another digit of the same four bytes
-				return next(levelWord{r: r, off: 48}, func() ptx.B32 { return c.fixed(r, 48) }, powers)
+			case n == 15:
+				y = c.tritsOf(byteIn(c.row[r].At(c.quad), 48)).Shl(ptx.U(2))
+			case n >= 12:
+				w := func(i int) ptx.B32 { return words[levelWord{r: r, off: 4*(n-12) + i}] }
+				y = w(0).Permute(w(1), ptx.U(0x0050)).Permute(w(2).Permute(w(3), ptx.U(0x7200)), ptx.U(0x7610))
+			default:
+				w := c.tritsOf(byteAt(c.lane(r, 16*(n/4)), n%4))
+				words[levelWord{r: r, off: n}] = w
+				return w.And(ptx.B(0x03030303))
 			}
-			return next(levelWord{r: r, off: off}, func() ptx.B32 { return c.lane(r, off) }, one)
+			if !c.digits {
+				y = y.Shr(ptx.U(2))
+				return y.And(ptx.B(0x03030303))
+			}
+			return y.And(ptx.B(0x0c0c0c0c))
 		},
 		whole: func(r int) ptx.F32 { return c.half(r, 52) },
 		mins:  c.offsets(func(r int) ptx.F32 { return c.half(r, 52) }),
 	}
+}
+
+// tritsOf returns the digits of a byte.
+func (c *levelLane) tritsOf(v ptx.U32) ptx.B32 {
+	return ptx.CastShared[ptx.B32](c.table.trits.At(v.MulAdd(ptx.U(signEntry), c.table.tritCopy))).Load()
+}
+
+// orderTQ1 is the order of TQ1_0: see tq1. Each 32 bytes, then each 16, have the digits of elements 32 or 16 apart.
+func orderTQ1(slot ptx.U32) (y [4]ptx.U32) {
+	n, lane := slot.Shr(ptx.U(2)), slot.And(ptx.U(3))
+	four, rest := n.Shr(ptx.U(2)), n.And(ptx.U(3))
+	word := lane.Shl(ptx.U(2))
+	// The bytes of words 0 to 2, then the fifth digits of the words.
+	first := ptx.Select(four.Eq(ptx.U(2)), ptx.U(160), four.Shl(ptx.U(4))).Add(word).Add(rest)
+	step := ptx.Select(four.Eq(ptx.U(2)), ptx.U(16), ptx.U(32))
+	fifth := ptx.Select(rest.Eq(ptx.U(2)), ptx.U(160+4*16), rest.MulAdd(ptx.U(16), ptx.U(4*32))).Add(word)
+	last := rest.Eq(ptx.U(3))
+	fifth = ptx.Select(last, lane.Add(ptx.U(240)), fifth)
+	late := four.Eq(ptx.U(3))
+	first = ptx.Select(late, fifth, first)
+	step = ptx.Select(late, ptx.Select(last, ptx.U(4), ptx.U(1)), step)
+	for i := range y {
+		y[i] = step.MulAdd(ptx.N(i), first)
+	}
+	return y
 }
 
 // q2 decodes Q2_0. A lane holds one word: 16 weights of a block of 64.
@@ -320,15 +342,28 @@ func (c *levelLane) q2() *levels {
 	}
 }
 
-// q1 decodes Q1_0. A lane holds one word: 32 weights of a block of 128. The levels are 0 and 2,
-// with an offset of 1.
+// q1 decodes Q1_0. A lane holds one word: 32 weights of a block of 128. The levels are 0 and -128,
+// and the weight is -(level+64)/64. Multiplications move bits beside the unit for logic, which limits the speed.
 func (c *levelLane) q1() *levels {
+	doubled := map[levelWord][8]ptx.U32{}
 	return &levels{
 		four: func(r, part, step int) ptx.B32 {
-			return shifted(c.lane(r, 18*(part/4)+2), 1-(2*(part%4)+step)).And(ptx.B(0x02020202))
+			at := levelWord{r: r, off: part / 4}
+			w, ok := doubled[at]
+			if !ok {
+				w[7] = c.lane(r, 18*at.off+2).U32()
+				for i := 6; i >= 0; i-- { // c.factor is 2
+					w[i] = w[i+1].Mul(c.factor.U32())
+				}
+				doubled[at] = w
+			}
+			return w[2*(part%4)+step].And(ptx.U(topBits)).B32()
 		},
 		span:  4,
 		scale: func(r, part, _ int) ptx.F32 { return c.half(r, 18*(part/4)) },
-		mins:  c.offsets(func(r int) ptx.F32 { return c.halfAt(r, c.quad.Shr(ptx.U(1)).Mul(ptx.U(18))) }),
+		mins: func(r int) [2]ptx.BF16x2 {
+			d := c.halfAt(r, c.quad.Shr(ptx.U(1)).Mul(ptx.U(18))).Neg()
+			return halfPair(d, d)
+		},
 	}
 }

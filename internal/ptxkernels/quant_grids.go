@@ -1,6 +1,8 @@
 package ptxkernels
 
 import (
+	"math/bits"
+
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -17,38 +19,82 @@ func eight(f func(r, part int) [2]ptx.B32) func(r, part, step int) ptx.B32 {
 	}
 }
 
-// negate negates the levels whose bit is set, of four. No level is 0.
-func (c *levelLane) negate(v ptx.B32, bits ptx.U32) ptx.B32 {
-	// Move bit i to bit 8i+7, then copy it to all bits of its byte.
-	mask := bits.Mul(ptx.U(0x10204080)).Permute(ptx.U(0), ptx.U(0xba98)).B32()
-	if c.code.odd { // flip all bits but the lowest
-		return v.Xor(mask.And(ptx.B(0xfefefefe)))
-	}
-	return v.Xor(mask).U32().Add(mask.And(ptx.B(0x01010101)).U32()).B32()
-}
-
-// signed returns the eight levels of a lane in a part. f returns the unsigned levels and the bits of the signs.
-func (c *levelLane) signed(l *levels, f func(r, part int) ([2]ptx.B32, ptx.U32)) *levels {
+// signed returns the eight levels of a lane in a part. f returns the offset of its signs in the table of signs, without the lane's
+// copy, and the offsets of its codes in the grid.
+func (c *levelLane) signed(l *levels, f func(r, part int) (signs ptx.U32, codes []ptx.U32)) *levels {
 	l.four = eight(func(r, part int) [2]ptx.B32 {
-		v, signs := f(r, part)
-		return [2]ptx.B32{c.negate(v[0], signs.And(ptx.U(15))), c.negate(v[1], signs.Shr(ptx.U(4)))}
+		at, codes := f(r, part)
+		signs := ptx.CastShared[ptx.B32](c.table.signs.At(at.Or(c.table.signCopy)))
+		if c.code.selected() {
+			v := c.gridWord(codes[0]).Or(signs.Load())
+			return [2]ptx.B32{c.either(v), c.either(v.Shr(ptx.U(16)))}
+		}
+		mask := signs.Load2()
+		return [2]ptx.B32{negate(c.gridWord(codes[0]), mask[0]), negate(c.gridWord(codes[1]), mask[1])}
 	})
 	return l
 }
 
-// even adds the eighth sign to seven signs, so that the number of negative weights is even.
-func even(signs ptx.U32) ptx.U32 {
-	return signs.CountOnes().Shl(ptx.U(7)).And(ptx.U(0x80)).Or(signs)
+// either returns the levels that four nibbles select.
+func (c *levelLane) either(v ptx.B32) ptx.B32 {
+	levels, _ := c.code.gridCodes()
+	return c.constants.levels.Permute(ptx.B(gridSelected(levels)[1]), v.U32())
 }
 
-// odd returns 2v+1, where v is the field of a word at bit at, with the given mask.
-func odd(w ptx.U32, at int, mask uint32) ptx.S32 {
-	if at == 0 {
-		w = w.Shl(ptx.U(1))
-	} else {
-		w = w.Shr(ptx.N(at - 1))
+// gridSelected returns a word of positive levels, at most four, and a word of negative ones.
+func gridSelected(levels []int8) (w [2]uint32) {
+	var v [8]int8
+	for i, l := range levels[:min(4, len(levels))] {
+		v[i], v[i+4] = l, -l
 	}
-	return w.And(ptx.U(2 * mask)).Or(ptx.U(1)).S32()
+	return [2]uint32(levelWords(v[:]))
+}
+
+// negate negates the levels whose bytes of the mask are set. No level is 0.
+func negate(v, mask ptx.B32) ptx.B32 {
+	return v.Xor(mask).U32().Add(mask.And(ptx.B(0x01010101)).U32()).B32()
+}
+
+// gridWord returns the word at an offset in the grid.
+func (c *levelLane) gridWord(at ptx.U32) ptx.B32 {
+	return ptx.CastShared[ptx.B32](c.table.grid.At(at)).Load()
+}
+
+// gridAt returns the offset of the lane's copy of the word of a code: a byte and the bits above it, which are at their place in the offset.
+func (c *levelLane) gridAt(low, high ptx.U32) ptx.U32 {
+	return low.MulAdd(ptx.N(c.gridEntry()), high.Or(c.table.gridCopy))
+}
+
+// gridField is gridAt for a code that is a field of n bits.
+func (c *levelLane) gridField(w ptx.U32, at, n int) ptx.U32 {
+	return field(w, at, n, c.gridEntry()).Or(c.table.gridCopy)
+}
+
+// field moves a field of a word to the offset of its entry in a table. The field begins at bit at and
+// has the given number of bits; entries have size bytes.
+func field(w ptx.U32, at, n, size int) ptx.U32 {
+	by := bits.TrailingZeros(uint(size))
+	w = shifted(w.B32(), by-at).U32()
+	return w.And(ptx.N((1<<n - 1) << by))
+}
+
+// laneField is field for a field of n bits of each of the four lanes, the first at bit at. distance is the number of bits between them.
+func (c *levelLane) laneField(w ptx.U32, at, distance, n, size int) ptx.U32 {
+	by := bits.TrailingZeros(uint(size))
+	w = w.FunnelRight(w, c.quad.MulAdd(ptx.N(distance), ptx.N((at-by)&31))) // rotate
+	return w.And(ptx.N((1<<n - 1) << by))
+}
+
+// gridEntry is the size in bytes of the copies of an entry of the grid.
+func (c *levelLane) gridEntry() int { return 4 * c.code.copies }
+
+// odd returns 2n+1, where n is the field of a word at bit at, at most c.code.factors.
+func (c *levelLane) odd(w ptx.U32, at int) ptx.S32 {
+	x := shifted(w.B32(), 1-at)
+	if at+bits.Len32(c.code.factors) < 32 {
+		x = x.And(c.factor)
+	}
+	return x.Or(ptx.B(1)).S32()
 }
 
 // byteIn returns one byte of a row, wordIn two.
@@ -72,13 +118,12 @@ func (c *levelLane) word16(r, off int) ptx.U32 {
 func (c *levelLane) half0(r int) ptx.F32 { return c.half(r, 0) }
 
 func (c *levelLane) iq2XXS() *levels {
-	shift := c.quad.Mul(ptx.U(7))
 	return c.signed(&levels{
 		whole: c.half0,
-		sub:   func(r, part, _ int) ptx.S32 { return odd(c.fixed(r, 6+8*part).U32(), 28, 15) },
-	}, func(r, part int) ([2]ptx.B32, ptx.U32) {
-		v := c.gridCode(byteIn(c.row[r].At(c.quad), 2+8*part)).Load2()
-		return v, even(c.fixed(r, 6+8*part).U32().Shr(shift).And(ptx.U(0x7f)))
+		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 6+8*part).U32(), 28) },
+	}, func(r, part int) (ptx.U32, []ptx.U32) {
+		code := c.gridAt(byteIn(c.row[r].At(c.quad), 2+8*part), ptx.U(0))
+		return c.laneField(c.fixed(r, 6+8*part).U32(), 0, 7, 7, signEntry), []ptx.U32{code}
 	})
 }
 
@@ -87,86 +132,109 @@ func (c *levelLane) iq2XS() *levels {
 	return c.signed(&levels{
 		lanes: true,
 		whole: c.half0,
-		sub:   func(r, part, step int) ptx.S32 { return odd(c.fixed(r, 66+part&^3).U32(), 8*(part%4)+4*step, 15) },
-	}, func(r, part int) ([2]ptx.B32, ptx.U32) {
+		sub:   func(r, part, step int) ptx.S32 { return c.odd(c.fixed(r, 66+part&^3).U32(), 8*(part%4)+4*step) },
+	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		v := wordIn(c.row[r].At(two), 2+8*part)
-		return c.gridCode(v.And(ptx.U(0x1ff))).Load2(), even(v.Shr(ptx.U(9)))
+		return field(v, 9, 7, signEntry), []ptx.U32{c.gridField(v, 0, 9)}
 	})
 }
 
 func (c *levelLane) iq2S() *levels {
-	two := c.quad.Shl(ptx.U(1))
 	return c.signed(&levels{
 		lanes: true,
 		whole: c.half0,
-		sub:   func(r, part, step int) ptx.S32 { return odd(c.fixed(r, 74+part&^3).U32(), 8*(part%4)+4*step, 15) },
-	}, func(r, part int) ([2]ptx.B32, ptx.U32) {
-		high := c.fixed(r, 66+part&^3).U32().Shr(two.Add(ptx.N(8 * (part % 4)))).And(ptx.U(3))
-		at := c.row[r].At(c.quad)
-		return c.gridCode(high.MulAdd(ptx.U(256), byteIn(at, 2+4*part))).Load2(), byteIn(at, 34+4*part)
+		sub:   func(r, part, step int) ptx.S32 { return c.odd(c.fixed(r, 74+part&^3).U32(), 8*(part%4)+4*step) },
+	}, func(r, part int) (ptx.U32, []ptx.U32) {
+		at, size := c.row[r].At(c.quad), c.gridEntry()
+		high := c.laneField(c.fixed(r, 66+part&^3).U32(), 8*(part%4), 2, 2, 256*size)
+		return byteIn(at, 34+4*part).Mul(ptx.N(signEntry)), []ptx.U32{c.gridAt(byteIn(at, 2+4*part), high)}
 	})
 }
 
 func (c *levelLane) iq3XXS() *levels {
-	shift, two := c.quad.Mul(ptx.U(7)), c.quad.Shl(ptx.U(1))
+	two := c.quad.Shl(ptx.U(1))
 	return c.signed(&levels{
 		whole: c.half0,
-		sub:   func(r, part, _ int) ptx.S32 { return odd(c.fixed(r, 66+4*part).U32(), 28, 15) },
-	}, func(r, part int) ([2]ptx.B32, ptx.U32) {
+		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 66+4*part).U32(), 28) },
+	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		codes := wordIn(c.row[r].At(two), 2+8*part)
-		v := [2]ptx.B32{c.gridCode(codes.And(ptx.U(0xff))).Load(), c.gridCode(codes.Shr(ptx.U(8))).Load()}
-		return v, even(c.fixed(r, 66+4*part).U32().Shr(shift).And(ptx.U(0x7f)))
+		return c.laneField(c.fixed(r, 66+4*part).U32(), 0, 7, 7, signEntry), []ptx.U32{c.gridField(codes, 0, 8), c.gridField(codes, 8, 8)}
 	})
 }
 
 func (c *levelLane) iq3S() *levels {
 	two := c.quad.Shl(ptx.U(1))
-	return c.signed(&levels{
+	return &levels{
 		whole: c.half0,
-		sub:   func(r, part, _ int) ptx.S32 { return odd(c.fixed(r, 106).U32(), 4*part, 15) },
-	}, func(r, part int) ([2]ptx.B32, ptx.U32) {
-		codes, high := wordIn(c.row[r].At(two), 2+8*part), byteIn(c.row[r], 66+part).Shr(two)
-		v := [2]ptx.B32{
-			c.gridCode(high.And(ptx.U(1)).MulAdd(ptx.U(256), codes.And(ptx.U(0xff)))).Load(),
-			c.gridCode(high.And(ptx.U(2)).MulAdd(ptx.U(128), codes.Shr(ptx.U(8)))).Load(),
+		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 106).U32(), 4*part) },
+		four: eight(func(r, part int) [2]ptx.B32 {
+			at, high, size := c.row[r].At(two), byteIn(c.row[r], 66+part), c.gridEntry()
+			first := c.gridAt(byteIn(at, 2+8*part), c.laneField(high, 0, 2, 1, 256*size))
+			second := c.gridAt(byteIn(at, 3+8*part), c.laneField(high, 1, 2, 1, 256*size))
+			signs := byteIn(c.row[r].At(c.quad), 74+4*part)
+			return [2]ptx.B32{
+				negateOdd(c.gridWord(first), signs.And(ptx.U(15))),
+				negateOdd(c.gridWord(second), signs.Shr(ptx.U(4))),
+			}
+		}),
+	}
+}
+
+// negateOdd negates odd levels whose bit is set, of four: it flips all bits but the lowest.
+func negateOdd(v ptx.B32, bits ptx.U32) ptx.B32 {
+	// Move bit i to bit 8i+7, then copy it to all bits of its byte.
+	mask := bits.Mul(ptx.U(0x10204080)).Permute(ptx.U(0), ptx.U(0xba98)).B32()
+	return v.Xor(mask.And(ptx.B(0xfefefefe)))
+}
+
+// shifted1 returns the eight levels of a word of a shifted grid, at offset code. The bytes of minus are ones if the weights are
+// shifted by -1/8, else 0.
+func (c *levelLane) shifted1(code ptx.U32, minus ptx.B32) [2]ptx.B32 {
+	v := c.gridWord(code)
+	y := [2]ptx.B32{v.And(ptx.B(gridLevels)), v.Shr(ptx.U(2)).And(ptx.B(gridLevels))}
+	if !c.digits { // levels have the offset 9
+		for i := range y {
+			y[i] = y[i].U32().Add(minus.Not().And(ptx.B(0x02020202)).U32()).B32()
 		}
-		return v, byteIn(c.row[r].At(c.quad), 74+4*part)
+	}
+	return y
+}
+
+// gridLevels are the bits of four levels of a shifted grid: 0, 8 or 16.
+const gridLevels = 0x18181818
+
+// shiftedLevels returns the levels of a shifted grid. f returns the offset of the code in the grid, and
+// bytes of ones if the lane's weights are shifted by -1/8, else 0.
+func (c *levelLane) shiftedLevels(l *levels, f func(r, part int) (code ptx.U32, minus ptx.B32)) *levels {
+	shifts := map[levelWord]ptx.B32{}
+	l.four = eight(func(r, part int) [2]ptx.B32 {
+		code, minus := f(r, part)
+		shifts[levelWord{r: r, off: part}] = minus
+		return c.shifted1(code, minus)
 	})
-}
-
-// shift returns four levels of a shifted grid, whose nibbles are 0 to 2. It multiplies them by 8
-// and adds 2 unless the bit is set, so a level has the offset 9.
-func shift(v ptx.B32, bit ptx.U32) ptx.B32 {
-	const two = 0x02020202
-	return v.And(ptx.B(lowNibbles)).U32().MulAdd(ptx.U(8), bit.MulAdd(ptx.U(1<<32-two), ptx.U(two))).B32()
-}
-
-// shifted1 returns eight levels of a shifted grid. The code is three bits of high and the byte at off.
-func (c *levelLane) shifted1(r, off int, high, minus ptx.U32) [2]ptx.B32 {
-	v := c.gridCode(high.And(ptx.U(7)).MulAdd(ptx.U(256), byteIn(c.row[r].At(c.quad), off))).Load()
-	return [2]ptx.B32{shift(v, minus), shift(v.Shr(ptx.U(4)), minus)}
+	if c.digits { // add -8+1 or -8-1
+		l.plus = func(r, part, _ int) ptx.B32 {
+			return shifts[levelWord{r: r, off: part}].And(ptx.B(0x0e0e0e0e)).Xor(ptx.B(0xf9f9f9f9))
+		}
+	}
+	return l
 }
 
 func (c *levelLane) iq1S() *levels {
-	three := c.quad.Mul(ptx.U(3))
-	return &levels{
-		four: eight(func(r, part int) [2]ptx.B32 {
-			high := c.word16(r, 34+2*part)
-			return c.shifted1(r, 2+4*part, high.Shr(three), high.Shr(ptx.U(15)))
-		}),
+	return c.shiftedLevels(&levels{
 		whole: c.half0,
-		sub:   func(r, part, _ int) ptx.S32 { return odd(c.word16(r, 34+2*part), 12, 7) },
-	}
+		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.word16(r, 34+2*part), 12) },
+	}, func(r, part int) (ptx.U32, ptx.B32) {
+		high, size := c.word16(r, 34+2*part), c.gridEntry()
+		code := c.gridAt(byteIn(c.row[r].At(c.quad), 2+4*part), c.laneField(high, 0, 3, 3, 256*size))
+		return code, high.Permute(ptx.U(0), ptx.U(0x9999)).B32()
+	})
 }
 
 func (c *levelLane) iq1M() *levels {
 	four := c.quad.Shl(ptx.U(2))
-	return &levels{
+	return c.shiftedLevels(&levels{
 		lanes: true,
-		four: eight(func(r, part int) [2]ptx.B32 {
-			high := c.fixed(r, 32+part*2&^3).U32().Shr(four.Add(ptx.N(16 * (part % 2))))
-			return c.shifted1(r, 4*part, high, high.Shr(ptx.U(3)).And(ptx.U(1)))
-		}),
 		whole: func(r int) ptx.F32 { // each word of factors holds four of its bits
 			bits := ptx.U(0)
 			for i := range 4 {
@@ -176,7 +244,11 @@ func (c *levelLane) iq1M() *levels {
 		},
 		sub: func(r, part, step int) ptx.S32 {
 			n := 2*part + step
-			return odd(c.word16(r, 48+2*(n/4)), 3*(n%4), 7)
+			return c.odd(c.word16(r, 48+2*(n/4)), 3*(n%4))
 		},
-	}
+	}, func(r, part int) (ptx.U32, ptx.B32) {
+		high, size := c.fixed(r, 32+part*2&^3).U32(), c.gridEntry()
+		code := c.gridAt(byteIn(c.row[r].At(c.quad), 4*part), c.laneField(high, 16*(part%2), 4, 3, 256*size))
+		return code, high.FunnelRight(high, four.Add(ptx.N((16*(part%2)-4)&31))).Permute(ptx.U(0), ptx.U(0x8888)).B32()
+	})
 }

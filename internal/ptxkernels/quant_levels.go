@@ -18,15 +18,27 @@ type levelDecoder struct {
 	grid  *block.Grid // the grid, which share writes to shared memory
 	// copies is the number of copies of the grid, in different banks for different lanes.
 	copies  int
-	shifted bool // the levels of the grid are -1, 0 and 1, shifted by 1/8
-	odd     bool // all levels of the grid are odd
+	signs   signKind
+	factors uint32 // with a grid: the largest n of the small factors 2n+1
+	trits   bool   // levels are digits of bytes in base 3
+	shifted bool   // the levels of the grid are -1, 0 and 1, shifted by 1/8
 	// If unsigned, levels are bytes below 128, and the weight is the level minus offset. Otherwise
 	// levels are from -64 to 63 unless wide.
 	unsigned, wide bool
 	offset         int     // with digits, mins subtracts it if set
 	unit           float32 // the value of 1 in a level times a small factor
 	open           func(c *levelLane) *levels
+	format         block.Format // set by register
 }
+
+// signKind is how a format with a grid stores the signs of eight weights.
+type signKind uint8
+
+const (
+	noSigns    signKind = iota
+	sevenSigns          // seven bits; the number of negative weights is even
+	eightSigns
+)
 
 // levels has the functions that decode a lane's weights of a group. Their arguments are a row r of
 // the tile, a part of 32 weights, and one of two steps in the part.
@@ -38,8 +50,10 @@ type levels struct {
 	whole func(r int) ptx.F32
 	sub   func(r, part, step int) ptx.S32
 	// plus, if not nil, returns four bytes to add to the levels, with digits only.
-	plus  func(r, part, step int) ptx.B32
-	fours bool // with digits: levels are bytes from 0 to 255, and the levels of odd parts are multiplied by 4
+	plus   func(r, part, step int) ptx.B32
+	offset int // with digits: subtracted from the levels, besides plus
+	// fours, with digits and if not 0: levels are bytes from 0 to 255, and the levels of these parts are multiplied by 4.
+	fours uint8
 	steps bool // the steps of a part have different factors
 	lanes bool // in a part, lanes 0 and 1 have the factors of step 0, lanes 2 and 3 those of step 1
 	span  int  // consecutive parts with the same scale; 0 means 1
@@ -70,6 +84,7 @@ type levelWord struct {
 
 // register registers the blockDecoder and the digitDecoder of f.
 func (f *levelDecoder) register(b block.Format) {
+	f.format = b
 	bytes := b.Bytes() * digitGroup / b.Elements()
 	blockDecoders[b] = &blockDecoder{split: f.split, mins: f.mins, levels: f, build: func(c *blockLane) { c.levels(f, bytes) }}
 	digitDecoders[b] = &digitDecoder{split: f.split, build: func(c *digitLane) { c.levels(f, bytes) }}
@@ -164,7 +179,8 @@ func bytesOf(w ptx.B32, i int) ptx.B32 { return w.Permute(ptx.B(0), ptx.N(0x1111
 func (c *blockLane) newLevels(f *levelDecoder, bytes int, known *constants) *levels {
 	l := &levelLane{blockLane: c, code: f, bytes: bytes, digits: known != nil, had: map[levelWord]ptx.B32{}}
 	if known == nil {
-		known = &constants{ptx.B(topBits), ptx.S(1 << 23)}
+		v := literal(f.format)
+		known = &v
 	}
 	l.constants = *known
 	return f.open(l)
@@ -352,7 +368,7 @@ func (c *digitLane) multiplyOffset(f *levelDecoder, s *integers, w [2][2]ptx.B32
 	for _, v := range plus {
 		c.multiplyTo(s, v, x)
 	}
-	if f.offset != 0 && !f.mins {
+	if f.offset != 0 && !f.mins && len(plus) == 0 {
 		v := ptx.B(uint32(byte(-f.offset)) * 0x01010101)
 		c.multiplyTo(s, [2][2]ptx.B32{{v, v}, {v, v}}, x)
 	}
@@ -417,8 +433,11 @@ func (c *digitLane) wholeLevels(f *levelDecoder, l *levels) {
 				c.multiplyTo(less[m], other, x(m, part))
 			}
 			switch {
-			case l.fours:
-				s := [2]*integers{sum, fours[m]}[part%2]
+			case l.fours != 0:
+				s := sum
+				if l.fours>>part&1 != 0 {
+					s = fours[m]
+				}
 				c.k.MmaU8S8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x(m, part))
 				continue
 			case l.sub == nil:
@@ -435,12 +454,13 @@ func (c *digitLane) wholeLevels(f *levelDecoder, l *levels) {
 	}
 	whole := [2]ptx.F32{l.whole(0), l.whole(1)}
 	for m, sum := range sums {
-		unit := c.units[m].Mul(ptx.F(f.unit))
-		sum.scaleTo(&c.total[0][m], [2]ptx.F32{whole[0].Mul(unit), whole[1].Mul(unit)})
-		if l.fours {
-			quarter := unit.Mul(ptx.F(0.25))
-			fours[m].scaleTo(&c.total[0][m], [2]ptx.F32{whole[0].Mul(quarter), whole[1].Mul(quarter)})
+		value := f.unit
+		if l.fours != 0 {
+			sum.addTo(fours[m], [2]ptx.S32{ptx.S(4), ptx.S(4)})
+			sum, value = fours[m], value/4
 		}
+		unit := c.units[m].Mul(ptx.F(value))
+		sum.scaleTo(&c.total[0][m], [2]ptx.F32{whole[0].Mul(unit), whole[1].Mul(unit)})
 		if l.less != nil {
 			minus := c.units[m].Neg()
 			less[m].scaleTo(&c.total[0][m], [2]ptx.F32{l.lessWhole(0).Mul(minus), l.lessWhole(1).Mul(minus)})

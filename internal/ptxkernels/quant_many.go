@@ -324,8 +324,8 @@ type quantManyCode struct {
 	xFull, xEmpty  ptx.MBarrier
 	wFull, wEmpty  ptx.MBarrier
 	lane           ptx.U32
-	weights, bytes int                 // of a group
-	table          ptx.Shared[ptx.B32] // from levelDecoder.share
+	weights, bytes int // of a group
+	table          sharedTable
 }
 
 func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {

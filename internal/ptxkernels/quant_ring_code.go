@@ -42,7 +42,7 @@ func (c *ringCode) build(e *epilogue) {
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
 	k.Align(16)
 	c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
-	c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
+	c.inexact = ptx.DynamicShared[ptx.U32](k, 8)
 	if blockDecoders[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}

@@ -6,31 +6,49 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
+// sharedTable is the table of a levelDecoder in shared memory.
+type sharedTable struct {
+	levels ptx.Shared[ptx.B32] // of a format with a table: the levels, then their summands
+	// trits has a word for each byte, see shareTrits; tritCopy is like gridCopy.
+	trits    ptx.Shared[ptx.U8]
+	tritCopy ptx.U32
+	// Of a format with a grid: a word for each code, and one or two words for each combination of
+	// eight signs. All lanes have the same addresses; gridCopy and signCopy are the offsets in bytes
+	// of the lane's copy in an entry, which is in other banks than the copies of other lanes.
+	grid, signs        ptx.Shared[ptx.U8]
+	gridCopy, signCopy ptx.U32
+}
+
 // tableBytes is the size of the table in shared memory.
 func (f *levelDecoder) tableBytes() int {
 	switch {
 	case f.table != nil:
 		return 32 + 16
+	case f.trits:
+		return 32 + 256*signEntry
 	case f.grid != nil:
-		return 32 + f.grid.Rows*(4*f.gridWords()*f.copies+2)
+		return 32 + f.grid.Rows*(4*f.copies+2) + f.signCodes()*signEntry
 	}
 	return 0
 }
 
-// share writes the levels of the table and their summands, or a grid, to shared memory. It returns
-// the lane's address of the table, which is valid after the next barrier of the block.
-func (f *levelDecoder) share(k *ptx.Kernel, tid ptx.U32, threads int) (t ptx.Shared[ptx.B32]) {
-	if f == nil || f.table == nil && f.grid == nil {
+// share writes the levels of the table and their summands, or a grid, to shared memory. The result
+// is valid after the next barrier of the block.
+func (f *levelDecoder) share(k *ptx.Kernel, tid ptx.U32, threads int) (t sharedTable) {
+	if f == nil || f.table == nil && f.grid == nil && !f.trits {
 		return t
 	}
 	k.Align(16)
+	if f.trits {
+		return f.shareTrits(k, tid, threads)
+	}
 	if f.grid != nil {
 		return f.shareGrid(k, tid, threads)
 	}
-	t = ptx.DynamicShared[ptx.B32](k, 8)
+	t.levels = ptx.DynamicShared[ptx.B32](k, 8)
 	k.If(tid.Eq(ptx.U(0)), func() {
 		for i, w := range append(levelWords(f.table), levelWords(summands(f.table))...) {
-			t.Offset(i).Store(ptx.B(w))
+			t.levels.Offset(i).Store(ptx.B(w))
 		}
 	})
 	return t
@@ -75,20 +93,23 @@ func (f *levelDecoder) gridCodes() (levels []int8, codes []uint32) {
 	return levels, codes
 }
 
-// gridWords is the number of words for the levels of a code. A level takes a byte, or a nibble if the grid is shifted.
-func (f *levelDecoder) gridWords() int {
-	if f.shifted {
-		return 1
-	}
-	return f.grid.Width / 4
+// signEntry is the size in bytes of the copies of an entry of the table of signs: one bank each.
+const signEntry = 128
+
+// signCodes is the number of entries of the table of signs.
+func (f *levelDecoder) signCodes() int {
+	return [...]int{noSigns: 0, sevenSigns: 128, eightSigns: 256}[f.signs]
 }
 
+// selected reports whether a word of the grid and a word of signs select the levels of eight weights
+// from the positive and the negative levels.
+func (f *levelDecoder) selected() bool { return f.grid.Width == 8 && !f.shifted }
+
 // shareGrid writes the indices of levels, which are constants of the kernel, to shared memory and expands them to the levels of all
-// codes. The copies of the levels of one code follow each other.
-func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) ptx.Shared[ptx.B32] {
-	words := f.gridWords()
+// codes. The copies of the word of one code follow each other.
+func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) (t sharedTable) {
 	places := ptx.DynamicShared[ptx.B32](k, f.grid.Rows/2)
-	t := ptx.DynamicShared[ptx.B32](k, f.grid.Rows*words*f.copies)
+	grid := ptx.DynamicShared[ptx.B32](k, f.grid.Rows*f.copies)
 	levels, codes := f.gridCodes()
 	warps := threads / 32
 	for w := range warps {
@@ -102,40 +123,82 @@ func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) ptx.Sh
 			}
 		})
 	}
-	var bytes [2]uint32 // bytes of the levels
-	for i, l := range levels {
-		if f.shifted {
-			l++
-		}
-		bytes[i/4] |= uint32(uint8(l)) << (8 * (i % 4))
-	}
 	k.Sync()
-	k.For(tid, ptx.N(f.grid.Rows), ptx.N(threads), func(i ptx.U32) {
-		place := ptx.CastShared[ptx.U16](places).At(i).Load().U32()
-		var w []ptx.B32
-		if f.grid.Width == 4 {
-			w = append(w, ptx.B(bytes[0]).Permute(ptx.B(bytes[1]), place))
-		} else {
-			for half := range 2 { // expand two bits to four
-				v := place.Shr(ptx.N(8 * half)).And(ptx.U(0xff))
-				v = v.Or(v.Shl(ptx.U(4))).And(ptx.U(0x0f0f))
-				w = append(w, ptx.B(bytes[0]).Permute(ptx.B(0), v.Or(v.Shl(ptx.U(2))).And(ptx.U(0x3333))))
-			}
-		}
-		if f.shifted {
-			w = []ptx.B32{w[0].Or(w[1].Shl(ptx.U(4)))}
-		}
-		at := t.At(i.Mul(ptx.N(words * f.copies)))
-		for j := range f.copies {
-			for n := range words {
-				at.Offset(words*j + n).Store(w[n])
-			}
-		}
+	k.For(tid, ptx.N(f.grid.Rows*f.copies), ptx.N(threads), func(i ptx.U32) {
+		place := ptx.CastShared[ptx.U16](places).At(i.Div(ptx.N(f.copies))).Load().U32()
+		grid.At(i).Store(f.gridWord(levels, place))
 	})
-	return t.At(tid.And(ptx.N(f.copies - 1)).Mul(ptx.N(words)))
+	t.grid = ptx.CastShared[ptx.U8](grid)
+	t.gridCopy = tid.And(ptx.N(f.copies - 1)).Shl(ptx.U(2))
+	if n := f.signCodes(); n > 0 {
+		signs := ptx.DynamicShared[ptx.B32](k, n*signEntry/4)
+		k.For(tid, ptx.N(n*signEntry/4), ptx.N(threads), func(i ptx.U32) { signs.At(i).Store(f.signWord(i)) })
+		t.signs, t.signCopy = ptx.CastShared[ptx.U8](signs), tid.And(ptx.U(31)).Shl(ptx.U(2))
+		if !f.selected() {
+			t.signCopy = tid.And(ptx.U(15)).Shl(ptx.U(3))
+		}
+	}
+	return t
 }
 
-// gridCode returns the levels of a code.
-func (c *levelLane) gridCode(code ptx.U32) ptx.Shared[ptx.B32] {
-	return c.table.At(code.Mul(ptx.N(c.code.gridWords() * c.code.copies)))
+// gridWord returns the word of a code: the levels of four weights; or nibbles, which select levels or, if the grid is shifted, are
+// levels. place has the indices of the levels.
+func (f *levelDecoder) gridWord(levels []int8, place ptx.U32) ptx.B32 {
+	if f.grid.Width == 4 {
+		var v [8]int8
+		copy(v[:], levels)
+		w := levelWords(v[:])
+		return ptx.B(w[0]).Permute(ptx.B(w[1]), place)
+	}
+	if !f.shifted {
+		return spread(place, 16, 2, 4).B32()
+	}
+	// Byte i has the level of weight i in bits 3 and 4, and the level of weight i+4 in bits 5 and 6.
+	first, second := spread(place.And(ptx.U(0xff)), 8, 2, 8), spread(place.Shr(ptx.U(8)), 8, 2, 8)
+	return first.Shl(ptx.U(3)).Or(second.Shl(ptx.U(5))).B32()
+}
+
+// spread moves the fields of a word with the given number of bits, which are width bits wide, to distances of step bits.
+func spread(v ptx.U32, bits, width, step int) ptx.U32 {
+	for half := bits / 2; half >= width; half /= 2 {
+		mask := uint32(0)
+		for i := 0; i < bits/half; i++ {
+			mask |= (1<<half - 1) << (i * half * step / width)
+		}
+		v = v.Or(v.Shl(ptx.N(half*step/width - half))).And(ptx.U(mask))
+	}
+	return v
+}
+
+// signWord returns word i of the table of signs.
+func (f *levelDecoder) signWord(i ptx.U32) ptx.B32 {
+	signs := i.Shr(ptx.U(5))
+	if f.signs == sevenSigns { // the number of negative weights is even
+		signs = signs.CountOnes().Shl(ptx.U(7)).And(ptx.U(0x80)).Or(signs)
+	}
+	if f.selected() {
+		return spread(signs, 8, 1, 4).Shl(ptx.U(2)).B32()
+	}
+	four := signs.Shr(i.And(ptx.U(1)).Shl(ptx.U(2))).And(ptx.U(15))
+	return spread(four, 4, 1, 8).Mul(ptx.U(0xff)).B32()
+}
+
+// shareTrits writes a word for each byte v to shared memory. Digit n of v is (v·3ⁿ mod 256)·3 / 256. Byte n of the word has digit n in
+// the low two bits, for n below 4, and above them digit 4.
+func (f *levelDecoder) shareTrits(k *ptx.Kernel, tid ptx.U32, threads int) (t sharedTable) {
+	words := ptx.DynamicShared[ptx.B32](k, 256*signEntry/4)
+	k.For(tid, ptx.N(256*signEntry/4), ptx.N(threads), func(i ptx.U32) {
+		v, w := i.Shr(ptx.U(5)), ptx.U(0)
+		for n := range 5 {
+			v = v.And(ptx.U(0xff)).Mul(ptx.U(3))
+			digit := v.Shr(ptx.U(8))
+			if n < 4 {
+				w = w.Or(digit.Shl(ptx.N(8 * n)))
+			} else {
+				w = w.Or(digit.Mul(ptx.U(0x04040404)))
+			}
+		}
+		words.At(i).Store(w.B32())
+	})
+	return sharedTable{trits: ptx.CastShared[ptx.U8](words), tritCopy: tid.And(ptx.U(31)).Shl(ptx.U(2))}
 }
