@@ -48,6 +48,9 @@ type int8Columns struct {
 	// the scales in the memory of the quads. It is nil for kernels that read the row in its own order.
 	// If it is not nil, the length of the row must be a multiple of columnSuper.
 	order func(q []int8, quads []int32, scales []float32, group int)
+	// streams, if it is not 0, is the number of parts of rows of blocks. The kernel reads one row of each
+	// part at a time. It computes count rows of each part, and parts follow one another.
+	streams int
 }
 
 // columnSuper is the number of elements that kernels with an order multiply at once.
@@ -384,10 +387,9 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 	row := blocks * p.format.Bytes()
 	each := max(4, columnsCall/p.K&^3) // columns of a call: a multiple of 4, which kernels compute together
 	for r := range p.M {
-		at, to := r*p.K, c[r*p.N:][first:end]
+		to := c[r*p.N:][first:end]
 		for j := 0; j < len(to); j += each {
-			src := (*byte)(noescape(unsafe.Pointer(&w[(first+j)*row])))
-			p.many.run(hide(to[j:]), &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], src, row, blocks, min(each, len(to)-j))
+			p.callColumns(to[j:min(j+each, len(to))], r, w[(first+j)*row:], row)
 		}
 		if bias != nil {
 			for i, v := range bias[first:end] {
@@ -396,6 +398,29 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 		}
 	}
 }
+
+// callColumns multiplies row r by as many rows of blocks as dst has numbers.
+func (p *Int8Product) callColumns(dst []float32, r int, w []byte, row int) {
+	at, blocks, n := r*p.K, p.K/p.format.Elements(), len(dst)
+	q, scales, sums, quads := &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4]
+	src := func(j int) *byte { return (*byte)(noescape(unsafe.Pointer(&w[j*row]))) }
+	if p.many.streams == 0 {
+		p.many.run(hide(dst), q, scales, sums, quads, src(0), row, blocks, n)
+		return
+	}
+	count := n / p.many.streams
+	if count > 0 {
+		p.many.run(hide(dst), q, scales, sums, quads, src(0), row, blocks, count)
+	}
+	for j := count * p.many.streams; j < n; j++ {
+		var same [maxStreams]float32 // with rows at distance 0, all parts are this row
+		p.many.run(hide(same[:]), q, scales, sums, quads, src(j), 0, blocks, 1)
+		dst[j] = same[0]
+	}
+}
+
+// maxStreams is the largest number of streams of a kernel.
+const maxStreams = 4
 
 // columnsCall is the approximate number of multiplications of one call of a kernel. The runtime cannot
 // preempt a goroutine in a kernel.

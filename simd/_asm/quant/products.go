@@ -186,8 +186,13 @@ func (g *gen) zeros() reg.VecVirtual {
 
 // total returns the sum of eight lanes.
 func (g *gen) total(y reg.VecVirtual) reg.VecVirtual {
-	s, t := y.AsX().(reg.VecVirtual), g.XMM()
+	t := g.XMM()
 	g.VEXTRACTF128(U8(1), y, t)
+	return g.totalOf(y.AsX().(reg.VecVirtual), t)
+}
+
+// totalOf returns the sum of the lanes of s and t, which it changes.
+func (g *gen) totalOf(s, t reg.VecVirtual) reg.VecVirtual {
 	g.VADDPS(t, s, s)
 	g.VPERMILPS(U8(0x0e), s, t)
 	g.VADDPS(t, s, s)
