@@ -46,15 +46,23 @@ type int8Columns struct {
 	signed bool
 	// order rearranges the integers of a row and their quads for the kernel. For some kernels it stores
 	// the scales in the memory of the quads. It is nil for kernels that read the row in its own order.
-	// If it is not nil, the length of the row must be a multiple of columnSuper.
+	// If it is not nil, the length of the row must be a multiple of columnSuper, or of columnTail with streams.
 	order func(q []int8, quads []int32, scales []float32, group int)
 	// streams, if it is not 0, is the number of parts of rows of blocks. The kernel reads one row of each
-	// part at a time. It computes count rows of each part, and parts follow one another.
+	// part at a time. It computes count rows of each part, and parts follow one another. If the length of the
+	// row is no multiple of columnPad, zeros follow in all operands of the row.
 	streams int
 }
 
 // columnSuper is the number of elements that kernels with an order multiply at once.
 const columnSuper = 256
+
+// A row for a kernel with streams has a multiple of columnTail elements, at least columnSuper, and is padded to a
+// multiple of columnPad.
+const (
+	columnTail = 64
+	columnPad  = 128
+)
 
 // int8Tiles are the kernels for packed rows: tiles[0] is for one row, tiles[1] for two, and so on.
 type int8Tiles struct {
@@ -109,6 +117,7 @@ type Int8Product struct {
 	many   *int8Columns // nil if there are too many rows, or no kernel
 	tiles  *int8Tiles   // nil for plain Go, or with dots
 	group  int          // elements of a sum of the rows
+	stride int          // elements between the rounded rows: K, or more with zeros at the end
 	zero   int          // the difference of codes and levels
 
 	// The rounded rows, one after the other.
@@ -129,10 +138,18 @@ func (k *int8Kernels) columnsFor(f block.Format, m, depth int) *int8Columns {
 	if n, _ := quantCall(f, depth); m > Int8Few || n != depth || n == 0 || int(f) >= len(k.columns) || k.columns[f].run == nil {
 		return nil
 	}
-	if k.columnRows != 0 && m > k.columnRows || k.columns[f].order != nil && depth%columnSuper != 0 {
+	c := &k.columns[f]
+	if k.columnRows != 0 && m > k.columnRows || c.order != nil && depth%c.multiple() != 0 || c.streams != 0 && depth < columnSuper {
 		return nil
 	}
-	return &k.columns[f]
+	return c
+}
+
+func (c *int8Columns) multiple() int {
+	if c.streams != 0 {
+		return columnTail
+	}
+	return columnSuper
 }
 
 // NewInt8Product returns a product with blocks of a format. It panics if rows are not
@@ -145,7 +162,7 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	if f.Scalar() || !f.Valid() || k%f.Elements() != 0 {
 		panic(fmt.Sprintf("simd: rows of %d numbers are not whole blocks of %v", k, f))
 	}
-	p := Int8Product{M: m, K: k, N: n, format: f, k: all, group: block.LevelGroup}
+	p := Int8Product{M: m, K: k, N: n, format: f, k: all, group: block.LevelGroup, stride: k}
 	if all.prepare != nil && f.Layout().Level.Grid != nil {
 		all.prepare()
 	}
@@ -154,6 +171,9 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 		p.group = min(f.Group(), op.Int8Group)
 		if !p.many.signed {
 			p.zero = -least
+		}
+		if p.many.streams != 0 {
+			p.stride = (k + columnPad - 1) / columnPad * columnPad
 		}
 		return p
 	}
@@ -188,7 +208,7 @@ const anyCode = 255
 // Scratch returns the numbers of 32-bit words of memory that Bind and each call of Columns need: shared
 // is for the rounded rows, and lane for a call of Columns.
 func (p *Int8Product) Scratch() (shared, lane int) {
-	mk := p.M * p.K
+	mk := p.M * p.stride
 	shared = mk/4 + mk/op.Int8Group + mk/p.group
 	switch {
 	case p.dots != nil || p.many != nil:
@@ -202,7 +222,7 @@ func (p *Int8Product) Scratch() (shared, lane int) {
 // Bind gives the product memory of Scratch's shared words, which it uses until the next call of Bind.
 func (p *Int8Product) Bind(memory []float32) {
 	c := carver{memory: memory}
-	mk := p.M * p.K
+	mk := p.M * p.stride
 	p.q, p.scales, p.sums = c.bytes(mk), c.floats(mk/op.Int8Group), c.floats(mk/p.group)
 	switch {
 	case p.dots != nil || p.many != nil:
@@ -253,14 +273,14 @@ func (p *Int8Product) Round(a []float32, first, end int) {
 const roundSize = 4096
 
 func (p *Int8Product) roundRow(x []float32, r int) {
-	q, scales := p.q[r*p.K:][:p.K], p.scales[r*p.K/op.Int8Group:][:p.K/op.Int8Group]
-	sums := p.sums[r*p.K/p.group:][:p.K/p.group]
+	n := p.stride
+	q, scales, sums := p.q[r*n:][:n], p.scales[r*n/op.Int8Group:][:n/op.Int8Group], p.sums[r*n/p.group:][:n/p.group]
 	var own [roundSize / 4]int32
 	for at := 0; at < p.K; at += roundSize {
 		n := min(roundSize, p.K-at)
 		quads, times := own[:n/4], 1
 		if p.quads != nil {
-			quads, times = p.quads[(r*p.K+at)/4:][:n/4], -p.zero
+			quads, times = p.quads[(r*p.stride+at)/4:][:n/4], -p.zero
 		}
 		q, scales := q[at:][:n], scales[at/op.Int8Group:][:n/op.Int8Group]
 		if p.k.round != nil {
@@ -271,12 +291,17 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		}
 		var corrections []int32
 		if p.corrections != nil {
-			corrections = p.corrections[(r*p.K+at)/p.group:][:n/p.group]
+			corrections = p.corrections[(r*p.stride+at)/p.group:][:n/p.group]
 		}
 		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, q, quads)
 	}
 	if p.many != nil && p.many.order != nil {
-		p.many.order(q, p.quads[r*p.K/4:][:p.K/4], scales, p.group)
+		quads := p.quads[r*n/4:][:n/4]
+		clear(q[p.K:])
+		clear(quads[p.K/4:])
+		clear(scales[p.K/op.Int8Group:])
+		clear(sums[p.K/p.group:])
+		p.many.order(q, quads, scales, p.group)
 	}
 }
 
@@ -401,7 +426,7 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 
 // callColumns multiplies row r by as many rows of blocks as dst has numbers.
 func (p *Int8Product) callColumns(dst []float32, r int, w []byte, row int) {
-	at, blocks, n := r*p.K, p.K/p.format.Elements(), len(dst)
+	at, blocks, n := r*p.stride, p.K/p.format.Elements(), len(dst)
 	q, scales, sums, quads := &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4]
 	src := func(j int) *byte { return (*byte)(noescape(unsafe.Pointer(&w[j*row]))) }
 	if p.many.streams == 0 {

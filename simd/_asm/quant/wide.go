@@ -24,6 +24,10 @@ type wide struct {
 	acc  []reg.VecVirtual
 	next int
 
+	// few writes the code for 8, 4 or 2 blocks of 32 elements, which is the whole super or what follows the
+	// last super of a row.
+	few func(blocks int)
+
 	// The distance in bytes between streams, and three times that, and the stream that at reads.
 	apart, apart3 reg.GPVirtual
 	stream        int
@@ -75,6 +79,9 @@ func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
 	g.IMUL3Q(I32(int32(w.l.Bytes)), end, size)
 	g.SUBQ(size, skip) // the bytes between rows
 	g.IMUL3Q(U8(uint8(w.l.Elements/8)), end, end)
+	if w.l.Elements < 256 {
+		g.ANDQ(I8(-32), end)
+	}
 	super := body(w)
 	g.Label("row")
 	g.XORQ(o.index, o.index)
@@ -89,18 +96,24 @@ func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
 			below[i] = g.zeros()
 		}
 	}
-	g.Label("next")
-	for i := range acc {
-		w.stream, w.acc, w.next, o.below = i, acc[i], 0, below[i]
-		for at := 0; at < bytes; at += 64 {
-			g.PREFETCHT0(w.at(at + wideAhead))
+	streams := func(bytes int, code func()) {
+		for i := range acc {
+			w.stream, w.acc, w.next, o.below = i, acc[i], 0, below[i]
+			for at := 0; at < bytes; at += 64 {
+				g.PREFETCHT0(w.at(at + wideAhead))
+			}
+			code()
 		}
-		super()
+		g.ADDQ(I32(int32(bytes)), g.src)
+		g.ADDQ(U8(uint8(bytes/w.l.Bytes*w.l.Elements/8)), o.index)
 	}
-	g.ADDQ(I32(int32(bytes)), g.src)
-	g.ADDQ(U8(32), o.index)
+	g.Label("next")
+	streams(bytes, super)
 	g.CMPQ(o.index, end)
 	g.JNE(LabelRef("next"))
+	if w.few != nil {
+		w.rest(streams)
+	}
 	// Sums of a stream are as many floats after those of the one before as a stream has rows.
 	count, to := o.index, g.GP64()
 	g.Load(g.Param("count"), count)
@@ -128,6 +141,19 @@ func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
 	g.JNE(LabelRef("row"))
 	g.VZEROUPPER()
 	g.RET()
+}
+
+// rest writes the code for the elements of a row after the last super: none, 64, 128 or 192.
+func (w *wide) rest(streams func(bytes int, code func())) {
+	all := w.GP64()
+	w.Load(w.Param("blocks"), all)
+	for blocks := 4; blocks > 1; blocks /= 2 {
+		label := fmt.Sprintf("without%d", blocks)
+		w.TESTQ(I32(int32(blocks)), all)
+		w.JEQ(LabelRef(label))
+		streams(blocks*w.l.Bytes, func() { w.few(blocks) })
+		w.Label(label)
+	}
 }
 
 func (w *wide) none() reg.VecVirtual {
@@ -267,11 +293,11 @@ func (w *wide) half(disp int) reg.VecVirtual {
 	return w.halfFloats(y)
 }
 
-// inLanes broadcasts a part of each of four blocks to one of the four lanes.
-func (w *wide) inLanes(broadcast func(...Op), masks *[4]reg.Register, first, step int) reg.VecVirtual {
+// inLanes broadcasts a part of each of up to four blocks to one of the four lanes. Further lanes equal the first.
+func (w *wide) inLanes(broadcast func(...Op), masks *[4]reg.Register, first, step, blocks int) reg.VecVirtual {
 	v := w.ZMM()
 	broadcast(w.at(first), v)
-	for i := 1; i < 4; i++ {
+	for i := 1; i < blocks; i++ {
 		broadcast(w.at(first+i*step), masks[i], v)
 	}
 	return v
@@ -312,7 +338,8 @@ func (w *wide) nibbles() func(q reg.VecVirtual) (low, high reg.VecVirtual) {
 	}
 }
 
-// shortBlocks writes a super of blocks of 32 elements, four at a time. The quads of 128 elements are sixteen initial values of
+// shortBlocks writes a super of blocks of 32 elements, four at a time. If only two blocks follow, the
+// other lanes are multiplied by integers, sums and scales that are 0. The quads of 128 elements are sixteen initial values of
 // sums, then sixteen scales: see inLanes in package simd.
 func (w *wide) shortBlocks() func() {
 	size, level := w.l.Bytes, w.l.Level.Number
@@ -320,7 +347,15 @@ func (w *wide) shortBlocks() func() {
 		w.lanes[i] = w.mask(0xf << (4 * i))
 	}
 	nibbles, scales, biases := w.nibbles(), w.shortScales(w.l.Scale), func(reg.VecVirtual) reg.VecVirtual { return nil }
-	header := func(at int) reg.VecVirtual { return w.load(w.at(at)) }
+	w.mask(1<<(2*size) - 1)
+	header := func(at, blocks int) reg.VecVirtual {
+		if blocks == 4 {
+			return w.load(w.at(at))
+		}
+		v := w.ZMM() // zeros after the last block: its row may be the last one in memory
+		w.VMOVDQU8_Z(w.at(at), w.mask(1<<(2*size)-1), v)
+		return v
+	}
 	fifth := func(header, low, high reg.VecVirtual) {}
 	step := size // distance of the headers of blocks in the vector
 	if len(level) > 1 {
@@ -328,7 +363,7 @@ func (w *wide) shortBlocks() func() {
 		for i := 1; i < 4; i++ {
 			w.pairs[i] = w.mask(3 << (2 * i))
 		}
-		header = func(at int) reg.VecVirtual { return w.inLanes(w.VPBROADCASTQ, &w.pairs, at, size) }
+		header = func(at, blocks int) reg.VecVirtual { return w.inLanes(w.VPBROADCASTQ, &w.pairs, at, size, blocks) }
 		first := bit(&level[1], 0)
 		mask, bits := w.spread(16), [2]reg.VecVirtual{}
 		for h := range bits {
@@ -347,10 +382,10 @@ func (w *wide) shortBlocks() func() {
 		index := w.bytes(func(i int) int { return (i/2*step + w.l.Bias.Number[0].At/8 + i%2) & 63 })
 		biases = func(h reg.VecVirtual) reg.VecVirtual { return w.halfFloats(w.bytesAt(h, index, 0)) }
 	}
-	return func() {
-		for n := range 2 {
-			at := 4 * n * size
-			q, h := w.inLanes(w.VBROADCASTI32X4, &w.lanes, at+bit(&level[0], 0)/8, size), header(at)
+	w.few = func(blocks int) {
+		for n := range (blocks + 3) / 4 {
+			at, blocks := 4*n*size, min(4, blocks)
+			q, h := w.inLanes(w.VBROADCASTI32X4, &w.lanes, at+bit(&level[0], 0)/8, size, blocks), header(at, blocks)
 			low, high := nibbles(q)
 			fifth(h, low, high)
 			t := w.multiply(w.load(w.word(32*n)), 128*n, low, high)
@@ -363,6 +398,7 @@ func (w *wide) shortBlocks() func() {
 			}
 		}
 	}
+	return func() { w.few(8) }
 }
 
 // shortScales returns a function that returns the scales of four blocks, each in one lane, from 64

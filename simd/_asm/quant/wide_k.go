@@ -231,9 +231,9 @@ func (w *wide) blocks8() func() {
 	for n := range runs {
 		runs[n] = w.dwords16(func(i int) int { return 2*n + i/8 })
 	}
-	return func() {
+	w.few = func(blocks int) {
 		scales := w.lane32(w.o.at(w.o.scales, 1, 0))
-		for n, run := range runs {
+		for n, run := range runs[:blocks/2] {
 			at := 2 * n * size
 			q := w.lane32(w.at(at + 2))
 			w.VBROADCASTI64X4(w.at(at+size+2), upper, q)
@@ -245,4 +245,5 @@ func (w *wide) blocks8() func() {
 			w.add(d, t)
 		}
 	}
+	return func() { w.few(8) }
 }
