@@ -53,21 +53,23 @@ func int8Rows(r *rand.Rand, n int) []float32 {
 	return x
 }
 
+func notNumbers(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.NaN())
+	}
+	return x
+}
+
 // multiplyInt8 computes a product in a few parts.
 func multiplyInt8(k *int8Kernels, f block.Format, m, depth, n int, a []float32, w []byte, bias []float32) []float32 {
 	p := newInt8Product(k, f, m, depth, n)
 	shared, lane := p.Scratch()
-	p.Bind(make([]float32, shared))
+	p.Bind(notNumbers(shared))
 	p.Round(a, 0, m/2)
 	p.Round(a, m/2, m)
-	c := make([]float32, m*n)
-	for i := range c {
-		c[i] = float32(math.NaN())
-	}
-	memory := make([]float32, lane)
-	for i := range memory {
-		memory[i] = float32(math.NaN())
-	}
+	c := notNumbers(m * n)
+	memory := notNumbers(lane)
 	cut := n / 3
 	p.Columns(memory, c, w, bias, 0, cut)
 	p.Columns(memory, c, w, bias, cut, n)

@@ -25,6 +25,10 @@ const (
 // int8Columns is the maximum number of columns in a part. The context is not checked within a part.
 const int8Columns = 256
 
+// int8RowColumns is that number for a single row. Its parts are as large as possible, because the kernels read each
+// part at several places, and the first bytes at each place arrive late.
+const int8RowColumns = 1024
+
 func (t *quantTask) configureInt8(p op.Product) {
 	q := &t.rounded
 	t.int8 = q
@@ -32,7 +36,11 @@ func (t *quantTask) configureInt8(p op.Product) {
 	q.rounder.t = t
 	q.words, q.lane = q.product.Scratch()
 	threads := t.d.pool.Threads()
-	q.columns = min(int8Columns, (p.N+partsPerThread*threads-1)/(partsPerThread*threads))
+	most, parts := int8Columns, partsPerThread*threads
+	if p.M == 1 {
+		most, parts = int8RowColumns, threads
+	}
+	q.columns = min(most, (p.N+parts-1)/parts)
 	q.columns = max(panelUnit, q.columns/panelUnit*panelUnit)
 	t.rows = q.columns
 	t.work(min(threads, t.panels()))

@@ -21,8 +21,13 @@ type wide struct {
 	*gen
 	l    *block.Layout
 	o    columnOperands
-	acc  []reg.VecVirtual
+	acc  []reg.VecVirtual // of the stream
 	next int
+
+	sums [wideStreams]struct {
+		acc   []reg.VecVirtual
+		below reg.VecVirtual
+	}
 
 	// few writes the code for 8, 4 or 2 blocks of 32 elements, which is the whole super or what follows the
 	// last super of a row.
@@ -40,12 +45,13 @@ type wide struct {
 
 // wideStreams is the number of rows of blocks that a product reads at once. These rows are far from
 // each other: each is the next one of a part of the rows. A hardware prefetcher follows one stream in
-// each page, so on a Xeon one core reads a quarter to a third more bytes in a second from four places
-// than from one. With two or eight places it reads less.
+// each page: one core of a Xeon was measured to read a quarter more bytes in a second from four places
+// than from one, and less from two or eight.
 const wideStreams = 4
 
-// wideAhead is the distance in bytes of the lines that are prefetched in each stream.
-const wideAhead = 2048
+// wideAhead is the distance in bytes of the lines that are prefetched in each stream. Twice the distance was measured
+// to be as fast for long rows and slower for short ones.
+const wideAhead = 1024
 
 // wideBodies has a function for each format. The function writes the loads of constants before the
 // loop, and returns a function that writes the code for one super.
@@ -70,7 +76,6 @@ func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
 	}
 	g.src = load("src")
 	dst, end, skip, left := load("dst"), load("blocks"), load("row"), load("count")
-	bytes := 256 / w.l.Elements * w.l.Bytes
 	w.apart, w.apart3 = g.GP64(), g.GP64()
 	g.MOVQ(skip, w.apart)
 	g.IMULQ(left, w.apart)
@@ -85,56 +90,22 @@ func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
 	super := body(w)
 	g.Label("row")
 	g.XORQ(o.index, o.index)
-	var acc [wideStreams][]reg.VecVirtual
-	var below [wideStreams]reg.VecVirtual
-	apart := f.Biased() && f != block.Q2_K // runs subtracts biases from acc
-	for i := range acc {
+	for i := range w.sums {
 		for range min(2, 256/w.l.Elements) {
-			acc[i] = append(acc[i], w.none())
+			w.sums[i].acc = append(w.sums[i].acc, w.none())
 		}
-		if apart {
-			below[i] = g.zeros()
+		if f.Biased() && f != block.Q2_K { // runs subtracts biases from acc
+			w.sums[i].below = g.zeros()
 		}
-	}
-	streams := func(bytes int, code func()) {
-		for i := range acc {
-			w.stream, w.acc, w.next, o.below = i, acc[i], 0, below[i]
-			for at := 0; at < bytes; at += 64 {
-				g.PREFETCHT0(w.at(at + wideAhead))
-			}
-			code()
-		}
-		g.ADDQ(I32(int32(bytes)), g.src)
-		g.ADDQ(U8(uint8(bytes/w.l.Bytes*w.l.Elements/8)), o.index)
 	}
 	g.Label("next")
-	streams(bytes, super)
+	w.each(256/w.l.Elements, super)
 	g.CMPQ(o.index, end)
 	g.JNE(LabelRef("next"))
 	if w.few != nil {
-		w.rest(streams)
+		w.rest()
 	}
-	// Sums of a stream are as many floats after those of the one before as a stream has rows.
-	count, to := o.index, g.GP64()
-	g.Load(g.Param("count"), count)
-	g.MOVQ(dst, to)
-	for i, a := range acc {
-		for _, v := range a[1:] {
-			g.VADDPS(v, a[0], a[0])
-		}
-		half := g.YMM()
-		g.VEXTRACTF64X4(U8(1), a[0], half)
-		g.VADDPS(a[0].AsY(), half, half)
-		if apart {
-			g.VADDPS(below[i], half, half)
-		}
-		quarter := g.XMM()
-		g.VEXTRACTF32X4(U8(1), half, quarter) // half may be above the registers of VEXTRACTF128
-		g.VMOVSS(g.totalOf(half.AsX().(reg.VecVirtual), quarter), Mem{Base: to})
-		if i < wideStreams-1 {
-			g.LEAQ(Mem{Base: to, Index: count, Scale: 4}, to)
-		}
-	}
+	w.store(dst)
 	g.ADDQ(U8(4), dst)
 	g.ADDQ(skip, g.src)
 	g.DECQ(left)
@@ -143,16 +114,55 @@ func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
 	g.RET()
 }
 
+// each writes the code for some blocks of all streams.
+func (w *wide) each(blocks int, code func()) {
+	bytes := blocks * w.l.Bytes
+	for i, s := range w.sums {
+		w.stream, w.acc, w.next, w.o.below = i, s.acc, 0, s.below
+		for at := 0; at < bytes; at += 64 {
+			w.PREFETCHT0(w.at(at + wideAhead))
+		}
+		code()
+	}
+	w.ADDQ(I32(int32(bytes)), w.src)
+	w.ADDQ(U8(uint8(blocks*w.l.Elements/8)), w.o.index)
+}
+
 // rest writes the code for the elements of a row after the last super: none, 64, 128 or 192.
-func (w *wide) rest(streams func(bytes int, code func())) {
+func (w *wide) rest() {
 	all := w.GP64()
 	w.Load(w.Param("blocks"), all)
 	for blocks := 4; blocks > 1; blocks /= 2 {
 		label := fmt.Sprintf("without%d", blocks)
 		w.TESTQ(I32(int32(blocks)), all)
 		w.JEQ(LabelRef(label))
-		streams(blocks*w.l.Bytes, func() { w.few(blocks) })
+		w.each(blocks, func() { w.few(blocks) })
 		w.Label(label)
+	}
+}
+
+// store writes the code that stores the sum of each stream: as many floats after the sum of the stream before as a
+// stream has rows.
+func (w *wide) store(dst reg.GPVirtual) {
+	count, to := w.o.index, w.GP64()
+	w.Load(w.Param("count"), count)
+	w.MOVQ(dst, to)
+	for i, s := range w.sums {
+		all := s.acc[0]
+		for _, v := range s.acc[1:] {
+			w.VADDPS(v, all, all)
+		}
+		half, quarter := w.YMM(), w.XMM()
+		w.VEXTRACTF64X4(U8(1), all, half)
+		w.VADDPS(all.AsY(), half, half)
+		if s.below != nil {
+			w.VADDPS(s.below, half, half)
+		}
+		w.VEXTRACTF32X4(U8(1), half, quarter) // half may be above the registers of VEXTRACTF128
+		w.VMOVSS(w.totalOf(half.AsX().(reg.VecVirtual), quarter), Mem{Base: to})
+		if i < wideStreams-1 {
+			w.LEAQ(Mem{Base: to, Index: count, Scale: 4}, to)
+		}
 	}
 }
 
