@@ -9,6 +9,11 @@ package simd
 //go:noescape
 func dequantizeQ4_0AVX512(dst *float32, src *byte, blocks int)
 
+// dequantizeQ4_0StreamAVX512 is a dequantizeFunc of Q4_0.
+//
+//go:noescape
+func dequantizeQ4_0StreamAVX512(dst *float32, src *byte, blocks int)
+
 // dotQ4_0AVX512 is a dotBlocksFunc of Q4_0.
 //
 //go:noescape
@@ -18,6 +23,11 @@ func dotQ4_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //
 //go:noescape
 func dequantizeQ4_1AVX512(dst *float32, src *byte, blocks int)
+
+// dequantizeQ4_1StreamAVX512 is a dequantizeFunc of Q4_1.
+//
+//go:noescape
+func dequantizeQ4_1StreamAVX512(dst *float32, src *byte, blocks int)
 
 // dotQ4_1AVX512 is a dotBlocksFunc of Q4_1.
 //
@@ -29,6 +39,11 @@ func dotQ4_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //go:noescape
 func dequantizeQ5_0AVX512(dst *float32, src *byte, blocks int)
 
+// dequantizeQ5_0StreamAVX512 is a dequantizeFunc of Q5_0.
+//
+//go:noescape
+func dequantizeQ5_0StreamAVX512(dst *float32, src *byte, blocks int)
+
 // dotQ5_0AVX512 is a dotBlocksFunc of Q5_0.
 //
 //go:noescape
@@ -38,6 +53,11 @@ func dotQ5_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //
 //go:noescape
 func dequantizeQ5_1AVX512(dst *float32, src *byte, blocks int)
+
+// dequantizeQ5_1StreamAVX512 is a dequantizeFunc of Q5_1.
+//
+//go:noescape
+func dequantizeQ5_1StreamAVX512(dst *float32, src *byte, blocks int)
 
 // dotQ5_1AVX512 is a dotBlocksFunc of Q5_1.
 //
@@ -49,6 +69,11 @@ func dotQ5_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //go:noescape
 func dequantizeQ8_0AVX512(dst *float32, src *byte, blocks int)
 
+// dequantizeQ8_0StreamAVX512 is a dequantizeFunc of Q8_0.
+//
+//go:noescape
+func dequantizeQ8_0StreamAVX512(dst *float32, src *byte, blocks int)
+
 // dotQ8_0AVX512 is a dotBlocksFunc of Q8_0.
 //
 //go:noescape
@@ -58,6 +83,11 @@ func dotQ8_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //
 //go:noescape
 func dequantizeQ4_KAVX512(dst *float32, src *byte, blocks int)
+
+// dequantizeQ4_KStreamAVX512 is a dequantizeFunc of Q4_K.
+//
+//go:noescape
+func dequantizeQ4_KStreamAVX512(dst *float32, src *byte, blocks int)
 
 // dotQ4_KAVX512 is a dotBlocksFunc of Q4_K.
 //
@@ -69,6 +99,11 @@ func dotQ4_KAVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //go:noescape
 func dequantizeQ5_KAVX512(dst *float32, src *byte, blocks int)
 
+// dequantizeQ5_KStreamAVX512 is a dequantizeFunc of Q5_K.
+//
+//go:noescape
+func dequantizeQ5_KStreamAVX512(dst *float32, src *byte, blocks int)
+
 // dotQ5_KAVX512 is a dotBlocksFunc of Q5_K.
 //
 //go:noescape
@@ -78,6 +113,11 @@ func dotQ5_KAVX512(x *float32, sums *float32, src *byte, blocks int) float32
 //
 //go:noescape
 func dequantizeQ6_KAVX512(dst *float32, src *byte, blocks int)
+
+// dequantizeQ6_KStreamAVX512 is a dequantizeFunc of Q6_K.
+//
+//go:noescape
+func dequantizeQ6_KStreamAVX512(dst *float32, src *byte, blocks int)
 
 // dotQ6_KAVX512 is a dotBlocksFunc of Q6_K.
 //

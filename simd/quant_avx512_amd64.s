@@ -56,6 +56,42 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ4_0StreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·dequantizeQ4_0StreamAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	VMOVDQU32    quantCounts<>+0(SB), Z0
+	MOVL         $0xfffffff8, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	VPADDD       Z1, Z0, Z0
+	VCVTDQ2PS    Z0, Z0
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), Y1
+	VCVTPH2PS    Y1, Z1
+	VPMOVZXBD    2(CX), Z2
+	VPERMPS      Z0, Z2, Z3
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
+	VMULPS       Z1, Z3, Z3
+	VMOVNTPS     Z3, (AX)
+	VMULPS       Z1, Z2, Z2
+	VMOVNTPS     Z2, 64(AX)
+	ADDQ         $+18, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func dotQ4_0AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, SSE
 TEXT ·dotQ4_0AVX512(SB), NOSPLIT, $0-36
@@ -136,6 +172,42 @@ next:
 	ADDQ         $+128, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ4_1StreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·dequantizeQ4_1StreamAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	VMOVDQU32    quantCounts<>+0(SB), Z0
+	VCVTDQ2PS    Z0, Z0
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), Y1
+	VCVTPH2PS    Y1, Z1
+	VPBROADCASTW 2(CX), Y2
+	VCVTPH2PS    Y2, Z2
+	VPMOVZXBD    4(CX), Z3
+	VPERMPS      Z0, Z3, Z4
+	VPSRLD       $0x04, Z3, Z3
+	VPERMPS      Z0, Z3, Z3
+	VMULPS       Z1, Z4, Z4
+	VADDPS       Z2, Z4, Z4
+	VMOVNTPS     Z4, (AX)
+	VMULPS       Z1, Z3, Z3
+	VADDPS       Z2, Z3, Z3
+	VMOVNTPS     Z3, 64(AX)
+	ADDQ         $+20, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -240,6 +312,59 @@ next:
 	ADDQ         $+128, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ5_0StreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·dequantizeQ5_0StreamAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z1
+	MOVL         $0xfffffff0, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+	VPADDD       Z2, Z1, Z1
+	VCVTDQ2PS    Z1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z2
+	VCVTDQ2PS    Z2, Z2
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), Y3
+	VCVTPH2PS    Y3, Z3
+	VPBROADCASTD 2(CX), Z4
+	VPSLLD       $0x04, Z4, Z5
+	VPSRLD       $0x0c, Z4, Z4
+	VPMOVZXBD    6(CX), Z6
+	VMOVDQU32    quantCounts<>+0(SB), Z7
+	VPSRLVD      Z7, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z5, Z6, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSRLVD      Z7, Z4, Z4
+	VPSRLD       $0x04, Z6, Z6
+	VMOVDQA32    Z0, Z7
+	VPTERNLOGD   $0xca, Z4, Z6, Z7
+	VMOVDQA32    Z7, Z4
+	VPERMI2PS    Z2, Z1, Z4
+	VMULPS       Z3, Z5, Z5
+	VMOVNTPS     Z5, (AX)
+	VMULPS       Z3, Z4, Z4
+	VMOVNTPS     Z4, 64(AX)
+	ADDQ         $+22, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -364,6 +489,63 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ5_1StreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·dequantizeQ5_1StreamAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z1
+	VCVTDQ2PS    Z1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z2
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	VPADDD       Z3, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), Y3
+	VCVTPH2PS    Y3, Z3
+	VPBROADCASTW 2(CX), Y4
+	VCVTPH2PS    Y4, Z4
+	VPBROADCASTD 4(CX), Z5
+	VPSLLD       $0x04, Z5, Z6
+	VPSRLD       $0x0c, Z5, Z5
+	VPMOVZXBD    8(CX), Z7
+	VMOVDQU32    quantCounts<>+0(SB), Z8
+	VPSRLVD      Z8, Z6, Z6
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z6, Z7, Z9
+	VMOVDQA32    Z9, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VPSRLVD      Z8, Z5, Z5
+	VPSRLD       $0x04, Z7, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z5, Z7, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VMULPS       Z3, Z6, Z6
+	VADDPS       Z4, Z6, Z6
+	VMOVNTPS     Z6, (AX)
+	VMULPS       Z3, Z5, Z5
+	VADDPS       Z4, Z5, Z5
+	VMOVNTPS     Z5, 64(AX)
+	ADDQ         $+24, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func dotQ5_1AVX512(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, FMA3, SSE
 TEXT ·dotQ5_1AVX512(SB), NOSPLIT, $0-36
@@ -460,6 +642,33 @@ next:
 	ADDQ         $+128, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ8_0StreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·dequantizeQ8_0StreamAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), Y0
+	VCVTPH2PS    Y0, Z0
+	VPMOVSXBD    2(CX), Z1
+	VCVTDQ2PS    Z1, Z1
+	VPMOVSXBD    18(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z1, Z1
+	VMOVNTPS     Z1, (AX)
+	VMULPS       Z0, Z2, Z2
+	VMOVNTPS     Z2, 64(AX)
+	ADDQ         $+34, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -651,6 +860,161 @@ next:
 	ADDQ         $+1024, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ4_KStreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, F16C, MMX+
+TEXT ·dequantizeQ4_KStreamAVX512(SB), NOSPLIT, $64-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	VMOVDQU32    quantCounts<>+0(SB), Z0
+	VCVTDQ2PS    Z0, Z0
+
+next:
+	PREFETCHT0   2048(CX)
+	PREFETCHT0   2112(CX)
+	PREFETCHT0   2176(CX)
+	MOVL         12(CX), BX
+	MOVL         4(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	MOVL         BX, R8
+	ANDL         $0x0f0f0f0f, R8
+	ORL          DI, R8
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, R8
+	ORQ          R8, SI
+	VMOVQ        SI, X1
+	VPMOVZXBD    X1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPBROADCASTW (CX), X1
+	VCVTPH2PS    X1, Y1
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (SP)
+	MOVL         8(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	SHRL         $0x04, BX
+	ANDL         $0x0f0f0f0f, BX
+	ORL          DI, BX
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, BX
+	ORQ          BX, SI
+	VMOVQ        SI, X1
+	VPMOVZXBD    X1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPBROADCASTW 2(CX), X1
+	VCVTPH2PS    X1, Y1
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, 32(SP)
+	VPMOVZXBD    16(CX), Z1
+	VPMOVZXBD    32(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS (SP), Z5
+	VBROADCASTSS 32(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVNTPS     Z3, (AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVNTPS     Z4, 64(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
+	VBROADCASTSS 4(SP), Z3
+	VBROADCASTSS 36(SP), Z4
+	VMULPS       Z3, Z1, Z1
+	VSUBPS       Z4, Z1, Z1
+	VMOVNTPS     Z1, 128(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVNTPS     Z2, 192(AX)
+	VPMOVZXBD    48(CX), Z1
+	VPMOVZXBD    64(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS 8(SP), Z5
+	VBROADCASTSS 40(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVNTPS     Z3, 256(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVNTPS     Z4, 320(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
+	VBROADCASTSS 12(SP), Z3
+	VBROADCASTSS 44(SP), Z4
+	VMULPS       Z3, Z1, Z1
+	VSUBPS       Z4, Z1, Z1
+	VMOVNTPS     Z1, 384(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVNTPS     Z2, 448(AX)
+	VPMOVZXBD    80(CX), Z1
+	VPMOVZXBD    96(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS 16(SP), Z5
+	VBROADCASTSS 48(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVNTPS     Z3, 512(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVNTPS     Z4, 576(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
+	VBROADCASTSS 20(SP), Z3
+	VBROADCASTSS 52(SP), Z4
+	VMULPS       Z3, Z1, Z1
+	VSUBPS       Z4, Z1, Z1
+	VMOVNTPS     Z1, 640(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVNTPS     Z2, 704(AX)
+	VPMOVZXBD    112(CX), Z1
+	VPMOVZXBD    128(CX), Z2
+	VPERMPS      Z0, Z1, Z3
+	VPERMPS      Z0, Z2, Z4
+	VBROADCASTSS 24(SP), Z5
+	VBROADCASTSS 56(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVNTPS     Z3, 768(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVNTPS     Z4, 832(AX)
+	VPSRLD       $0x04, Z1, Z1
+	VPERMPS      Z0, Z1, Z1
+	VPSRLD       $0x04, Z2, Z2
+	VPERMPS      Z0, Z2, Z2
+	VBROADCASTSS 28(SP), Z3
+	VBROADCASTSS 60(SP), Z4
+	VMULPS       Z3, Z1, Z1
+	VSUBPS       Z4, Z1, Z1
+	VMOVNTPS     Z1, 896(AX)
+	VMULPS       Z3, Z2, Z2
+	VSUBPS       Z4, Z2, Z2
+	VMOVNTPS     Z2, 960(AX)
+	ADDQ         $+144, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1017,6 +1381,234 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ5_KStreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, F16C, MMX+
+TEXT ·dequantizeQ5_KStreamAVX512(SB), NOSPLIT, $64-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z1
+	VCVTDQ2PS    Z1, Z1
+	VMOVDQU32    quantCounts<>+0(SB), Z2
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	VPADDD       Z3, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+
+next:
+	PREFETCHT0   2048(CX)
+	PREFETCHT0   2112(CX)
+	PREFETCHT0   2176(CX)
+	MOVL         12(CX), BX
+	MOVL         4(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	MOVL         BX, R8
+	ANDL         $0x0f0f0f0f, R8
+	ORL          DI, R8
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, R8
+	ORQ          R8, SI
+	VMOVQ        SI, X3
+	VPMOVZXBD    X3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPBROADCASTW (CX), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      Y4, (SP)
+	MOVL         8(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	SHRL         $0x04, BX
+	ANDL         $0x0f0f0f0f, BX
+	ORL          DI, BX
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, BX
+	ORQ          BX, SI
+	VMOVQ        SI, X3
+	VPMOVZXBD    X3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPBROADCASTW 2(CX), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      Y4, 32(SP)
+	VPMOVZXBD    16(CX), Z3
+	VPMOVZXBD    32(CX), Z4
+	VPMOVZXBD    48(CX), Z5
+	VPMOVZXBD    64(CX), Z6
+	VPSLLD       $0x04, Z3, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VPSLLD       $0x04, Z4, Z8
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z8, Z6, Z9
+	VMOVDQA32    Z9, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS (SP), Z9
+	VBROADCASTSS 32(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVNTPS     Z7, (AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
+	VMOVNTPS     Z8, 64(AX)
+	VPSLLD       $0x03, Z3, Z7
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSLLD       $0x03, Z4, Z7
+	VPSRLD       $0x04, Z6, Z6
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z6, Z8
+	VMOVDQA32    Z8, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VBROADCASTSS 4(SP), Z7
+	VBROADCASTSS 36(SP), Z8
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z8, Z5, Z5
+	VMOVNTPS     Z5, 128(AX)
+	VMULPS       Z7, Z6, Z6
+	VSUBPS       Z8, Z6, Z6
+	VMOVNTPS     Z6, 192(AX)
+	VPMOVZXBD    80(CX), Z5
+	VPMOVZXBD    96(CX), Z6
+	VPSLLD       $0x02, Z3, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VPSLLD       $0x02, Z4, Z8
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z8, Z6, Z9
+	VMOVDQA32    Z9, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS 8(SP), Z9
+	VBROADCASTSS 40(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVNTPS     Z7, 256(AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
+	VMOVNTPS     Z8, 320(AX)
+	VPSLLD       $0x01, Z3, Z7
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSLLD       $0x01, Z4, Z7
+	VPSRLD       $0x04, Z6, Z6
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z6, Z8
+	VMOVDQA32    Z8, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VBROADCASTSS 12(SP), Z7
+	VBROADCASTSS 44(SP), Z8
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z8, Z5, Z5
+	VMOVNTPS     Z5, 384(AX)
+	VMULPS       Z7, Z6, Z6
+	VSUBPS       Z8, Z6, Z6
+	VMOVNTPS     Z6, 448(AX)
+	VPMOVZXBD    112(CX), Z5
+	VPMOVZXBD    128(CX), Z6
+	VMOVDQA32    Z0, Z7
+	VPTERNLOGD   $0xca, Z3, Z5, Z7
+	VMOVDQA32    Z7, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z4, Z6, Z8
+	VMOVDQA32    Z8, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS 16(SP), Z9
+	VBROADCASTSS 48(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVNTPS     Z7, 512(AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
+	VMOVNTPS     Z8, 576(AX)
+	VPSRLD       $0x01, Z3, Z7
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z5
+	VPERMI2PS    Z2, Z1, Z5
+	VPSRLD       $0x01, Z4, Z7
+	VPSRLD       $0x04, Z6, Z6
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z6, Z8
+	VMOVDQA32    Z8, Z6
+	VPERMI2PS    Z2, Z1, Z6
+	VBROADCASTSS 20(SP), Z7
+	VBROADCASTSS 52(SP), Z8
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z8, Z5, Z5
+	VMOVNTPS     Z5, 640(AX)
+	VMULPS       Z7, Z6, Z6
+	VSUBPS       Z8, Z6, Z6
+	VMOVNTPS     Z6, 704(AX)
+	VPMOVZXBD    144(CX), Z5
+	VPMOVZXBD    160(CX), Z6
+	VPSRLD       $0x02, Z3, Z7
+	VMOVDQA32    Z0, Z8
+	VPTERNLOGD   $0xca, Z7, Z5, Z8
+	VMOVDQA32    Z8, Z7
+	VPERMI2PS    Z2, Z1, Z7
+	VPSRLD       $0x02, Z4, Z8
+	VMOVDQA32    Z0, Z9
+	VPTERNLOGD   $0xca, Z8, Z6, Z9
+	VMOVDQA32    Z9, Z8
+	VPERMI2PS    Z2, Z1, Z8
+	VBROADCASTSS 24(SP), Z9
+	VBROADCASTSS 56(SP), Z10
+	VMULPS       Z9, Z7, Z7
+	VSUBPS       Z10, Z7, Z7
+	VMOVNTPS     Z7, 768(AX)
+	VMULPS       Z9, Z8, Z8
+	VSUBPS       Z10, Z8, Z8
+	VMOVNTPS     Z8, 832(AX)
+	VPSRLD       $0x03, Z3, Z3
+	VPSRLD       $0x04, Z5, Z5
+	VMOVDQA32    Z0, Z7
+	VPTERNLOGD   $0xca, Z3, Z5, Z7
+	VMOVDQA32    Z7, Z3
+	VPERMI2PS    Z2, Z1, Z3
+	VPSRLD       $0x03, Z4, Z4
+	VPSRLD       $0x04, Z6, Z5
+	VMOVDQA32    Z0, Z6
+	VPTERNLOGD   $0xca, Z4, Z5, Z6
+	VMOVDQA32    Z6, Z4
+	VPERMI2PS    Z2, Z1, Z4
+	VBROADCASTSS 28(SP), Z5
+	VBROADCASTSS 60(SP), Z6
+	VMULPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z3, Z3
+	VMOVNTPS     Z3, 896(AX)
+	VMULPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VMOVNTPS     Z4, 960(AX)
+	ADDQ         $+176, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func dotQ5_KAVX512(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, F16C, FMA3, SSE
 TEXT ·dotQ5_KAVX512(SB), NOSPLIT, $64-36
@@ -1371,6 +1963,156 @@ next:
 	ADDQ            $+1024, AX
 	DECQ            DX
 	JNE             next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ6_KStreamAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, MMX+
+TEXT ·dequantizeQ6_KStreamAVX512(SB), NOSPLIT, $192-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x30303030, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x20202020, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x00020002, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	VPXORD       Z1, Z1, Z1
+	VINSERTI64X4 $0x01, Y4, Z1, Z1
+
+next:
+	PREFETCHT0      2048(CX)
+	PREFETCHT0      2112(CX)
+	PREFETCHT0      2176(CX)
+	PREFETCHT0      2240(CX)
+	VPBROADCASTW    208(CX), Y4
+	VCVTPH2PS       Y4, Z4
+	VPMOVSXBD       192(CX), Z5
+	VCVTDQ2PS       Z5, Z5
+	VMULPS          Z4, Z5, Z5
+	VMOVUPS         Z5, (SP)
+	VMOVDQU32       (CX), Z4
+	VBROADCASTI64X4 128(CX), Z5
+	VPSRLVW         Z1, Z5, Z5
+	VPANDD          Z4, Z0, Z6
+	VPSLLW          $0x04, Z5, Z7
+	VPANDD          Z7, Z2, Z7
+	VPORD           Z6, Z7, Z7
+	VPSUBB          Z3, Z7, Z7
+	VMOVDQU32       Z7, 64(SP)
+	VPSRLW          $0x04, Z4, Z4
+	VPANDD          Z4, Z0, Z4
+	VPANDD          Z5, Z2, Z5
+	VPORD           Z4, Z5, Z5
+	VPSUBB          Z3, Z5, Z5
+	VMOVDQU32       Z5, 128(SP)
+	VPMOVSXBD       64(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    (SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, (AX)
+	VPMOVSXBD       80(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    4(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 64(AX)
+	VPMOVSXBD       96(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    8(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 128(AX)
+	VPMOVSXBD       112(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    12(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 192(AX)
+	VPMOVSXBD       128(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    16(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 256(AX)
+	VPMOVSXBD       144(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    20(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 320(AX)
+	VPMOVSXBD       160(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    24(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 384(AX)
+	VPMOVSXBD       176(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    28(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 448(AX)
+	VMOVDQU32       64(CX), Z4
+	VBROADCASTI64X4 160(CX), Z5
+	VPSRLVW         Z1, Z5, Z5
+	VPANDD          Z4, Z0, Z6
+	VPSLLW          $0x04, Z5, Z7
+	VPANDD          Z7, Z2, Z7
+	VPORD           Z6, Z7, Z7
+	VPSUBB          Z3, Z7, Z7
+	VMOVDQU32       Z7, 64(SP)
+	VPSRLW          $0x04, Z4, Z4
+	VPANDD          Z4, Z0, Z4
+	VPANDD          Z5, Z2, Z5
+	VPORD           Z4, Z5, Z5
+	VPSUBB          Z3, Z5, Z5
+	VMOVDQU32       Z5, 128(SP)
+	VPMOVSXBD       64(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    32(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 512(AX)
+	VPMOVSXBD       80(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    36(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 576(AX)
+	VPMOVSXBD       96(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    40(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 640(AX)
+	VPMOVSXBD       112(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    44(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 704(AX)
+	VPMOVSXBD       128(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    48(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 768(AX)
+	VPMOVSXBD       144(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    52(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 832(AX)
+	VPMOVSXBD       160(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    56(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 896(AX)
+	VPMOVSXBD       176(SP), Z4
+	VCVTDQ2PS       Z4, Z4
+	VBROADCASTSS    60(SP), Z5
+	VMULPS          Z5, Z4, Z4
+	VMOVNTPS        Z4, 960(AX)
+	ADDQ            $+210, CX
+	ADDQ            $+1024, AX
+	DECQ            DX
+	JNE             next
+	SFENCE
 	VZEROUPPER
 	RET
 

@@ -63,28 +63,23 @@ func TestDequantizeIsBlocks(t *testing.T) {
 	}
 }
 
-// TestDequantizeStaged decodes by turns, some of a buffer and some of a part of it.
-func TestDequantizeStaged(t *testing.T) {
+// TestDequantizeStream decodes parts of a large matrix, of several calls, to aligned and to other addresses.
+func TestDequantizeStream(t *testing.T) {
 	r := testutil.Rand(t)
-	for _, l := range Supported() {
-		move := StreamAt(l, "scale")
-		for _, f := range quantFormats() {
-			k := quantKernelsFor(quantKernelsOf(l), f)
-			if k.dequantize == nil || move == nil {
-				continue
-			}
-			n := (2*staged + r.IntN(staged)) / f.Elements()
-			src := anyBlocks(r, f, n, false)
-			want := make([]float32, n*f.Elements())
-			if err := f.Dequantize(want, src); err != nil {
-				t.Fatal(err)
-			}
-			all := make([]float32, len(want)+4*streamAlign)
-			ahead := -uintptr(unsafe.Pointer(&all[0])) % streamAlign / 4
-			run := func(dst *float32, _ *byte, _ int) {
-				dequantizeStaged(f, k.dequantize, move, unsafe.Slice(dst, len(want)), src)
-			}
-			sameBlocks(t, run, all, int(ahead)+streamAlign/4, want, src, n)
+	for _, f := range quantFormats() {
+		n := (2*streamElements + 1 + r.IntN(streamElements)) / f.Elements()
+		src := anyBlocks(r, f, n, false)
+		want := make([]float32, n*f.Elements())
+		if err := f.Dequantize(want, src); err != nil {
+			t.Fatal(err)
+		}
+		all := make([]float32, len(want)+4*streamAlign)
+		ahead := -uintptr(unsafe.Pointer(&all[0])) % streamAlign / 4
+		run := func(dst *float32, _ *byte, _ int) {
+			dequantizePart(f, unsafe.Slice(dst, len(want)), src, math.MaxInt/4)
+		}
+		for _, at := range []int{0, 1 + r.IntN(streamAlign/4-1)} {
+			sameBlocks(t, run, all, int(ahead)+streamAlign/4+at, want, src, n)
 		}
 	}
 }

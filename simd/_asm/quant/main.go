@@ -36,9 +36,7 @@ func main() {
 		g.counts()
 		for _, f := range formats {
 			g.dequantize(f, false)
-			if g.lanes == 8 {
-				g.dequantize(f, true)
-			}
+			g.dequantize(f, true)
 			g.dot(f)
 		}
 		check(amd64file.Write(os.Args[1], "quant_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
