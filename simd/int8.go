@@ -280,7 +280,10 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		n := min(roundSize, p.K-at)
 		quads, times := own[:n/4], 1
 		if p.quads != nil {
-			quads, times = p.quads[(r*p.stride+at)/4:][:n/4], -p.zero
+			quads = p.quads[(r*p.stride+at)/4:][:n/4]
+			if p.zero != 0 {
+				times = -p.zero
+			}
 		}
 		q, scales := q[at:][:n], scales[at/op.Int8Group:][:n/op.Int8Group]
 		if p.k.round != nil {
@@ -293,7 +296,10 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		if p.corrections != nil {
 			corrections = p.corrections[(r*p.stride+at)/p.group:][:n/p.group]
 		}
-		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, q, quads)
+		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, quads, int32(times))
+		if p.zero == 0 && p.quads != nil {
+			clear(quads)
+		}
 	}
 	if p.many != nil && p.many.order != nil {
 		quads := p.quads[r*n/4:][:n/4]
@@ -313,23 +319,19 @@ func quadSums(quads []int32, q []int8, times int32) {
 	}
 }
 
-// groupSums computes the sums of the integers of groups.
-func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []float32, q []int8, quads []int32) {
-	biased := p.format.Biased()
-	if !biased && corrections == nil {
+// groupSums computes the sums of the integers of groups from the sums of each four, which were multiplied by times.
+func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []float32, quads []int32, times int32) {
+	if !p.format.Biased() && corrections == nil {
 		return // the kernels do not need them
 	}
 	each := p.group / 4
 	for i := range sums {
 		sum := int32(0)
-		if p.quads == nil {
-			for _, v := range quads[i*each:][:each] {
-				sum += v
-			}
-		} else {
-			for _, v := range q[i*p.group:][:p.group] {
-				sum += int32(v) // not from quads, which contain a factor
-			}
+		for _, v := range quads[i*each:][:each] {
+			sum += v
+		}
+		if times != 1 {
+			sum /= times
 		}
 		sums[i] = scales[i*p.group/op.Int8Group] * float32(sum)
 		if corrections != nil {

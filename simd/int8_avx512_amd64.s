@@ -3806,6 +3806,7 @@ TEXT ·int8ColumnsQ2_KAVX512(SB), NOSPLIT, $0-72
 	VMOVDQU64 int8Wide57<>+0(SB), Z2
 	VMOVDQU64 int8Wide58<>+0(SB), Z3
 	VMOVDQU64 int8Wide59<>+0(SB), Z4
+	VMOVDQU64 int8Wide60<>+0(SB), Z5
 	MOVQ      $0x5555555555555555, DX
 	KMOVQ     DX, K1
 	MOVQ      $0x1111111111111111, DX
@@ -3813,217 +3814,209 @@ TEXT ·int8ColumnsQ2_KAVX512(SB), NOSPLIT, $0-72
 
 row:
 	XORQ   DX, DX
-	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 
 next:
 	PREFETCHT0      1024(SI)
 	PREFETCHT0      1088(SI)
-	VMOVDQU64       16(SI), Z9
-	VPANDD          Z0, Z9, Z10
-	VPSRLW          $0x02, Z9, Z11
-	VPANDD          Z0, Z11, Z11
-	VPSRLW          $0x04, Z9, Z28
-	VPANDD          Z0, Z28, Z28
-	VPSRLW          $0x06, Z9, Z9
-	VPANDD          Z0, Z9, Z9
-	VPXORD          Z12, Z12, Z12
-	VPDPBUSD        (AX)(DX*8), Z10, Z12
+	VMOVDQU64       16(SI), Z10
+	VPANDD          Z0, Z10, Z11
+	VPANDD          Z1, Z10, Z12
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z0, Z10, Z29
+	VPANDD          Z1, Z10, Z10
 	VPXORD          Z13, Z13, Z13
-	VPDPBUSD        64(AX)(DX*8), Z11, Z13
+	VPDPBUSD        (AX)(DX*8), Z11, Z13
 	VPXORD          Z14, Z14, Z14
-	VPDPBUSD        128(AX)(DX*8), Z28, Z14
+	VPDPBUSD        64(AX)(DX*8), Z12, Z14
 	VPXORD          Z15, Z15, Z15
-	VPDPBUSD        192(AX)(DX*8), Z9, Z15
-	VBROADCASTI32X4 (SI), Z9
-	VPANDD          Z2, Z9, Z10
-	VPERMB.Z        Z10, Z3, K1, Z10
-	VPACKSSDW       Z13, Z12, Z11
-	VPMADDWD        Z1, Z11, Z11
-	VPACKSSDW       Z15, Z14, Z28
-	VPMADDWD        Z1, Z28, Z28
-	VPACKSSDW       Z28, Z11, Z11
-	VPMADDWD        Z10, Z11, Z11
-	VCVTDQ2PS       Z11, Z11
-	VMULPS          64(CX)(DX*8), Z11, Z11
-	VPBROADCASTW    80(SI), Y10
-	VCVTPH2PS       Y10, Z10
-	VFMADD231PS     Z10, Z11, Z5
-	VPSRLW          $0x04, Z9, Z9
-	VPANDD          Z2, Z9, Z9
-	VPERMB.Z        Z9, Z4, K2, Z9
-	VCVTDQ2PS       Z9, Z9
-	VMULPS          (BX)(DX*2), Z9, Z9
-	VPBROADCASTW    82(SI), Y10
-	VCVTPH2PS       Y10, Z10
-	VFNMADD231PS    Z10, Z9, Z5
+	VPDPBUSD        128(AX)(DX*8), Z29, Z15
+	VPXORD          Z16, Z16, Z16
+	VPDPBUSD        192(AX)(DX*8), Z10, Z16
+	VBROADCASTI32X4 (SI), Z10
+	VPANDD          Z3, Z10, Z11
+	VPERMB.Z        Z11, Z4, K1, Z11
+	VPACKSSDW       Z14, Z13, Z12
+	VPMADDWD        Z2, Z12, Z12
+	VPACKSSDW       Z16, Z15, Z29
+	VPMADDWD        Z2, Z29, Z29
+	VPACKSSDW       Z29, Z12, Z12
+	VPMADDWD        Z11, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          64(CX)(DX*8), Z12, Z12
+	VPBROADCASTW    80(SI), Y11
+	VCVTPH2PS       Y11, Z11
+	VFMADD231PS     Z11, Z12, Z6
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z3, Z10, Z10
+	VPERMB.Z        Z10, Z5, K2, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          (BX)(DX*2), Z10, Z10
+	VPBROADCASTW    82(SI), Y11
+	VCVTPH2PS       Y11, Z11
+	VFNMADD231PS    Z11, Z10, Z6
 	PREFETCHT0      1024(SI)(R11*1)
 	PREFETCHT0      1088(SI)(R11*1)
-	VMOVDQU64       16(SI)(R11*1), Z9
-	VPANDD          Z0, Z9, Z10
-	VPSRLW          $0x02, Z9, Z11
-	VPANDD          Z0, Z11, Z11
-	VPSRLW          $0x04, Z9, Z28
-	VPANDD          Z0, Z28, Z28
-	VPSRLW          $0x06, Z9, Z9
-	VPANDD          Z0, Z9, Z9
-	VPXORD          Z16, Z16, Z16
-	VPDPBUSD        (AX)(DX*8), Z10, Z16
+	VMOVDQU64       16(SI)(R11*1), Z10
+	VPANDD          Z0, Z10, Z11
+	VPANDD          Z1, Z10, Z12
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z0, Z10, Z29
+	VPANDD          Z1, Z10, Z10
 	VPXORD          Z17, Z17, Z17
-	VPDPBUSD        64(AX)(DX*8), Z11, Z17
+	VPDPBUSD        (AX)(DX*8), Z11, Z17
 	VPXORD          Z18, Z18, Z18
-	VPDPBUSD        128(AX)(DX*8), Z28, Z18
+	VPDPBUSD        64(AX)(DX*8), Z12, Z18
 	VPXORD          Z19, Z19, Z19
-	VPDPBUSD        192(AX)(DX*8), Z9, Z19
-	VBROADCASTI32X4 (SI)(R11*1), Z9
-	VPANDD          Z2, Z9, Z10
-	VPERMB.Z        Z10, Z3, K1, Z10
-	VPACKSSDW       Z17, Z16, Z11
-	VPMADDWD        Z1, Z11, Z11
-	VPACKSSDW       Z19, Z18, Z28
-	VPMADDWD        Z1, Z28, Z28
-	VPACKSSDW       Z28, Z11, Z11
-	VPMADDWD        Z10, Z11, Z11
-	VCVTDQ2PS       Z11, Z11
-	VMULPS          64(CX)(DX*8), Z11, Z11
-	VPBROADCASTW    80(SI)(R11*1), Y10
-	VCVTPH2PS       Y10, Z10
-	VFMADD231PS     Z10, Z11, Z6
-	VPSRLW          $0x04, Z9, Z9
-	VPANDD          Z2, Z9, Z9
-	VPERMB.Z        Z9, Z4, K2, Z9
-	VCVTDQ2PS       Z9, Z9
-	VMULPS          (BX)(DX*2), Z9, Z9
-	VPBROADCASTW    82(SI)(R11*1), Y10
-	VCVTPH2PS       Y10, Z10
-	VFNMADD231PS    Z10, Z9, Z6
+	VPDPBUSD        128(AX)(DX*8), Z29, Z19
+	VPXORD          Z20, Z20, Z20
+	VPDPBUSD        192(AX)(DX*8), Z10, Z20
+	VBROADCASTI32X4 (SI)(R11*1), Z10
+	VPANDD          Z3, Z10, Z11
+	VPERMB.Z        Z11, Z4, K1, Z11
+	VPACKSSDW       Z18, Z17, Z12
+	VPMADDWD        Z2, Z12, Z12
+	VPACKSSDW       Z20, Z19, Z29
+	VPMADDWD        Z2, Z29, Z29
+	VPACKSSDW       Z29, Z12, Z12
+	VPMADDWD        Z11, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          64(CX)(DX*8), Z12, Z12
+	VPBROADCASTW    80(SI)(R11*1), Y11
+	VCVTPH2PS       Y11, Z11
+	VFMADD231PS     Z11, Z12, Z7
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z3, Z10, Z10
+	VPERMB.Z        Z10, Z5, K2, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          (BX)(DX*2), Z10, Z10
+	VPBROADCASTW    82(SI)(R11*1), Y11
+	VCVTPH2PS       Y11, Z11
+	VFNMADD231PS    Z11, Z10, Z7
 	PREFETCHT0      1024(SI)(R11*2)
 	PREFETCHT0      1088(SI)(R11*2)
-	VMOVDQU64       16(SI)(R11*2), Z9
-	VPANDD          Z0, Z9, Z10
-	VPSRLW          $0x02, Z9, Z11
-	VPANDD          Z0, Z11, Z11
-	VPSRLW          $0x04, Z9, Z28
-	VPANDD          Z0, Z28, Z28
-	VPSRLW          $0x06, Z9, Z9
-	VPANDD          Z0, Z9, Z9
-	VPXORD          Z20, Z20, Z20
-	VPDPBUSD        (AX)(DX*8), Z10, Z20
+	VMOVDQU64       16(SI)(R11*2), Z10
+	VPANDD          Z0, Z10, Z11
+	VPANDD          Z1, Z10, Z12
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z0, Z10, Z29
+	VPANDD          Z1, Z10, Z10
 	VPXORD          Z21, Z21, Z21
-	VPDPBUSD        64(AX)(DX*8), Z11, Z21
+	VPDPBUSD        (AX)(DX*8), Z11, Z21
 	VPXORD          Z22, Z22, Z22
-	VPDPBUSD        128(AX)(DX*8), Z28, Z22
+	VPDPBUSD        64(AX)(DX*8), Z12, Z22
 	VPXORD          Z23, Z23, Z23
-	VPDPBUSD        192(AX)(DX*8), Z9, Z23
-	VBROADCASTI32X4 (SI)(R11*2), Z9
-	VPANDD          Z2, Z9, Z10
-	VPERMB.Z        Z10, Z3, K1, Z10
-	VPACKSSDW       Z21, Z20, Z11
-	VPMADDWD        Z1, Z11, Z11
-	VPACKSSDW       Z23, Z22, Z28
-	VPMADDWD        Z1, Z28, Z28
-	VPACKSSDW       Z28, Z11, Z11
-	VPMADDWD        Z10, Z11, Z11
-	VCVTDQ2PS       Z11, Z11
-	VMULPS          64(CX)(DX*8), Z11, Z11
-	VPBROADCASTW    80(SI)(R11*2), Y10
-	VCVTPH2PS       Y10, Z10
-	VFMADD231PS     Z10, Z11, Z7
-	VPSRLW          $0x04, Z9, Z9
-	VPANDD          Z2, Z9, Z9
-	VPERMB.Z        Z9, Z4, K2, Z9
-	VCVTDQ2PS       Z9, Z9
-	VMULPS          (BX)(DX*2), Z9, Z9
-	VPBROADCASTW    82(SI)(R11*2), Y10
-	VCVTPH2PS       Y10, Z10
-	VFNMADD231PS    Z10, Z9, Z7
+	VPDPBUSD        128(AX)(DX*8), Z29, Z23
+	VPXORD          Z24, Z24, Z24
+	VPDPBUSD        192(AX)(DX*8), Z10, Z24
+	VBROADCASTI32X4 (SI)(R11*2), Z10
+	VPANDD          Z3, Z10, Z11
+	VPERMB.Z        Z11, Z4, K1, Z11
+	VPACKSSDW       Z22, Z21, Z12
+	VPMADDWD        Z2, Z12, Z12
+	VPACKSSDW       Z24, Z23, Z29
+	VPMADDWD        Z2, Z29, Z29
+	VPACKSSDW       Z29, Z12, Z12
+	VPMADDWD        Z11, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          64(CX)(DX*8), Z12, Z12
+	VPBROADCASTW    80(SI)(R11*2), Y11
+	VCVTPH2PS       Y11, Z11
+	VFMADD231PS     Z11, Z12, Z8
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z3, Z10, Z10
+	VPERMB.Z        Z10, Z5, K2, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          (BX)(DX*2), Z10, Z10
+	VPBROADCASTW    82(SI)(R11*2), Y11
+	VCVTPH2PS       Y11, Z11
+	VFNMADD231PS    Z11, Z10, Z8
 	PREFETCHT0      1024(SI)(R12*1)
 	PREFETCHT0      1088(SI)(R12*1)
-	VMOVDQU64       16(SI)(R12*1), Z9
-	VPANDD          Z0, Z9, Z10
-	VPSRLW          $0x02, Z9, Z11
-	VPANDD          Z0, Z11, Z11
-	VPSRLW          $0x04, Z9, Z28
-	VPANDD          Z0, Z28, Z28
-	VPSRLW          $0x06, Z9, Z9
-	VPANDD          Z0, Z9, Z9
-	VPXORD          Z24, Z24, Z24
-	VPDPBUSD        (AX)(DX*8), Z10, Z24
+	VMOVDQU64       16(SI)(R12*1), Z10
+	VPANDD          Z0, Z10, Z11
+	VPANDD          Z1, Z10, Z12
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z0, Z10, Z29
+	VPANDD          Z1, Z10, Z10
 	VPXORD          Z25, Z25, Z25
-	VPDPBUSD        64(AX)(DX*8), Z11, Z25
+	VPDPBUSD        (AX)(DX*8), Z11, Z25
 	VPXORD          Z26, Z26, Z26
-	VPDPBUSD        128(AX)(DX*8), Z28, Z26
+	VPDPBUSD        64(AX)(DX*8), Z12, Z26
 	VPXORD          Z27, Z27, Z27
-	VPDPBUSD        192(AX)(DX*8), Z9, Z27
-	VBROADCASTI32X4 (SI)(R12*1), Z9
-	VPANDD          Z2, Z9, Z10
-	VPERMB.Z        Z10, Z3, K1, Z10
-	VPACKSSDW       Z25, Z24, Z11
-	VPMADDWD        Z1, Z11, Z11
-	VPACKSSDW       Z27, Z26, Z28
-	VPMADDWD        Z1, Z28, Z28
-	VPACKSSDW       Z28, Z11, Z11
-	VPMADDWD        Z10, Z11, Z11
-	VCVTDQ2PS       Z11, Z11
-	VMULPS          64(CX)(DX*8), Z11, Z11
-	VPBROADCASTW    80(SI)(R12*1), Y10
-	VCVTPH2PS       Y10, Z10
-	VFMADD231PS     Z10, Z11, Z8
-	VPSRLW          $0x04, Z9, Z9
-	VPANDD          Z2, Z9, Z9
-	VPERMB.Z        Z9, Z4, K2, Z9
-	VCVTDQ2PS       Z9, Z9
-	VMULPS          (BX)(DX*2), Z9, Z9
-	VPBROADCASTW    82(SI)(R12*1), Y10
-	VCVTPH2PS       Y10, Z10
-	VFNMADD231PS    Z10, Z9, Z8
+	VPDPBUSD        128(AX)(DX*8), Z29, Z27
+	VPXORD          Z28, Z28, Z28
+	VPDPBUSD        192(AX)(DX*8), Z10, Z28
+	VBROADCASTI32X4 (SI)(R12*1), Z10
+	VPANDD          Z3, Z10, Z11
+	VPERMB.Z        Z11, Z4, K1, Z11
+	VPACKSSDW       Z26, Z25, Z12
+	VPMADDWD        Z2, Z12, Z12
+	VPACKSSDW       Z28, Z27, Z29
+	VPMADDWD        Z2, Z29, Z29
+	VPACKSSDW       Z29, Z12, Z12
+	VPMADDWD        Z11, Z12, Z12
+	VCVTDQ2PS       Z12, Z12
+	VMULPS          64(CX)(DX*8), Z12, Z12
+	VPBROADCASTW    80(SI)(R12*1), Y11
+	VCVTPH2PS       Y11, Z11
+	VFMADD231PS     Z11, Z12, Z9
+	VPSRLW          $0x04, Z10, Z10
+	VPANDD          Z3, Z10, Z10
+	VPERMB.Z        Z10, Z5, K2, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          (BX)(DX*2), Z10, Z10
+	VPBROADCASTW    82(SI)(R12*1), Y11
+	VCVTPH2PS       Y11, Z11
+	VFNMADD231PS    Z11, Z10, Z9
 	ADDQ            $+84, SI
 	ADDQ            $0x20, DX
 	CMPQ            DX, R8
 	JNE             next
 	MOVQ            count+64(FP), DX
 	MOVQ            DI, R13
-	VEXTRACTF64X4   $0x01, Z5, Y9
-	VADDPS          Y5, Y9, Y9
-	VEXTRACTF32X4   $0x01, Y9, X10
-	VADDPS          X10, X9, X9
-	VPERMILPS       $0x0e, X9, X10
-	VADDPS          X10, X9, X9
-	VMOVSHDUP       X9, X10
-	VADDSS          X10, X9, X9
-	VMOVSS          X9, (R13)
+	VEXTRACTF64X4   $0x01, Z6, Y10
+	VADDPS          Y6, Y10, Y10
+	VEXTRACTF32X4   $0x01, Y10, X11
+	VADDPS          X11, X10, X10
+	VPERMILPS       $0x0e, X10, X11
+	VADDPS          X11, X10, X10
+	VMOVSHDUP       X10, X11
+	VADDSS          X11, X10, X10
+	VMOVSS          X10, (R13)
 	LEAQ            (R13)(DX*4), R13
-	VEXTRACTF64X4   $0x01, Z6, Y9
-	VADDPS          Y6, Y9, Y9
-	VEXTRACTF32X4   $0x01, Y9, X10
-	VADDPS          X10, X9, X9
-	VPERMILPS       $0x0e, X9, X10
-	VADDPS          X10, X9, X9
-	VMOVSHDUP       X9, X10
-	VADDSS          X10, X9, X9
-	VMOVSS          X9, (R13)
+	VEXTRACTF64X4   $0x01, Z7, Y10
+	VADDPS          Y7, Y10, Y10
+	VEXTRACTF32X4   $0x01, Y10, X11
+	VADDPS          X11, X10, X10
+	VPERMILPS       $0x0e, X10, X11
+	VADDPS          X11, X10, X10
+	VMOVSHDUP       X10, X11
+	VADDSS          X11, X10, X10
+	VMOVSS          X10, (R13)
 	LEAQ            (R13)(DX*4), R13
-	VEXTRACTF64X4   $0x01, Z7, Y9
-	VADDPS          Y7, Y9, Y9
-	VEXTRACTF32X4   $0x01, Y9, X10
-	VADDPS          X10, X9, X9
-	VPERMILPS       $0x0e, X9, X10
-	VADDPS          X10, X9, X9
-	VMOVSHDUP       X9, X10
-	VADDSS          X10, X9, X9
-	VMOVSS          X9, (R13)
+	VEXTRACTF64X4   $0x01, Z8, Y10
+	VADDPS          Y8, Y10, Y10
+	VEXTRACTF32X4   $0x01, Y10, X11
+	VADDPS          X11, X10, X10
+	VPERMILPS       $0x0e, X10, X11
+	VADDPS          X11, X10, X10
+	VMOVSHDUP       X10, X11
+	VADDSS          X11, X10, X10
+	VMOVSS          X10, (R13)
 	LEAQ            (R13)(DX*4), R13
-	VEXTRACTF64X4   $0x01, Z8, Y9
-	VADDPS          Y8, Y9, Y9
-	VEXTRACTF32X4   $0x01, Y9, X10
-	VADDPS          X10, X9, X9
-	VPERMILPS       $0x0e, X9, X10
-	VADDPS          X10, X9, X9
-	VMOVSHDUP       X9, X10
-	VADDSS          X10, X9, X9
-	VMOVSS          X9, (R13)
+	VEXTRACTF64X4   $0x01, Z9, Y10
+	VADDPS          Y9, Y10, Y10
+	VEXTRACTF32X4   $0x01, Y10, X11
+	VADDPS          X11, X10, X10
+	VPERMILPS       $0x0e, X10, X11
+	VADDPS          X11, X10, X10
+	VMOVSHDUP       X10, X11
+	VADDSS          X11, X10, X10
+	VMOVSS          X10, (R13)
 	ADDQ            $0x04, DI
 	ADDQ            R9, SI
 	DECQ            R10
@@ -4055,11 +4048,11 @@ TEXT ·int8ColumnsMXFP4AVX512(SB), NOSPLIT, $0-72
 	KMOVQ     DX, K2
 	MOVQ      $0x000000000000f000, DX
 	KMOVQ     DX, K3
-	VMOVDQU64 int8Wide60<>+0(SB), Z0
-	VMOVDQU64 int8Wide61<>+0(SB), Z1
-	VMOVDQU64 int8Wide62<>+0(SB), Z2
-	VMOVDQU64 int8Wide63<>+0(SB), Z3
-	VMOVDQU64 int8Wide64<>+0(SB), Z4
+	VMOVDQU64 int8Wide61<>+0(SB), Z0
+	VMOVDQU64 int8Wide62<>+0(SB), Z1
+	VMOVDQU64 int8Wide63<>+0(SB), Z2
+	VMOVDQU64 int8Wide64<>+0(SB), Z3
+	VMOVDQU64 int8Wide65<>+0(SB), Z4
 	MOVQ      $0x1111111111111111, DX
 	KMOVQ     DX, K4
 	MOVQ      $0x00000003ffffffff, DX
@@ -4483,9 +4476,9 @@ TEXT ·int8ColumnsTQ1_0AVX512(SB), NOSPLIT, $0-72
 	IMUL3Q    $+54, DI, DX
 	SUBQ      DX, R8
 	IMUL3Q    $0x20, DI, DI
-	VMOVDQU64 int8Wide65<>+0(SB), Z0
-	VMOVDQU64 int8Wide66<>+0(SB), Z1
-	VMOVDQU64 int8Wide67<>+0(SB), Z2
+	VMOVDQU64 int8Wide66<>+0(SB), Z0
+	VMOVDQU64 int8Wide67<>+0(SB), Z1
+	VMOVDQU64 int8Wide68<>+0(SB), Z2
 	MOVQ      $0xffffffff00000000, DX
 	KMOVQ     DX, K1
 	MOVQ      $0xffff000000000000, DX
@@ -4496,7 +4489,7 @@ TEXT ·int8ColumnsTQ1_0AVX512(SB), NOSPLIT, $0-72
 	KMOVQ     DX, K4
 	MOVQ      $0x00000000f0000000, DX
 	KMOVQ     DX, K5
-	VMOVDQU64 int8Wide68<>+0(SB), Z3
+	VMOVDQU64 int8Wide69<>+0(SB), Z3
 
 row:
 	XORQ   DX, DX
@@ -4563,14 +4556,14 @@ next:
 	VPMADDWD        Z3, Z8, Z8
 	VPACKSSDW       Z15, Z14, Z9
 	VPMADDWD        Z3, Z9, Z9
+	VMOVDQU64       (CX)(DX*8), Z10
 	VPACKSSDW       Z9, Z8, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPADDD          (CX)(DX*8), Z8, Z8
-	VCVTDQ2PS       Z8, Z8
-	VMULPS          64(CX)(DX*8), Z8, Z8
-	VPBROADCASTW    52(BX), Y9
-	VCVTPH2PS       Y9, Z9
-	VFMADD231PS     Z9, Z8, Z4
+	VPDPWSSD        Z3, Z8, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          64(CX)(DX*8), Z10, Z10
+	VPBROADCASTW    52(BX), Y8
+	VCVTPH2PS       Y8, Z8
+	VFMADD231PS     Z8, Z10, Z4
 	PREFETCHT0      1024(BX)(R10*1)
 	VBROADCASTI64X4 (BX)(R10*1), Z9
 	VPADDB          Z9, Z9, Z8
@@ -4628,14 +4621,14 @@ next:
 	VPMADDWD        Z3, Z8, Z8
 	VPACKSSDW       Z19, Z18, Z9
 	VPMADDWD        Z3, Z9, Z9
+	VMOVDQU64       (CX)(DX*8), Z10
 	VPACKSSDW       Z9, Z8, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPADDD          (CX)(DX*8), Z8, Z8
-	VCVTDQ2PS       Z8, Z8
-	VMULPS          64(CX)(DX*8), Z8, Z8
-	VPBROADCASTW    52(BX)(R10*1), Y9
-	VCVTPH2PS       Y9, Z9
-	VFMADD231PS     Z9, Z8, Z5
+	VPDPWSSD        Z3, Z8, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          64(CX)(DX*8), Z10, Z10
+	VPBROADCASTW    52(BX)(R10*1), Y8
+	VCVTPH2PS       Y8, Z8
+	VFMADD231PS     Z8, Z10, Z5
 	PREFETCHT0      1024(BX)(R10*2)
 	VBROADCASTI64X4 (BX)(R10*2), Z9
 	VPADDB          Z9, Z9, Z8
@@ -4693,14 +4686,14 @@ next:
 	VPMADDWD        Z3, Z8, Z8
 	VPACKSSDW       Z23, Z22, Z9
 	VPMADDWD        Z3, Z9, Z9
+	VMOVDQU64       (CX)(DX*8), Z10
 	VPACKSSDW       Z9, Z8, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPADDD          (CX)(DX*8), Z8, Z8
-	VCVTDQ2PS       Z8, Z8
-	VMULPS          64(CX)(DX*8), Z8, Z8
-	VPBROADCASTW    52(BX)(R10*2), Y9
-	VCVTPH2PS       Y9, Z9
-	VFMADD231PS     Z9, Z8, Z6
+	VPDPWSSD        Z3, Z8, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          64(CX)(DX*8), Z10, Z10
+	VPBROADCASTW    52(BX)(R10*2), Y8
+	VCVTPH2PS       Y8, Z8
+	VFMADD231PS     Z8, Z10, Z6
 	PREFETCHT0      1024(BX)(R11*1)
 	VBROADCASTI64X4 (BX)(R11*1), Z9
 	VPADDB          Z9, Z9, Z8
@@ -4758,14 +4751,14 @@ next:
 	VPMADDWD        Z3, Z8, Z8
 	VPACKSSDW       Z27, Z26, Z9
 	VPMADDWD        Z3, Z9, Z9
+	VMOVDQU64       (CX)(DX*8), Z10
 	VPACKSSDW       Z9, Z8, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPADDD          (CX)(DX*8), Z8, Z8
-	VCVTDQ2PS       Z8, Z8
-	VMULPS          64(CX)(DX*8), Z8, Z8
-	VPBROADCASTW    52(BX)(R11*1), Y9
-	VCVTPH2PS       Y9, Z9
-	VFMADD231PS     Z9, Z8, Z7
+	VPDPWSSD        Z3, Z8, Z10
+	VCVTDQ2PS       Z10, Z10
+	VMULPS          64(CX)(DX*8), Z10, Z10
+	VPBROADCASTW    52(BX)(R11*1), Y8
+	VCVTPH2PS       Y8, Z8
+	VFMADD231PS     Z8, Z10, Z7
 	ADDQ            $+54, BX
 	ADDQ            $0x20, DX
 	CMPQ            DX, DI
@@ -4835,182 +4828,175 @@ TEXT ·int8ColumnsTQ2_0AVX512(SB), NOSPLIT, $0-72
 	IMUL3Q    $+66, DI, DX
 	SUBQ      DX, R8
 	IMUL3Q    $0x20, DI, DI
-	VMOVDQU64 int8Wide69<>+0(SB), Z0
-	VMOVDQU64 int8Wide70<>+0(SB), Z1
+	VMOVDQU64 int8Wide70<>+0(SB), Z0
+	VMOVDQU64 int8Wide71<>+0(SB), Z1
+	VMOVDQU64 int8Wide72<>+0(SB), Z2
 
 row:
 	XORQ   DX, DX
-	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
 
 next:
 	PREFETCHT0    1024(BX)
 	PREFETCHT0    1088(BX)
-	VMOVDQU64     (BX), Z6
-	VPANDD        Z0, Z6, Z7
-	VPSRLW        $0x02, Z6, Z8
-	VPANDD        Z0, Z8, Z8
-	VPSRLW        $0x04, Z6, Z25
-	VPANDD        Z0, Z25, Z25
-	VPSRLW        $0x06, Z6, Z6
-	VPANDD        Z0, Z6, Z6
-	VPXORD        Z9, Z9, Z9
-	VPDPBUSD      (AX)(DX*8), Z7, Z9
+	VMOVDQU64     (BX), Z7
+	VPANDD        Z0, Z7, Z8
+	VPANDD        Z1, Z7, Z9
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z0, Z7, Z26
+	VPANDD        Z1, Z7, Z7
 	VPXORD        Z10, Z10, Z10
-	VPDPBUSD      64(AX)(DX*8), Z8, Z10
+	VPDPBUSD      (AX)(DX*8), Z8, Z10
 	VPXORD        Z11, Z11, Z11
-	VPDPBUSD      128(AX)(DX*8), Z25, Z11
+	VPDPBUSD      64(AX)(DX*8), Z9, Z11
 	VPXORD        Z12, Z12, Z12
-	VPDPBUSD      192(AX)(DX*8), Z6, Z12
-	VPACKSSDW     Z10, Z9, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPACKSSDW     Z12, Z11, Z7
-	VPMADDWD      Z1, Z7, Z7
-	VPACKSSDW     Z7, Z6, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPADDD        (CX)(DX*8), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        64(CX)(DX*8), Z6, Z6
+	VPDPBUSD      128(AX)(DX*8), Z26, Z12
+	VPXORD        Z13, Z13, Z13
+	VPDPBUSD      192(AX)(DX*8), Z7, Z13
+	VPACKSSDW     Z11, Z10, Z7
+	VPMADDWD      Z2, Z7, Z7
+	VPACKSSDW     Z13, Z12, Z8
+	VPMADDWD      Z2, Z8, Z8
+	VMOVDQU64     (CX)(DX*8), Z9
+	VPACKSSDW     Z8, Z7, Z7
+	VPDPWSSD      Z2, Z7, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS        64(CX)(DX*8), Z9, Z9
 	VPBROADCASTW  64(BX), Y7
 	VCVTPH2PS     Y7, Z7
-	VFMADD231PS   Z7, Z6, Z2
+	VFMADD231PS   Z7, Z9, Z3
 	PREFETCHT0    1024(BX)(R10*1)
 	PREFETCHT0    1088(BX)(R10*1)
-	VMOVDQU64     (BX)(R10*1), Z6
-	VPANDD        Z0, Z6, Z7
-	VPSRLW        $0x02, Z6, Z8
-	VPANDD        Z0, Z8, Z8
-	VPSRLW        $0x04, Z6, Z25
-	VPANDD        Z0, Z25, Z25
-	VPSRLW        $0x06, Z6, Z6
-	VPANDD        Z0, Z6, Z6
-	VPXORD        Z13, Z13, Z13
-	VPDPBUSD      (AX)(DX*8), Z7, Z13
+	VMOVDQU64     (BX)(R10*1), Z7
+	VPANDD        Z0, Z7, Z8
+	VPANDD        Z1, Z7, Z9
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z0, Z7, Z26
+	VPANDD        Z1, Z7, Z7
 	VPXORD        Z14, Z14, Z14
-	VPDPBUSD      64(AX)(DX*8), Z8, Z14
+	VPDPBUSD      (AX)(DX*8), Z8, Z14
 	VPXORD        Z15, Z15, Z15
-	VPDPBUSD      128(AX)(DX*8), Z25, Z15
+	VPDPBUSD      64(AX)(DX*8), Z9, Z15
 	VPXORD        Z16, Z16, Z16
-	VPDPBUSD      192(AX)(DX*8), Z6, Z16
-	VPACKSSDW     Z14, Z13, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPACKSSDW     Z16, Z15, Z7
-	VPMADDWD      Z1, Z7, Z7
-	VPACKSSDW     Z7, Z6, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPADDD        (CX)(DX*8), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        64(CX)(DX*8), Z6, Z6
+	VPDPBUSD      128(AX)(DX*8), Z26, Z16
+	VPXORD        Z17, Z17, Z17
+	VPDPBUSD      192(AX)(DX*8), Z7, Z17
+	VPACKSSDW     Z15, Z14, Z7
+	VPMADDWD      Z2, Z7, Z7
+	VPACKSSDW     Z17, Z16, Z8
+	VPMADDWD      Z2, Z8, Z8
+	VMOVDQU64     (CX)(DX*8), Z9
+	VPACKSSDW     Z8, Z7, Z7
+	VPDPWSSD      Z2, Z7, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS        64(CX)(DX*8), Z9, Z9
 	VPBROADCASTW  64(BX)(R10*1), Y7
 	VCVTPH2PS     Y7, Z7
-	VFMADD231PS   Z7, Z6, Z3
+	VFMADD231PS   Z7, Z9, Z4
 	PREFETCHT0    1024(BX)(R10*2)
 	PREFETCHT0    1088(BX)(R10*2)
-	VMOVDQU64     (BX)(R10*2), Z6
-	VPANDD        Z0, Z6, Z7
-	VPSRLW        $0x02, Z6, Z8
-	VPANDD        Z0, Z8, Z8
-	VPSRLW        $0x04, Z6, Z25
-	VPANDD        Z0, Z25, Z25
-	VPSRLW        $0x06, Z6, Z6
-	VPANDD        Z0, Z6, Z6
-	VPXORD        Z17, Z17, Z17
-	VPDPBUSD      (AX)(DX*8), Z7, Z17
+	VMOVDQU64     (BX)(R10*2), Z7
+	VPANDD        Z0, Z7, Z8
+	VPANDD        Z1, Z7, Z9
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z0, Z7, Z26
+	VPANDD        Z1, Z7, Z7
 	VPXORD        Z18, Z18, Z18
-	VPDPBUSD      64(AX)(DX*8), Z8, Z18
+	VPDPBUSD      (AX)(DX*8), Z8, Z18
 	VPXORD        Z19, Z19, Z19
-	VPDPBUSD      128(AX)(DX*8), Z25, Z19
+	VPDPBUSD      64(AX)(DX*8), Z9, Z19
 	VPXORD        Z20, Z20, Z20
-	VPDPBUSD      192(AX)(DX*8), Z6, Z20
-	VPACKSSDW     Z18, Z17, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPACKSSDW     Z20, Z19, Z7
-	VPMADDWD      Z1, Z7, Z7
-	VPACKSSDW     Z7, Z6, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPADDD        (CX)(DX*8), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        64(CX)(DX*8), Z6, Z6
+	VPDPBUSD      128(AX)(DX*8), Z26, Z20
+	VPXORD        Z21, Z21, Z21
+	VPDPBUSD      192(AX)(DX*8), Z7, Z21
+	VPACKSSDW     Z19, Z18, Z7
+	VPMADDWD      Z2, Z7, Z7
+	VPACKSSDW     Z21, Z20, Z8
+	VPMADDWD      Z2, Z8, Z8
+	VMOVDQU64     (CX)(DX*8), Z9
+	VPACKSSDW     Z8, Z7, Z7
+	VPDPWSSD      Z2, Z7, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS        64(CX)(DX*8), Z9, Z9
 	VPBROADCASTW  64(BX)(R10*2), Y7
 	VCVTPH2PS     Y7, Z7
-	VFMADD231PS   Z7, Z6, Z4
+	VFMADD231PS   Z7, Z9, Z5
 	PREFETCHT0    1024(BX)(R11*1)
 	PREFETCHT0    1088(BX)(R11*1)
-	VMOVDQU64     (BX)(R11*1), Z6
-	VPANDD        Z0, Z6, Z7
-	VPSRLW        $0x02, Z6, Z8
-	VPANDD        Z0, Z8, Z8
-	VPSRLW        $0x04, Z6, Z25
-	VPANDD        Z0, Z25, Z25
-	VPSRLW        $0x06, Z6, Z6
-	VPANDD        Z0, Z6, Z6
-	VPXORD        Z21, Z21, Z21
-	VPDPBUSD      (AX)(DX*8), Z7, Z21
+	VMOVDQU64     (BX)(R11*1), Z7
+	VPANDD        Z0, Z7, Z8
+	VPANDD        Z1, Z7, Z9
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z0, Z7, Z26
+	VPANDD        Z1, Z7, Z7
 	VPXORD        Z22, Z22, Z22
-	VPDPBUSD      64(AX)(DX*8), Z8, Z22
+	VPDPBUSD      (AX)(DX*8), Z8, Z22
 	VPXORD        Z23, Z23, Z23
-	VPDPBUSD      128(AX)(DX*8), Z25, Z23
+	VPDPBUSD      64(AX)(DX*8), Z9, Z23
 	VPXORD        Z24, Z24, Z24
-	VPDPBUSD      192(AX)(DX*8), Z6, Z24
-	VPACKSSDW     Z22, Z21, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPACKSSDW     Z24, Z23, Z7
-	VPMADDWD      Z1, Z7, Z7
-	VPACKSSDW     Z7, Z6, Z6
-	VPMADDWD      Z1, Z6, Z6
-	VPADDD        (CX)(DX*8), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        64(CX)(DX*8), Z6, Z6
+	VPDPBUSD      128(AX)(DX*8), Z26, Z24
+	VPXORD        Z25, Z25, Z25
+	VPDPBUSD      192(AX)(DX*8), Z7, Z25
+	VPACKSSDW     Z23, Z22, Z7
+	VPMADDWD      Z2, Z7, Z7
+	VPACKSSDW     Z25, Z24, Z8
+	VPMADDWD      Z2, Z8, Z8
+	VMOVDQU64     (CX)(DX*8), Z9
+	VPACKSSDW     Z8, Z7, Z7
+	VPDPWSSD      Z2, Z7, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS        64(CX)(DX*8), Z9, Z9
 	VPBROADCASTW  64(BX)(R11*1), Y7
 	VCVTPH2PS     Y7, Z7
-	VFMADD231PS   Z7, Z6, Z5
+	VFMADD231PS   Z7, Z9, Z6
 	ADDQ          $+66, BX
 	ADDQ          $0x20, DX
 	CMPQ          DX, DI
 	JNE           next
 	MOVQ          count+64(FP), DX
 	MOVQ          SI, R12
-	VEXTRACTF64X4 $0x01, Z2, Y6
-	VADDPS        Y2, Y6, Y6
-	VEXTRACTF32X4 $0x01, Y6, X7
-	VADDPS        X7, X6, X6
-	VPERMILPS     $0x0e, X6, X7
-	VADDPS        X7, X6, X6
-	VMOVSHDUP     X6, X7
-	VADDSS        X7, X6, X6
-	VMOVSS        X6, (R12)
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y3, Y7, Y7
+	VEXTRACTF32X4 $0x01, Y7, X8
+	VADDPS        X8, X7, X7
+	VPERMILPS     $0x0e, X7, X8
+	VADDPS        X8, X7, X7
+	VMOVSHDUP     X7, X8
+	VADDSS        X8, X7, X7
+	VMOVSS        X7, (R12)
 	LEAQ          (R12)(DX*4), R12
-	VEXTRACTF64X4 $0x01, Z3, Y6
-	VADDPS        Y3, Y6, Y6
-	VEXTRACTF32X4 $0x01, Y6, X7
-	VADDPS        X7, X6, X6
-	VPERMILPS     $0x0e, X6, X7
-	VADDPS        X7, X6, X6
-	VMOVSHDUP     X6, X7
-	VADDSS        X7, X6, X6
-	VMOVSS        X6, (R12)
+	VEXTRACTF64X4 $0x01, Z4, Y7
+	VADDPS        Y4, Y7, Y7
+	VEXTRACTF32X4 $0x01, Y7, X8
+	VADDPS        X8, X7, X7
+	VPERMILPS     $0x0e, X7, X8
+	VADDPS        X8, X7, X7
+	VMOVSHDUP     X7, X8
+	VADDSS        X8, X7, X7
+	VMOVSS        X7, (R12)
 	LEAQ          (R12)(DX*4), R12
-	VEXTRACTF64X4 $0x01, Z4, Y6
-	VADDPS        Y4, Y6, Y6
-	VEXTRACTF32X4 $0x01, Y6, X7
-	VADDPS        X7, X6, X6
-	VPERMILPS     $0x0e, X6, X7
-	VADDPS        X7, X6, X6
-	VMOVSHDUP     X6, X7
-	VADDSS        X7, X6, X6
-	VMOVSS        X6, (R12)
+	VEXTRACTF64X4 $0x01, Z5, Y7
+	VADDPS        Y5, Y7, Y7
+	VEXTRACTF32X4 $0x01, Y7, X8
+	VADDPS        X8, X7, X7
+	VPERMILPS     $0x0e, X7, X8
+	VADDPS        X8, X7, X7
+	VMOVSHDUP     X7, X8
+	VADDSS        X8, X7, X7
+	VMOVSS        X7, (R12)
 	LEAQ          (R12)(DX*4), R12
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y5, Y6, Y6
-	VEXTRACTF32X4 $0x01, Y6, X7
-	VADDPS        X7, X6, X6
-	VPERMILPS     $0x0e, X6, X7
-	VADDPS        X7, X6, X6
-	VMOVSHDUP     X6, X7
-	VADDSS        X7, X6, X6
-	VMOVSS        X6, (R12)
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VADDPS        Y6, Y7, Y7
+	VEXTRACTF32X4 $0x01, Y7, X8
+	VADDPS        X8, X7, X7
+	VPERMILPS     $0x0e, X7, X8
+	VADDPS        X8, X7, X7
+	VMOVSHDUP     X7, X8
+	VADDSS        X8, X7, X7
+	VMOVSS        X7, (R12)
 	ADDQ          $0x04, SI
 	ADDQ          R8, BX
 	DECQ          R9
@@ -8714,198 +8700,198 @@ DATA int8Wide55<>+62(SB)/1, $0x03
 DATA int8Wide55<>+63(SB)/1, $0x03
 GLOBL int8Wide55<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide56<>+0(SB)/1, $0x01
-DATA int8Wide56<>+1(SB)/1, $0x00
-DATA int8Wide56<>+2(SB)/1, $0x01
-DATA int8Wide56<>+3(SB)/1, $0x00
-DATA int8Wide56<>+4(SB)/1, $0x01
-DATA int8Wide56<>+5(SB)/1, $0x00
-DATA int8Wide56<>+6(SB)/1, $0x01
-DATA int8Wide56<>+7(SB)/1, $0x00
-DATA int8Wide56<>+8(SB)/1, $0x01
-DATA int8Wide56<>+9(SB)/1, $0x00
-DATA int8Wide56<>+10(SB)/1, $0x01
-DATA int8Wide56<>+11(SB)/1, $0x00
-DATA int8Wide56<>+12(SB)/1, $0x01
-DATA int8Wide56<>+13(SB)/1, $0x00
-DATA int8Wide56<>+14(SB)/1, $0x01
-DATA int8Wide56<>+15(SB)/1, $0x00
-DATA int8Wide56<>+16(SB)/1, $0x01
-DATA int8Wide56<>+17(SB)/1, $0x00
-DATA int8Wide56<>+18(SB)/1, $0x01
-DATA int8Wide56<>+19(SB)/1, $0x00
-DATA int8Wide56<>+20(SB)/1, $0x01
-DATA int8Wide56<>+21(SB)/1, $0x00
-DATA int8Wide56<>+22(SB)/1, $0x01
-DATA int8Wide56<>+23(SB)/1, $0x00
-DATA int8Wide56<>+24(SB)/1, $0x01
-DATA int8Wide56<>+25(SB)/1, $0x00
-DATA int8Wide56<>+26(SB)/1, $0x01
-DATA int8Wide56<>+27(SB)/1, $0x00
-DATA int8Wide56<>+28(SB)/1, $0x01
-DATA int8Wide56<>+29(SB)/1, $0x00
-DATA int8Wide56<>+30(SB)/1, $0x01
-DATA int8Wide56<>+31(SB)/1, $0x00
-DATA int8Wide56<>+32(SB)/1, $0x01
-DATA int8Wide56<>+33(SB)/1, $0x00
-DATA int8Wide56<>+34(SB)/1, $0x01
-DATA int8Wide56<>+35(SB)/1, $0x00
-DATA int8Wide56<>+36(SB)/1, $0x01
-DATA int8Wide56<>+37(SB)/1, $0x00
-DATA int8Wide56<>+38(SB)/1, $0x01
-DATA int8Wide56<>+39(SB)/1, $0x00
-DATA int8Wide56<>+40(SB)/1, $0x01
-DATA int8Wide56<>+41(SB)/1, $0x00
-DATA int8Wide56<>+42(SB)/1, $0x01
-DATA int8Wide56<>+43(SB)/1, $0x00
-DATA int8Wide56<>+44(SB)/1, $0x01
-DATA int8Wide56<>+45(SB)/1, $0x00
-DATA int8Wide56<>+46(SB)/1, $0x01
-DATA int8Wide56<>+47(SB)/1, $0x00
-DATA int8Wide56<>+48(SB)/1, $0x01
-DATA int8Wide56<>+49(SB)/1, $0x00
-DATA int8Wide56<>+50(SB)/1, $0x01
-DATA int8Wide56<>+51(SB)/1, $0x00
-DATA int8Wide56<>+52(SB)/1, $0x01
-DATA int8Wide56<>+53(SB)/1, $0x00
-DATA int8Wide56<>+54(SB)/1, $0x01
-DATA int8Wide56<>+55(SB)/1, $0x00
-DATA int8Wide56<>+56(SB)/1, $0x01
-DATA int8Wide56<>+57(SB)/1, $0x00
-DATA int8Wide56<>+58(SB)/1, $0x01
-DATA int8Wide56<>+59(SB)/1, $0x00
-DATA int8Wide56<>+60(SB)/1, $0x01
-DATA int8Wide56<>+61(SB)/1, $0x00
-DATA int8Wide56<>+62(SB)/1, $0x01
-DATA int8Wide56<>+63(SB)/1, $0x00
+DATA int8Wide56<>+0(SB)/1, $0x0c
+DATA int8Wide56<>+1(SB)/1, $0x0c
+DATA int8Wide56<>+2(SB)/1, $0x0c
+DATA int8Wide56<>+3(SB)/1, $0x0c
+DATA int8Wide56<>+4(SB)/1, $0x0c
+DATA int8Wide56<>+5(SB)/1, $0x0c
+DATA int8Wide56<>+6(SB)/1, $0x0c
+DATA int8Wide56<>+7(SB)/1, $0x0c
+DATA int8Wide56<>+8(SB)/1, $0x0c
+DATA int8Wide56<>+9(SB)/1, $0x0c
+DATA int8Wide56<>+10(SB)/1, $0x0c
+DATA int8Wide56<>+11(SB)/1, $0x0c
+DATA int8Wide56<>+12(SB)/1, $0x0c
+DATA int8Wide56<>+13(SB)/1, $0x0c
+DATA int8Wide56<>+14(SB)/1, $0x0c
+DATA int8Wide56<>+15(SB)/1, $0x0c
+DATA int8Wide56<>+16(SB)/1, $0x0c
+DATA int8Wide56<>+17(SB)/1, $0x0c
+DATA int8Wide56<>+18(SB)/1, $0x0c
+DATA int8Wide56<>+19(SB)/1, $0x0c
+DATA int8Wide56<>+20(SB)/1, $0x0c
+DATA int8Wide56<>+21(SB)/1, $0x0c
+DATA int8Wide56<>+22(SB)/1, $0x0c
+DATA int8Wide56<>+23(SB)/1, $0x0c
+DATA int8Wide56<>+24(SB)/1, $0x0c
+DATA int8Wide56<>+25(SB)/1, $0x0c
+DATA int8Wide56<>+26(SB)/1, $0x0c
+DATA int8Wide56<>+27(SB)/1, $0x0c
+DATA int8Wide56<>+28(SB)/1, $0x0c
+DATA int8Wide56<>+29(SB)/1, $0x0c
+DATA int8Wide56<>+30(SB)/1, $0x0c
+DATA int8Wide56<>+31(SB)/1, $0x0c
+DATA int8Wide56<>+32(SB)/1, $0x0c
+DATA int8Wide56<>+33(SB)/1, $0x0c
+DATA int8Wide56<>+34(SB)/1, $0x0c
+DATA int8Wide56<>+35(SB)/1, $0x0c
+DATA int8Wide56<>+36(SB)/1, $0x0c
+DATA int8Wide56<>+37(SB)/1, $0x0c
+DATA int8Wide56<>+38(SB)/1, $0x0c
+DATA int8Wide56<>+39(SB)/1, $0x0c
+DATA int8Wide56<>+40(SB)/1, $0x0c
+DATA int8Wide56<>+41(SB)/1, $0x0c
+DATA int8Wide56<>+42(SB)/1, $0x0c
+DATA int8Wide56<>+43(SB)/1, $0x0c
+DATA int8Wide56<>+44(SB)/1, $0x0c
+DATA int8Wide56<>+45(SB)/1, $0x0c
+DATA int8Wide56<>+46(SB)/1, $0x0c
+DATA int8Wide56<>+47(SB)/1, $0x0c
+DATA int8Wide56<>+48(SB)/1, $0x0c
+DATA int8Wide56<>+49(SB)/1, $0x0c
+DATA int8Wide56<>+50(SB)/1, $0x0c
+DATA int8Wide56<>+51(SB)/1, $0x0c
+DATA int8Wide56<>+52(SB)/1, $0x0c
+DATA int8Wide56<>+53(SB)/1, $0x0c
+DATA int8Wide56<>+54(SB)/1, $0x0c
+DATA int8Wide56<>+55(SB)/1, $0x0c
+DATA int8Wide56<>+56(SB)/1, $0x0c
+DATA int8Wide56<>+57(SB)/1, $0x0c
+DATA int8Wide56<>+58(SB)/1, $0x0c
+DATA int8Wide56<>+59(SB)/1, $0x0c
+DATA int8Wide56<>+60(SB)/1, $0x0c
+DATA int8Wide56<>+61(SB)/1, $0x0c
+DATA int8Wide56<>+62(SB)/1, $0x0c
+DATA int8Wide56<>+63(SB)/1, $0x0c
 GLOBL int8Wide56<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide57<>+0(SB)/1, $0x0f
-DATA int8Wide57<>+1(SB)/1, $0x0f
-DATA int8Wide57<>+2(SB)/1, $0x0f
-DATA int8Wide57<>+3(SB)/1, $0x0f
-DATA int8Wide57<>+4(SB)/1, $0x0f
-DATA int8Wide57<>+5(SB)/1, $0x0f
-DATA int8Wide57<>+6(SB)/1, $0x0f
-DATA int8Wide57<>+7(SB)/1, $0x0f
-DATA int8Wide57<>+8(SB)/1, $0x0f
-DATA int8Wide57<>+9(SB)/1, $0x0f
-DATA int8Wide57<>+10(SB)/1, $0x0f
-DATA int8Wide57<>+11(SB)/1, $0x0f
-DATA int8Wide57<>+12(SB)/1, $0x0f
-DATA int8Wide57<>+13(SB)/1, $0x0f
-DATA int8Wide57<>+14(SB)/1, $0x0f
-DATA int8Wide57<>+15(SB)/1, $0x0f
-DATA int8Wide57<>+16(SB)/1, $0x0f
-DATA int8Wide57<>+17(SB)/1, $0x0f
-DATA int8Wide57<>+18(SB)/1, $0x0f
-DATA int8Wide57<>+19(SB)/1, $0x0f
-DATA int8Wide57<>+20(SB)/1, $0x0f
-DATA int8Wide57<>+21(SB)/1, $0x0f
-DATA int8Wide57<>+22(SB)/1, $0x0f
-DATA int8Wide57<>+23(SB)/1, $0x0f
-DATA int8Wide57<>+24(SB)/1, $0x0f
-DATA int8Wide57<>+25(SB)/1, $0x0f
-DATA int8Wide57<>+26(SB)/1, $0x0f
-DATA int8Wide57<>+27(SB)/1, $0x0f
-DATA int8Wide57<>+28(SB)/1, $0x0f
-DATA int8Wide57<>+29(SB)/1, $0x0f
-DATA int8Wide57<>+30(SB)/1, $0x0f
-DATA int8Wide57<>+31(SB)/1, $0x0f
-DATA int8Wide57<>+32(SB)/1, $0x0f
-DATA int8Wide57<>+33(SB)/1, $0x0f
-DATA int8Wide57<>+34(SB)/1, $0x0f
-DATA int8Wide57<>+35(SB)/1, $0x0f
-DATA int8Wide57<>+36(SB)/1, $0x0f
-DATA int8Wide57<>+37(SB)/1, $0x0f
-DATA int8Wide57<>+38(SB)/1, $0x0f
-DATA int8Wide57<>+39(SB)/1, $0x0f
-DATA int8Wide57<>+40(SB)/1, $0x0f
-DATA int8Wide57<>+41(SB)/1, $0x0f
-DATA int8Wide57<>+42(SB)/1, $0x0f
-DATA int8Wide57<>+43(SB)/1, $0x0f
-DATA int8Wide57<>+44(SB)/1, $0x0f
-DATA int8Wide57<>+45(SB)/1, $0x0f
-DATA int8Wide57<>+46(SB)/1, $0x0f
-DATA int8Wide57<>+47(SB)/1, $0x0f
-DATA int8Wide57<>+48(SB)/1, $0x0f
-DATA int8Wide57<>+49(SB)/1, $0x0f
-DATA int8Wide57<>+50(SB)/1, $0x0f
-DATA int8Wide57<>+51(SB)/1, $0x0f
-DATA int8Wide57<>+52(SB)/1, $0x0f
-DATA int8Wide57<>+53(SB)/1, $0x0f
-DATA int8Wide57<>+54(SB)/1, $0x0f
-DATA int8Wide57<>+55(SB)/1, $0x0f
-DATA int8Wide57<>+56(SB)/1, $0x0f
-DATA int8Wide57<>+57(SB)/1, $0x0f
-DATA int8Wide57<>+58(SB)/1, $0x0f
-DATA int8Wide57<>+59(SB)/1, $0x0f
-DATA int8Wide57<>+60(SB)/1, $0x0f
-DATA int8Wide57<>+61(SB)/1, $0x0f
-DATA int8Wide57<>+62(SB)/1, $0x0f
-DATA int8Wide57<>+63(SB)/1, $0x0f
+DATA int8Wide57<>+0(SB)/1, $0x01
+DATA int8Wide57<>+1(SB)/1, $0x00
+DATA int8Wide57<>+2(SB)/1, $0x01
+DATA int8Wide57<>+3(SB)/1, $0x00
+DATA int8Wide57<>+4(SB)/1, $0x01
+DATA int8Wide57<>+5(SB)/1, $0x00
+DATA int8Wide57<>+6(SB)/1, $0x01
+DATA int8Wide57<>+7(SB)/1, $0x00
+DATA int8Wide57<>+8(SB)/1, $0x01
+DATA int8Wide57<>+9(SB)/1, $0x00
+DATA int8Wide57<>+10(SB)/1, $0x01
+DATA int8Wide57<>+11(SB)/1, $0x00
+DATA int8Wide57<>+12(SB)/1, $0x01
+DATA int8Wide57<>+13(SB)/1, $0x00
+DATA int8Wide57<>+14(SB)/1, $0x01
+DATA int8Wide57<>+15(SB)/1, $0x00
+DATA int8Wide57<>+16(SB)/1, $0x01
+DATA int8Wide57<>+17(SB)/1, $0x00
+DATA int8Wide57<>+18(SB)/1, $0x01
+DATA int8Wide57<>+19(SB)/1, $0x00
+DATA int8Wide57<>+20(SB)/1, $0x01
+DATA int8Wide57<>+21(SB)/1, $0x00
+DATA int8Wide57<>+22(SB)/1, $0x01
+DATA int8Wide57<>+23(SB)/1, $0x00
+DATA int8Wide57<>+24(SB)/1, $0x01
+DATA int8Wide57<>+25(SB)/1, $0x00
+DATA int8Wide57<>+26(SB)/1, $0x01
+DATA int8Wide57<>+27(SB)/1, $0x00
+DATA int8Wide57<>+28(SB)/1, $0x01
+DATA int8Wide57<>+29(SB)/1, $0x00
+DATA int8Wide57<>+30(SB)/1, $0x01
+DATA int8Wide57<>+31(SB)/1, $0x00
+DATA int8Wide57<>+32(SB)/1, $0x01
+DATA int8Wide57<>+33(SB)/1, $0x00
+DATA int8Wide57<>+34(SB)/1, $0x01
+DATA int8Wide57<>+35(SB)/1, $0x00
+DATA int8Wide57<>+36(SB)/1, $0x01
+DATA int8Wide57<>+37(SB)/1, $0x00
+DATA int8Wide57<>+38(SB)/1, $0x01
+DATA int8Wide57<>+39(SB)/1, $0x00
+DATA int8Wide57<>+40(SB)/1, $0x01
+DATA int8Wide57<>+41(SB)/1, $0x00
+DATA int8Wide57<>+42(SB)/1, $0x01
+DATA int8Wide57<>+43(SB)/1, $0x00
+DATA int8Wide57<>+44(SB)/1, $0x01
+DATA int8Wide57<>+45(SB)/1, $0x00
+DATA int8Wide57<>+46(SB)/1, $0x01
+DATA int8Wide57<>+47(SB)/1, $0x00
+DATA int8Wide57<>+48(SB)/1, $0x01
+DATA int8Wide57<>+49(SB)/1, $0x00
+DATA int8Wide57<>+50(SB)/1, $0x01
+DATA int8Wide57<>+51(SB)/1, $0x00
+DATA int8Wide57<>+52(SB)/1, $0x01
+DATA int8Wide57<>+53(SB)/1, $0x00
+DATA int8Wide57<>+54(SB)/1, $0x01
+DATA int8Wide57<>+55(SB)/1, $0x00
+DATA int8Wide57<>+56(SB)/1, $0x01
+DATA int8Wide57<>+57(SB)/1, $0x00
+DATA int8Wide57<>+58(SB)/1, $0x01
+DATA int8Wide57<>+59(SB)/1, $0x00
+DATA int8Wide57<>+60(SB)/1, $0x01
+DATA int8Wide57<>+61(SB)/1, $0x00
+DATA int8Wide57<>+62(SB)/1, $0x01
+DATA int8Wide57<>+63(SB)/1, $0x00
 GLOBL int8Wide57<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide58<>+0(SB)/1, $0x00
-DATA int8Wide58<>+1(SB)/1, $0x00
-DATA int8Wide58<>+2(SB)/1, $0x00
-DATA int8Wide58<>+3(SB)/1, $0x00
-DATA int8Wide58<>+4(SB)/1, $0x02
-DATA int8Wide58<>+5(SB)/1, $0x02
-DATA int8Wide58<>+6(SB)/1, $0x02
-DATA int8Wide58<>+7(SB)/1, $0x02
-DATA int8Wide58<>+8(SB)/1, $0x04
-DATA int8Wide58<>+9(SB)/1, $0x04
-DATA int8Wide58<>+10(SB)/1, $0x04
-DATA int8Wide58<>+11(SB)/1, $0x04
-DATA int8Wide58<>+12(SB)/1, $0x06
-DATA int8Wide58<>+13(SB)/1, $0x06
-DATA int8Wide58<>+14(SB)/1, $0x06
-DATA int8Wide58<>+15(SB)/1, $0x06
-DATA int8Wide58<>+16(SB)/1, $0x01
-DATA int8Wide58<>+17(SB)/1, $0x01
-DATA int8Wide58<>+18(SB)/1, $0x01
-DATA int8Wide58<>+19(SB)/1, $0x01
-DATA int8Wide58<>+20(SB)/1, $0x03
-DATA int8Wide58<>+21(SB)/1, $0x03
-DATA int8Wide58<>+22(SB)/1, $0x03
-DATA int8Wide58<>+23(SB)/1, $0x03
-DATA int8Wide58<>+24(SB)/1, $0x05
-DATA int8Wide58<>+25(SB)/1, $0x05
-DATA int8Wide58<>+26(SB)/1, $0x05
-DATA int8Wide58<>+27(SB)/1, $0x05
-DATA int8Wide58<>+28(SB)/1, $0x07
-DATA int8Wide58<>+29(SB)/1, $0x07
-DATA int8Wide58<>+30(SB)/1, $0x07
-DATA int8Wide58<>+31(SB)/1, $0x07
-DATA int8Wide58<>+32(SB)/1, $0x08
-DATA int8Wide58<>+33(SB)/1, $0x08
-DATA int8Wide58<>+34(SB)/1, $0x08
-DATA int8Wide58<>+35(SB)/1, $0x08
-DATA int8Wide58<>+36(SB)/1, $0x0a
-DATA int8Wide58<>+37(SB)/1, $0x0a
-DATA int8Wide58<>+38(SB)/1, $0x0a
-DATA int8Wide58<>+39(SB)/1, $0x0a
-DATA int8Wide58<>+40(SB)/1, $0x0c
-DATA int8Wide58<>+41(SB)/1, $0x0c
-DATA int8Wide58<>+42(SB)/1, $0x0c
-DATA int8Wide58<>+43(SB)/1, $0x0c
-DATA int8Wide58<>+44(SB)/1, $0x0e
-DATA int8Wide58<>+45(SB)/1, $0x0e
-DATA int8Wide58<>+46(SB)/1, $0x0e
-DATA int8Wide58<>+47(SB)/1, $0x0e
-DATA int8Wide58<>+48(SB)/1, $0x09
-DATA int8Wide58<>+49(SB)/1, $0x09
-DATA int8Wide58<>+50(SB)/1, $0x09
-DATA int8Wide58<>+51(SB)/1, $0x09
-DATA int8Wide58<>+52(SB)/1, $0x0b
-DATA int8Wide58<>+53(SB)/1, $0x0b
-DATA int8Wide58<>+54(SB)/1, $0x0b
-DATA int8Wide58<>+55(SB)/1, $0x0b
-DATA int8Wide58<>+56(SB)/1, $0x0d
-DATA int8Wide58<>+57(SB)/1, $0x0d
-DATA int8Wide58<>+58(SB)/1, $0x0d
-DATA int8Wide58<>+59(SB)/1, $0x0d
+DATA int8Wide58<>+0(SB)/1, $0x0f
+DATA int8Wide58<>+1(SB)/1, $0x0f
+DATA int8Wide58<>+2(SB)/1, $0x0f
+DATA int8Wide58<>+3(SB)/1, $0x0f
+DATA int8Wide58<>+4(SB)/1, $0x0f
+DATA int8Wide58<>+5(SB)/1, $0x0f
+DATA int8Wide58<>+6(SB)/1, $0x0f
+DATA int8Wide58<>+7(SB)/1, $0x0f
+DATA int8Wide58<>+8(SB)/1, $0x0f
+DATA int8Wide58<>+9(SB)/1, $0x0f
+DATA int8Wide58<>+10(SB)/1, $0x0f
+DATA int8Wide58<>+11(SB)/1, $0x0f
+DATA int8Wide58<>+12(SB)/1, $0x0f
+DATA int8Wide58<>+13(SB)/1, $0x0f
+DATA int8Wide58<>+14(SB)/1, $0x0f
+DATA int8Wide58<>+15(SB)/1, $0x0f
+DATA int8Wide58<>+16(SB)/1, $0x0f
+DATA int8Wide58<>+17(SB)/1, $0x0f
+DATA int8Wide58<>+18(SB)/1, $0x0f
+DATA int8Wide58<>+19(SB)/1, $0x0f
+DATA int8Wide58<>+20(SB)/1, $0x0f
+DATA int8Wide58<>+21(SB)/1, $0x0f
+DATA int8Wide58<>+22(SB)/1, $0x0f
+DATA int8Wide58<>+23(SB)/1, $0x0f
+DATA int8Wide58<>+24(SB)/1, $0x0f
+DATA int8Wide58<>+25(SB)/1, $0x0f
+DATA int8Wide58<>+26(SB)/1, $0x0f
+DATA int8Wide58<>+27(SB)/1, $0x0f
+DATA int8Wide58<>+28(SB)/1, $0x0f
+DATA int8Wide58<>+29(SB)/1, $0x0f
+DATA int8Wide58<>+30(SB)/1, $0x0f
+DATA int8Wide58<>+31(SB)/1, $0x0f
+DATA int8Wide58<>+32(SB)/1, $0x0f
+DATA int8Wide58<>+33(SB)/1, $0x0f
+DATA int8Wide58<>+34(SB)/1, $0x0f
+DATA int8Wide58<>+35(SB)/1, $0x0f
+DATA int8Wide58<>+36(SB)/1, $0x0f
+DATA int8Wide58<>+37(SB)/1, $0x0f
+DATA int8Wide58<>+38(SB)/1, $0x0f
+DATA int8Wide58<>+39(SB)/1, $0x0f
+DATA int8Wide58<>+40(SB)/1, $0x0f
+DATA int8Wide58<>+41(SB)/1, $0x0f
+DATA int8Wide58<>+42(SB)/1, $0x0f
+DATA int8Wide58<>+43(SB)/1, $0x0f
+DATA int8Wide58<>+44(SB)/1, $0x0f
+DATA int8Wide58<>+45(SB)/1, $0x0f
+DATA int8Wide58<>+46(SB)/1, $0x0f
+DATA int8Wide58<>+47(SB)/1, $0x0f
+DATA int8Wide58<>+48(SB)/1, $0x0f
+DATA int8Wide58<>+49(SB)/1, $0x0f
+DATA int8Wide58<>+50(SB)/1, $0x0f
+DATA int8Wide58<>+51(SB)/1, $0x0f
+DATA int8Wide58<>+52(SB)/1, $0x0f
+DATA int8Wide58<>+53(SB)/1, $0x0f
+DATA int8Wide58<>+54(SB)/1, $0x0f
+DATA int8Wide58<>+55(SB)/1, $0x0f
+DATA int8Wide58<>+56(SB)/1, $0x0f
+DATA int8Wide58<>+57(SB)/1, $0x0f
+DATA int8Wide58<>+58(SB)/1, $0x0f
+DATA int8Wide58<>+59(SB)/1, $0x0f
 DATA int8Wide58<>+60(SB)/1, $0x0f
 DATA int8Wide58<>+61(SB)/1, $0x0f
 DATA int8Wide58<>+62(SB)/1, $0x0f
@@ -8916,30 +8902,30 @@ DATA int8Wide59<>+0(SB)/1, $0x00
 DATA int8Wide59<>+1(SB)/1, $0x00
 DATA int8Wide59<>+2(SB)/1, $0x00
 DATA int8Wide59<>+3(SB)/1, $0x00
-DATA int8Wide59<>+4(SB)/1, $0x01
-DATA int8Wide59<>+5(SB)/1, $0x01
-DATA int8Wide59<>+6(SB)/1, $0x01
-DATA int8Wide59<>+7(SB)/1, $0x01
-DATA int8Wide59<>+8(SB)/1, $0x02
-DATA int8Wide59<>+9(SB)/1, $0x02
-DATA int8Wide59<>+10(SB)/1, $0x02
-DATA int8Wide59<>+11(SB)/1, $0x02
-DATA int8Wide59<>+12(SB)/1, $0x03
-DATA int8Wide59<>+13(SB)/1, $0x03
-DATA int8Wide59<>+14(SB)/1, $0x03
-DATA int8Wide59<>+15(SB)/1, $0x03
-DATA int8Wide59<>+16(SB)/1, $0x04
-DATA int8Wide59<>+17(SB)/1, $0x04
-DATA int8Wide59<>+18(SB)/1, $0x04
-DATA int8Wide59<>+19(SB)/1, $0x04
-DATA int8Wide59<>+20(SB)/1, $0x05
-DATA int8Wide59<>+21(SB)/1, $0x05
-DATA int8Wide59<>+22(SB)/1, $0x05
-DATA int8Wide59<>+23(SB)/1, $0x05
-DATA int8Wide59<>+24(SB)/1, $0x06
-DATA int8Wide59<>+25(SB)/1, $0x06
-DATA int8Wide59<>+26(SB)/1, $0x06
-DATA int8Wide59<>+27(SB)/1, $0x06
+DATA int8Wide59<>+4(SB)/1, $0x02
+DATA int8Wide59<>+5(SB)/1, $0x02
+DATA int8Wide59<>+6(SB)/1, $0x02
+DATA int8Wide59<>+7(SB)/1, $0x02
+DATA int8Wide59<>+8(SB)/1, $0x04
+DATA int8Wide59<>+9(SB)/1, $0x04
+DATA int8Wide59<>+10(SB)/1, $0x04
+DATA int8Wide59<>+11(SB)/1, $0x04
+DATA int8Wide59<>+12(SB)/1, $0x06
+DATA int8Wide59<>+13(SB)/1, $0x06
+DATA int8Wide59<>+14(SB)/1, $0x06
+DATA int8Wide59<>+15(SB)/1, $0x06
+DATA int8Wide59<>+16(SB)/1, $0x01
+DATA int8Wide59<>+17(SB)/1, $0x01
+DATA int8Wide59<>+18(SB)/1, $0x01
+DATA int8Wide59<>+19(SB)/1, $0x01
+DATA int8Wide59<>+20(SB)/1, $0x03
+DATA int8Wide59<>+21(SB)/1, $0x03
+DATA int8Wide59<>+22(SB)/1, $0x03
+DATA int8Wide59<>+23(SB)/1, $0x03
+DATA int8Wide59<>+24(SB)/1, $0x05
+DATA int8Wide59<>+25(SB)/1, $0x05
+DATA int8Wide59<>+26(SB)/1, $0x05
+DATA int8Wide59<>+27(SB)/1, $0x05
 DATA int8Wide59<>+28(SB)/1, $0x07
 DATA int8Wide59<>+29(SB)/1, $0x07
 DATA int8Wide59<>+30(SB)/1, $0x07
@@ -8948,758 +8934,890 @@ DATA int8Wide59<>+32(SB)/1, $0x08
 DATA int8Wide59<>+33(SB)/1, $0x08
 DATA int8Wide59<>+34(SB)/1, $0x08
 DATA int8Wide59<>+35(SB)/1, $0x08
-DATA int8Wide59<>+36(SB)/1, $0x09
-DATA int8Wide59<>+37(SB)/1, $0x09
-DATA int8Wide59<>+38(SB)/1, $0x09
-DATA int8Wide59<>+39(SB)/1, $0x09
-DATA int8Wide59<>+40(SB)/1, $0x0a
-DATA int8Wide59<>+41(SB)/1, $0x0a
-DATA int8Wide59<>+42(SB)/1, $0x0a
-DATA int8Wide59<>+43(SB)/1, $0x0a
-DATA int8Wide59<>+44(SB)/1, $0x0b
-DATA int8Wide59<>+45(SB)/1, $0x0b
-DATA int8Wide59<>+46(SB)/1, $0x0b
-DATA int8Wide59<>+47(SB)/1, $0x0b
-DATA int8Wide59<>+48(SB)/1, $0x0c
-DATA int8Wide59<>+49(SB)/1, $0x0c
-DATA int8Wide59<>+50(SB)/1, $0x0c
-DATA int8Wide59<>+51(SB)/1, $0x0c
-DATA int8Wide59<>+52(SB)/1, $0x0d
-DATA int8Wide59<>+53(SB)/1, $0x0d
-DATA int8Wide59<>+54(SB)/1, $0x0d
-DATA int8Wide59<>+55(SB)/1, $0x0d
-DATA int8Wide59<>+56(SB)/1, $0x0e
-DATA int8Wide59<>+57(SB)/1, $0x0e
-DATA int8Wide59<>+58(SB)/1, $0x0e
-DATA int8Wide59<>+59(SB)/1, $0x0e
+DATA int8Wide59<>+36(SB)/1, $0x0a
+DATA int8Wide59<>+37(SB)/1, $0x0a
+DATA int8Wide59<>+38(SB)/1, $0x0a
+DATA int8Wide59<>+39(SB)/1, $0x0a
+DATA int8Wide59<>+40(SB)/1, $0x0c
+DATA int8Wide59<>+41(SB)/1, $0x0c
+DATA int8Wide59<>+42(SB)/1, $0x0c
+DATA int8Wide59<>+43(SB)/1, $0x0c
+DATA int8Wide59<>+44(SB)/1, $0x0e
+DATA int8Wide59<>+45(SB)/1, $0x0e
+DATA int8Wide59<>+46(SB)/1, $0x0e
+DATA int8Wide59<>+47(SB)/1, $0x0e
+DATA int8Wide59<>+48(SB)/1, $0x09
+DATA int8Wide59<>+49(SB)/1, $0x09
+DATA int8Wide59<>+50(SB)/1, $0x09
+DATA int8Wide59<>+51(SB)/1, $0x09
+DATA int8Wide59<>+52(SB)/1, $0x0b
+DATA int8Wide59<>+53(SB)/1, $0x0b
+DATA int8Wide59<>+54(SB)/1, $0x0b
+DATA int8Wide59<>+55(SB)/1, $0x0b
+DATA int8Wide59<>+56(SB)/1, $0x0d
+DATA int8Wide59<>+57(SB)/1, $0x0d
+DATA int8Wide59<>+58(SB)/1, $0x0d
+DATA int8Wide59<>+59(SB)/1, $0x0d
 DATA int8Wide59<>+60(SB)/1, $0x0f
 DATA int8Wide59<>+61(SB)/1, $0x0f
 DATA int8Wide59<>+62(SB)/1, $0x0f
 DATA int8Wide59<>+63(SB)/1, $0x0f
 GLOBL int8Wide59<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide60<>+0(SB)/1, $0x0c
-DATA int8Wide60<>+1(SB)/1, $0x0d
-DATA int8Wide60<>+2(SB)/1, $0x0e
-DATA int8Wide60<>+3(SB)/1, $0x0f
-DATA int8Wide60<>+4(SB)/1, $0x10
-DATA int8Wide60<>+5(SB)/1, $0x12
-DATA int8Wide60<>+6(SB)/1, $0x14
-DATA int8Wide60<>+7(SB)/1, $0x18
-DATA int8Wide60<>+8(SB)/1, $0x0c
-DATA int8Wide60<>+9(SB)/1, $0x0b
-DATA int8Wide60<>+10(SB)/1, $0x0a
-DATA int8Wide60<>+11(SB)/1, $0x09
-DATA int8Wide60<>+12(SB)/1, $0x08
-DATA int8Wide60<>+13(SB)/1, $0x06
-DATA int8Wide60<>+14(SB)/1, $0x04
-DATA int8Wide60<>+15(SB)/1, $0x00
-DATA int8Wide60<>+16(SB)/1, $0x0c
-DATA int8Wide60<>+17(SB)/1, $0x0d
-DATA int8Wide60<>+18(SB)/1, $0x0e
-DATA int8Wide60<>+19(SB)/1, $0x0f
-DATA int8Wide60<>+20(SB)/1, $0x10
-DATA int8Wide60<>+21(SB)/1, $0x12
-DATA int8Wide60<>+22(SB)/1, $0x14
-DATA int8Wide60<>+23(SB)/1, $0x18
-DATA int8Wide60<>+24(SB)/1, $0x0c
-DATA int8Wide60<>+25(SB)/1, $0x0b
-DATA int8Wide60<>+26(SB)/1, $0x0a
-DATA int8Wide60<>+27(SB)/1, $0x09
-DATA int8Wide60<>+28(SB)/1, $0x08
-DATA int8Wide60<>+29(SB)/1, $0x06
-DATA int8Wide60<>+30(SB)/1, $0x04
-DATA int8Wide60<>+31(SB)/1, $0x00
-DATA int8Wide60<>+32(SB)/1, $0x0c
-DATA int8Wide60<>+33(SB)/1, $0x0d
-DATA int8Wide60<>+34(SB)/1, $0x0e
-DATA int8Wide60<>+35(SB)/1, $0x0f
-DATA int8Wide60<>+36(SB)/1, $0x10
-DATA int8Wide60<>+37(SB)/1, $0x12
-DATA int8Wide60<>+38(SB)/1, $0x14
-DATA int8Wide60<>+39(SB)/1, $0x18
-DATA int8Wide60<>+40(SB)/1, $0x0c
-DATA int8Wide60<>+41(SB)/1, $0x0b
+DATA int8Wide60<>+0(SB)/1, $0x00
+DATA int8Wide60<>+1(SB)/1, $0x00
+DATA int8Wide60<>+2(SB)/1, $0x00
+DATA int8Wide60<>+3(SB)/1, $0x00
+DATA int8Wide60<>+4(SB)/1, $0x01
+DATA int8Wide60<>+5(SB)/1, $0x01
+DATA int8Wide60<>+6(SB)/1, $0x01
+DATA int8Wide60<>+7(SB)/1, $0x01
+DATA int8Wide60<>+8(SB)/1, $0x02
+DATA int8Wide60<>+9(SB)/1, $0x02
+DATA int8Wide60<>+10(SB)/1, $0x02
+DATA int8Wide60<>+11(SB)/1, $0x02
+DATA int8Wide60<>+12(SB)/1, $0x03
+DATA int8Wide60<>+13(SB)/1, $0x03
+DATA int8Wide60<>+14(SB)/1, $0x03
+DATA int8Wide60<>+15(SB)/1, $0x03
+DATA int8Wide60<>+16(SB)/1, $0x04
+DATA int8Wide60<>+17(SB)/1, $0x04
+DATA int8Wide60<>+18(SB)/1, $0x04
+DATA int8Wide60<>+19(SB)/1, $0x04
+DATA int8Wide60<>+20(SB)/1, $0x05
+DATA int8Wide60<>+21(SB)/1, $0x05
+DATA int8Wide60<>+22(SB)/1, $0x05
+DATA int8Wide60<>+23(SB)/1, $0x05
+DATA int8Wide60<>+24(SB)/1, $0x06
+DATA int8Wide60<>+25(SB)/1, $0x06
+DATA int8Wide60<>+26(SB)/1, $0x06
+DATA int8Wide60<>+27(SB)/1, $0x06
+DATA int8Wide60<>+28(SB)/1, $0x07
+DATA int8Wide60<>+29(SB)/1, $0x07
+DATA int8Wide60<>+30(SB)/1, $0x07
+DATA int8Wide60<>+31(SB)/1, $0x07
+DATA int8Wide60<>+32(SB)/1, $0x08
+DATA int8Wide60<>+33(SB)/1, $0x08
+DATA int8Wide60<>+34(SB)/1, $0x08
+DATA int8Wide60<>+35(SB)/1, $0x08
+DATA int8Wide60<>+36(SB)/1, $0x09
+DATA int8Wide60<>+37(SB)/1, $0x09
+DATA int8Wide60<>+38(SB)/1, $0x09
+DATA int8Wide60<>+39(SB)/1, $0x09
+DATA int8Wide60<>+40(SB)/1, $0x0a
+DATA int8Wide60<>+41(SB)/1, $0x0a
 DATA int8Wide60<>+42(SB)/1, $0x0a
-DATA int8Wide60<>+43(SB)/1, $0x09
-DATA int8Wide60<>+44(SB)/1, $0x08
-DATA int8Wide60<>+45(SB)/1, $0x06
-DATA int8Wide60<>+46(SB)/1, $0x04
-DATA int8Wide60<>+47(SB)/1, $0x00
+DATA int8Wide60<>+43(SB)/1, $0x0a
+DATA int8Wide60<>+44(SB)/1, $0x0b
+DATA int8Wide60<>+45(SB)/1, $0x0b
+DATA int8Wide60<>+46(SB)/1, $0x0b
+DATA int8Wide60<>+47(SB)/1, $0x0b
 DATA int8Wide60<>+48(SB)/1, $0x0c
-DATA int8Wide60<>+49(SB)/1, $0x0d
-DATA int8Wide60<>+50(SB)/1, $0x0e
-DATA int8Wide60<>+51(SB)/1, $0x0f
-DATA int8Wide60<>+52(SB)/1, $0x10
-DATA int8Wide60<>+53(SB)/1, $0x12
-DATA int8Wide60<>+54(SB)/1, $0x14
-DATA int8Wide60<>+55(SB)/1, $0x18
-DATA int8Wide60<>+56(SB)/1, $0x0c
-DATA int8Wide60<>+57(SB)/1, $0x0b
-DATA int8Wide60<>+58(SB)/1, $0x0a
-DATA int8Wide60<>+59(SB)/1, $0x09
-DATA int8Wide60<>+60(SB)/1, $0x08
-DATA int8Wide60<>+61(SB)/1, $0x06
-DATA int8Wide60<>+62(SB)/1, $0x04
-DATA int8Wide60<>+63(SB)/1, $0x00
+DATA int8Wide60<>+49(SB)/1, $0x0c
+DATA int8Wide60<>+50(SB)/1, $0x0c
+DATA int8Wide60<>+51(SB)/1, $0x0c
+DATA int8Wide60<>+52(SB)/1, $0x0d
+DATA int8Wide60<>+53(SB)/1, $0x0d
+DATA int8Wide60<>+54(SB)/1, $0x0d
+DATA int8Wide60<>+55(SB)/1, $0x0d
+DATA int8Wide60<>+56(SB)/1, $0x0e
+DATA int8Wide60<>+57(SB)/1, $0x0e
+DATA int8Wide60<>+58(SB)/1, $0x0e
+DATA int8Wide60<>+59(SB)/1, $0x0e
+DATA int8Wide60<>+60(SB)/1, $0x0f
+DATA int8Wide60<>+61(SB)/1, $0x0f
+DATA int8Wide60<>+62(SB)/1, $0x0f
+DATA int8Wide60<>+63(SB)/1, $0x0f
 GLOBL int8Wide60<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide61<>+0(SB)/1, $0x00
-DATA int8Wide61<>+1(SB)/1, $0x00
-DATA int8Wide61<>+2(SB)/1, $0x00
-DATA int8Wide61<>+3(SB)/1, $0x00
-DATA int8Wide61<>+4(SB)/1, $0x00
-DATA int8Wide61<>+5(SB)/1, $0x00
-DATA int8Wide61<>+6(SB)/1, $0x00
-DATA int8Wide61<>+7(SB)/1, $0x00
-DATA int8Wide61<>+8(SB)/1, $0x00
-DATA int8Wide61<>+9(SB)/1, $0x00
-DATA int8Wide61<>+10(SB)/1, $0x00
-DATA int8Wide61<>+11(SB)/1, $0x00
-DATA int8Wide61<>+12(SB)/1, $0x00
-DATA int8Wide61<>+13(SB)/1, $0x00
-DATA int8Wide61<>+14(SB)/1, $0x00
+DATA int8Wide61<>+0(SB)/1, $0x0c
+DATA int8Wide61<>+1(SB)/1, $0x0d
+DATA int8Wide61<>+2(SB)/1, $0x0e
+DATA int8Wide61<>+3(SB)/1, $0x0f
+DATA int8Wide61<>+4(SB)/1, $0x10
+DATA int8Wide61<>+5(SB)/1, $0x12
+DATA int8Wide61<>+6(SB)/1, $0x14
+DATA int8Wide61<>+7(SB)/1, $0x18
+DATA int8Wide61<>+8(SB)/1, $0x0c
+DATA int8Wide61<>+9(SB)/1, $0x0b
+DATA int8Wide61<>+10(SB)/1, $0x0a
+DATA int8Wide61<>+11(SB)/1, $0x09
+DATA int8Wide61<>+12(SB)/1, $0x08
+DATA int8Wide61<>+13(SB)/1, $0x06
+DATA int8Wide61<>+14(SB)/1, $0x04
 DATA int8Wide61<>+15(SB)/1, $0x00
-DATA int8Wide61<>+16(SB)/1, $0x11
-DATA int8Wide61<>+17(SB)/1, $0x11
-DATA int8Wide61<>+18(SB)/1, $0x11
-DATA int8Wide61<>+19(SB)/1, $0x11
-DATA int8Wide61<>+20(SB)/1, $0x11
-DATA int8Wide61<>+21(SB)/1, $0x11
-DATA int8Wide61<>+22(SB)/1, $0x11
-DATA int8Wide61<>+23(SB)/1, $0x11
-DATA int8Wide61<>+24(SB)/1, $0x11
-DATA int8Wide61<>+25(SB)/1, $0x11
-DATA int8Wide61<>+26(SB)/1, $0x11
-DATA int8Wide61<>+27(SB)/1, $0x11
-DATA int8Wide61<>+28(SB)/1, $0x11
-DATA int8Wide61<>+29(SB)/1, $0x11
-DATA int8Wide61<>+30(SB)/1, $0x11
-DATA int8Wide61<>+31(SB)/1, $0x11
-DATA int8Wide61<>+32(SB)/1, $0x22
-DATA int8Wide61<>+33(SB)/1, $0x22
-DATA int8Wide61<>+34(SB)/1, $0x22
-DATA int8Wide61<>+35(SB)/1, $0x22
-DATA int8Wide61<>+36(SB)/1, $0x22
-DATA int8Wide61<>+37(SB)/1, $0x22
-DATA int8Wide61<>+38(SB)/1, $0x22
-DATA int8Wide61<>+39(SB)/1, $0x22
-DATA int8Wide61<>+40(SB)/1, $0x22
-DATA int8Wide61<>+41(SB)/1, $0x22
-DATA int8Wide61<>+42(SB)/1, $0x22
-DATA int8Wide61<>+43(SB)/1, $0x22
-DATA int8Wide61<>+44(SB)/1, $0x22
-DATA int8Wide61<>+45(SB)/1, $0x22
-DATA int8Wide61<>+46(SB)/1, $0x22
-DATA int8Wide61<>+47(SB)/1, $0x22
-DATA int8Wide61<>+48(SB)/1, $0x33
-DATA int8Wide61<>+49(SB)/1, $0x33
-DATA int8Wide61<>+50(SB)/1, $0x33
-DATA int8Wide61<>+51(SB)/1, $0x33
-DATA int8Wide61<>+52(SB)/1, $0x33
-DATA int8Wide61<>+53(SB)/1, $0x33
-DATA int8Wide61<>+54(SB)/1, $0x33
-DATA int8Wide61<>+55(SB)/1, $0x33
-DATA int8Wide61<>+56(SB)/1, $0x33
-DATA int8Wide61<>+57(SB)/1, $0x33
-DATA int8Wide61<>+58(SB)/1, $0x33
-DATA int8Wide61<>+59(SB)/1, $0x33
-DATA int8Wide61<>+60(SB)/1, $0x33
-DATA int8Wide61<>+61(SB)/1, $0x33
-DATA int8Wide61<>+62(SB)/1, $0x33
-DATA int8Wide61<>+63(SB)/1, $0x33
+DATA int8Wide61<>+16(SB)/1, $0x0c
+DATA int8Wide61<>+17(SB)/1, $0x0d
+DATA int8Wide61<>+18(SB)/1, $0x0e
+DATA int8Wide61<>+19(SB)/1, $0x0f
+DATA int8Wide61<>+20(SB)/1, $0x10
+DATA int8Wide61<>+21(SB)/1, $0x12
+DATA int8Wide61<>+22(SB)/1, $0x14
+DATA int8Wide61<>+23(SB)/1, $0x18
+DATA int8Wide61<>+24(SB)/1, $0x0c
+DATA int8Wide61<>+25(SB)/1, $0x0b
+DATA int8Wide61<>+26(SB)/1, $0x0a
+DATA int8Wide61<>+27(SB)/1, $0x09
+DATA int8Wide61<>+28(SB)/1, $0x08
+DATA int8Wide61<>+29(SB)/1, $0x06
+DATA int8Wide61<>+30(SB)/1, $0x04
+DATA int8Wide61<>+31(SB)/1, $0x00
+DATA int8Wide61<>+32(SB)/1, $0x0c
+DATA int8Wide61<>+33(SB)/1, $0x0d
+DATA int8Wide61<>+34(SB)/1, $0x0e
+DATA int8Wide61<>+35(SB)/1, $0x0f
+DATA int8Wide61<>+36(SB)/1, $0x10
+DATA int8Wide61<>+37(SB)/1, $0x12
+DATA int8Wide61<>+38(SB)/1, $0x14
+DATA int8Wide61<>+39(SB)/1, $0x18
+DATA int8Wide61<>+40(SB)/1, $0x0c
+DATA int8Wide61<>+41(SB)/1, $0x0b
+DATA int8Wide61<>+42(SB)/1, $0x0a
+DATA int8Wide61<>+43(SB)/1, $0x09
+DATA int8Wide61<>+44(SB)/1, $0x08
+DATA int8Wide61<>+45(SB)/1, $0x06
+DATA int8Wide61<>+46(SB)/1, $0x04
+DATA int8Wide61<>+47(SB)/1, $0x00
+DATA int8Wide61<>+48(SB)/1, $0x0c
+DATA int8Wide61<>+49(SB)/1, $0x0d
+DATA int8Wide61<>+50(SB)/1, $0x0e
+DATA int8Wide61<>+51(SB)/1, $0x0f
+DATA int8Wide61<>+52(SB)/1, $0x10
+DATA int8Wide61<>+53(SB)/1, $0x12
+DATA int8Wide61<>+54(SB)/1, $0x14
+DATA int8Wide61<>+55(SB)/1, $0x18
+DATA int8Wide61<>+56(SB)/1, $0x0c
+DATA int8Wide61<>+57(SB)/1, $0x0b
+DATA int8Wide61<>+58(SB)/1, $0x0a
+DATA int8Wide61<>+59(SB)/1, $0x09
+DATA int8Wide61<>+60(SB)/1, $0x08
+DATA int8Wide61<>+61(SB)/1, $0x06
+DATA int8Wide61<>+62(SB)/1, $0x04
+DATA int8Wide61<>+63(SB)/1, $0x00
 GLOBL int8Wide61<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide62<>+0(SB)/1, $0xff
-DATA int8Wide62<>+1(SB)/1, $0xff
-DATA int8Wide62<>+2(SB)/1, $0xff
-DATA int8Wide62<>+3(SB)/1, $0xff
-DATA int8Wide62<>+4(SB)/1, $0xff
-DATA int8Wide62<>+5(SB)/1, $0xff
-DATA int8Wide62<>+6(SB)/1, $0xff
-DATA int8Wide62<>+7(SB)/1, $0xff
-DATA int8Wide62<>+8(SB)/1, $0xff
-DATA int8Wide62<>+9(SB)/1, $0xff
-DATA int8Wide62<>+10(SB)/1, $0xff
-DATA int8Wide62<>+11(SB)/1, $0xff
-DATA int8Wide62<>+12(SB)/1, $0xff
-DATA int8Wide62<>+13(SB)/1, $0xff
-DATA int8Wide62<>+14(SB)/1, $0xff
-DATA int8Wide62<>+15(SB)/1, $0xff
-DATA int8Wide62<>+16(SB)/1, $0xff
-DATA int8Wide62<>+17(SB)/1, $0xff
-DATA int8Wide62<>+18(SB)/1, $0xff
-DATA int8Wide62<>+19(SB)/1, $0xff
-DATA int8Wide62<>+20(SB)/1, $0xff
-DATA int8Wide62<>+21(SB)/1, $0xff
-DATA int8Wide62<>+22(SB)/1, $0xff
-DATA int8Wide62<>+23(SB)/1, $0xff
-DATA int8Wide62<>+24(SB)/1, $0xff
-DATA int8Wide62<>+25(SB)/1, $0xff
-DATA int8Wide62<>+26(SB)/1, $0xff
-DATA int8Wide62<>+27(SB)/1, $0xff
-DATA int8Wide62<>+28(SB)/1, $0xff
-DATA int8Wide62<>+29(SB)/1, $0xff
-DATA int8Wide62<>+30(SB)/1, $0xff
-DATA int8Wide62<>+31(SB)/1, $0xff
-DATA int8Wide62<>+32(SB)/1, $0xff
-DATA int8Wide62<>+33(SB)/1, $0xff
-DATA int8Wide62<>+34(SB)/1, $0xff
-DATA int8Wide62<>+35(SB)/1, $0xff
-DATA int8Wide62<>+36(SB)/1, $0xff
-DATA int8Wide62<>+37(SB)/1, $0xff
-DATA int8Wide62<>+38(SB)/1, $0xff
-DATA int8Wide62<>+39(SB)/1, $0xff
-DATA int8Wide62<>+40(SB)/1, $0xff
-DATA int8Wide62<>+41(SB)/1, $0xff
-DATA int8Wide62<>+42(SB)/1, $0xff
-DATA int8Wide62<>+43(SB)/1, $0xff
-DATA int8Wide62<>+44(SB)/1, $0xff
-DATA int8Wide62<>+45(SB)/1, $0xff
-DATA int8Wide62<>+46(SB)/1, $0xff
-DATA int8Wide62<>+47(SB)/1, $0xff
-DATA int8Wide62<>+48(SB)/1, $0xff
-DATA int8Wide62<>+49(SB)/1, $0xff
-DATA int8Wide62<>+50(SB)/1, $0xff
-DATA int8Wide62<>+51(SB)/1, $0xff
-DATA int8Wide62<>+52(SB)/1, $0xff
-DATA int8Wide62<>+53(SB)/1, $0xff
-DATA int8Wide62<>+54(SB)/1, $0xff
-DATA int8Wide62<>+55(SB)/1, $0xff
-DATA int8Wide62<>+56(SB)/1, $0xff
-DATA int8Wide62<>+57(SB)/1, $0xff
-DATA int8Wide62<>+58(SB)/1, $0xff
-DATA int8Wide62<>+59(SB)/1, $0xff
-DATA int8Wide62<>+60(SB)/1, $0xff
-DATA int8Wide62<>+61(SB)/1, $0xff
-DATA int8Wide62<>+62(SB)/1, $0xff
-DATA int8Wide62<>+63(SB)/1, $0xff
+DATA int8Wide62<>+0(SB)/1, $0x00
+DATA int8Wide62<>+1(SB)/1, $0x00
+DATA int8Wide62<>+2(SB)/1, $0x00
+DATA int8Wide62<>+3(SB)/1, $0x00
+DATA int8Wide62<>+4(SB)/1, $0x00
+DATA int8Wide62<>+5(SB)/1, $0x00
+DATA int8Wide62<>+6(SB)/1, $0x00
+DATA int8Wide62<>+7(SB)/1, $0x00
+DATA int8Wide62<>+8(SB)/1, $0x00
+DATA int8Wide62<>+9(SB)/1, $0x00
+DATA int8Wide62<>+10(SB)/1, $0x00
+DATA int8Wide62<>+11(SB)/1, $0x00
+DATA int8Wide62<>+12(SB)/1, $0x00
+DATA int8Wide62<>+13(SB)/1, $0x00
+DATA int8Wide62<>+14(SB)/1, $0x00
+DATA int8Wide62<>+15(SB)/1, $0x00
+DATA int8Wide62<>+16(SB)/1, $0x11
+DATA int8Wide62<>+17(SB)/1, $0x11
+DATA int8Wide62<>+18(SB)/1, $0x11
+DATA int8Wide62<>+19(SB)/1, $0x11
+DATA int8Wide62<>+20(SB)/1, $0x11
+DATA int8Wide62<>+21(SB)/1, $0x11
+DATA int8Wide62<>+22(SB)/1, $0x11
+DATA int8Wide62<>+23(SB)/1, $0x11
+DATA int8Wide62<>+24(SB)/1, $0x11
+DATA int8Wide62<>+25(SB)/1, $0x11
+DATA int8Wide62<>+26(SB)/1, $0x11
+DATA int8Wide62<>+27(SB)/1, $0x11
+DATA int8Wide62<>+28(SB)/1, $0x11
+DATA int8Wide62<>+29(SB)/1, $0x11
+DATA int8Wide62<>+30(SB)/1, $0x11
+DATA int8Wide62<>+31(SB)/1, $0x11
+DATA int8Wide62<>+32(SB)/1, $0x22
+DATA int8Wide62<>+33(SB)/1, $0x22
+DATA int8Wide62<>+34(SB)/1, $0x22
+DATA int8Wide62<>+35(SB)/1, $0x22
+DATA int8Wide62<>+36(SB)/1, $0x22
+DATA int8Wide62<>+37(SB)/1, $0x22
+DATA int8Wide62<>+38(SB)/1, $0x22
+DATA int8Wide62<>+39(SB)/1, $0x22
+DATA int8Wide62<>+40(SB)/1, $0x22
+DATA int8Wide62<>+41(SB)/1, $0x22
+DATA int8Wide62<>+42(SB)/1, $0x22
+DATA int8Wide62<>+43(SB)/1, $0x22
+DATA int8Wide62<>+44(SB)/1, $0x22
+DATA int8Wide62<>+45(SB)/1, $0x22
+DATA int8Wide62<>+46(SB)/1, $0x22
+DATA int8Wide62<>+47(SB)/1, $0x22
+DATA int8Wide62<>+48(SB)/1, $0x33
+DATA int8Wide62<>+49(SB)/1, $0x33
+DATA int8Wide62<>+50(SB)/1, $0x33
+DATA int8Wide62<>+51(SB)/1, $0x33
+DATA int8Wide62<>+52(SB)/1, $0x33
+DATA int8Wide62<>+53(SB)/1, $0x33
+DATA int8Wide62<>+54(SB)/1, $0x33
+DATA int8Wide62<>+55(SB)/1, $0x33
+DATA int8Wide62<>+56(SB)/1, $0x33
+DATA int8Wide62<>+57(SB)/1, $0x33
+DATA int8Wide62<>+58(SB)/1, $0x33
+DATA int8Wide62<>+59(SB)/1, $0x33
+DATA int8Wide62<>+60(SB)/1, $0x33
+DATA int8Wide62<>+61(SB)/1, $0x33
+DATA int8Wide62<>+62(SB)/1, $0x33
+DATA int8Wide62<>+63(SB)/1, $0x33
 GLOBL int8Wide62<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide63<>+0(SB)/1, $0x02
-DATA int8Wide63<>+1(SB)/1, $0x00
-DATA int8Wide63<>+2(SB)/1, $0x00
-DATA int8Wide63<>+3(SB)/1, $0x00
-DATA int8Wide63<>+4(SB)/1, $0x02
-DATA int8Wide63<>+5(SB)/1, $0x00
-DATA int8Wide63<>+6(SB)/1, $0x00
-DATA int8Wide63<>+7(SB)/1, $0x00
-DATA int8Wide63<>+8(SB)/1, $0x02
-DATA int8Wide63<>+9(SB)/1, $0x00
-DATA int8Wide63<>+10(SB)/1, $0x00
-DATA int8Wide63<>+11(SB)/1, $0x00
-DATA int8Wide63<>+12(SB)/1, $0x02
-DATA int8Wide63<>+13(SB)/1, $0x00
-DATA int8Wide63<>+14(SB)/1, $0x00
-DATA int8Wide63<>+15(SB)/1, $0x00
-DATA int8Wide63<>+16(SB)/1, $0x02
-DATA int8Wide63<>+17(SB)/1, $0x00
-DATA int8Wide63<>+18(SB)/1, $0x00
-DATA int8Wide63<>+19(SB)/1, $0x00
-DATA int8Wide63<>+20(SB)/1, $0x02
-DATA int8Wide63<>+21(SB)/1, $0x00
-DATA int8Wide63<>+22(SB)/1, $0x00
-DATA int8Wide63<>+23(SB)/1, $0x00
-DATA int8Wide63<>+24(SB)/1, $0x02
-DATA int8Wide63<>+25(SB)/1, $0x00
-DATA int8Wide63<>+26(SB)/1, $0x00
-DATA int8Wide63<>+27(SB)/1, $0x00
-DATA int8Wide63<>+28(SB)/1, $0x02
-DATA int8Wide63<>+29(SB)/1, $0x00
-DATA int8Wide63<>+30(SB)/1, $0x00
-DATA int8Wide63<>+31(SB)/1, $0x00
-DATA int8Wide63<>+32(SB)/1, $0x02
-DATA int8Wide63<>+33(SB)/1, $0x00
-DATA int8Wide63<>+34(SB)/1, $0x00
-DATA int8Wide63<>+35(SB)/1, $0x00
-DATA int8Wide63<>+36(SB)/1, $0x02
-DATA int8Wide63<>+37(SB)/1, $0x00
-DATA int8Wide63<>+38(SB)/1, $0x00
-DATA int8Wide63<>+39(SB)/1, $0x00
-DATA int8Wide63<>+40(SB)/1, $0x02
-DATA int8Wide63<>+41(SB)/1, $0x00
-DATA int8Wide63<>+42(SB)/1, $0x00
-DATA int8Wide63<>+43(SB)/1, $0x00
-DATA int8Wide63<>+44(SB)/1, $0x02
-DATA int8Wide63<>+45(SB)/1, $0x00
-DATA int8Wide63<>+46(SB)/1, $0x00
-DATA int8Wide63<>+47(SB)/1, $0x00
-DATA int8Wide63<>+48(SB)/1, $0x02
-DATA int8Wide63<>+49(SB)/1, $0x00
-DATA int8Wide63<>+50(SB)/1, $0x00
-DATA int8Wide63<>+51(SB)/1, $0x00
-DATA int8Wide63<>+52(SB)/1, $0x02
-DATA int8Wide63<>+53(SB)/1, $0x00
-DATA int8Wide63<>+54(SB)/1, $0x00
-DATA int8Wide63<>+55(SB)/1, $0x00
-DATA int8Wide63<>+56(SB)/1, $0x02
-DATA int8Wide63<>+57(SB)/1, $0x00
-DATA int8Wide63<>+58(SB)/1, $0x00
-DATA int8Wide63<>+59(SB)/1, $0x00
-DATA int8Wide63<>+60(SB)/1, $0x02
-DATA int8Wide63<>+61(SB)/1, $0x00
-DATA int8Wide63<>+62(SB)/1, $0x00
-DATA int8Wide63<>+63(SB)/1, $0x00
+DATA int8Wide63<>+0(SB)/1, $0xff
+DATA int8Wide63<>+1(SB)/1, $0xff
+DATA int8Wide63<>+2(SB)/1, $0xff
+DATA int8Wide63<>+3(SB)/1, $0xff
+DATA int8Wide63<>+4(SB)/1, $0xff
+DATA int8Wide63<>+5(SB)/1, $0xff
+DATA int8Wide63<>+6(SB)/1, $0xff
+DATA int8Wide63<>+7(SB)/1, $0xff
+DATA int8Wide63<>+8(SB)/1, $0xff
+DATA int8Wide63<>+9(SB)/1, $0xff
+DATA int8Wide63<>+10(SB)/1, $0xff
+DATA int8Wide63<>+11(SB)/1, $0xff
+DATA int8Wide63<>+12(SB)/1, $0xff
+DATA int8Wide63<>+13(SB)/1, $0xff
+DATA int8Wide63<>+14(SB)/1, $0xff
+DATA int8Wide63<>+15(SB)/1, $0xff
+DATA int8Wide63<>+16(SB)/1, $0xff
+DATA int8Wide63<>+17(SB)/1, $0xff
+DATA int8Wide63<>+18(SB)/1, $0xff
+DATA int8Wide63<>+19(SB)/1, $0xff
+DATA int8Wide63<>+20(SB)/1, $0xff
+DATA int8Wide63<>+21(SB)/1, $0xff
+DATA int8Wide63<>+22(SB)/1, $0xff
+DATA int8Wide63<>+23(SB)/1, $0xff
+DATA int8Wide63<>+24(SB)/1, $0xff
+DATA int8Wide63<>+25(SB)/1, $0xff
+DATA int8Wide63<>+26(SB)/1, $0xff
+DATA int8Wide63<>+27(SB)/1, $0xff
+DATA int8Wide63<>+28(SB)/1, $0xff
+DATA int8Wide63<>+29(SB)/1, $0xff
+DATA int8Wide63<>+30(SB)/1, $0xff
+DATA int8Wide63<>+31(SB)/1, $0xff
+DATA int8Wide63<>+32(SB)/1, $0xff
+DATA int8Wide63<>+33(SB)/1, $0xff
+DATA int8Wide63<>+34(SB)/1, $0xff
+DATA int8Wide63<>+35(SB)/1, $0xff
+DATA int8Wide63<>+36(SB)/1, $0xff
+DATA int8Wide63<>+37(SB)/1, $0xff
+DATA int8Wide63<>+38(SB)/1, $0xff
+DATA int8Wide63<>+39(SB)/1, $0xff
+DATA int8Wide63<>+40(SB)/1, $0xff
+DATA int8Wide63<>+41(SB)/1, $0xff
+DATA int8Wide63<>+42(SB)/1, $0xff
+DATA int8Wide63<>+43(SB)/1, $0xff
+DATA int8Wide63<>+44(SB)/1, $0xff
+DATA int8Wide63<>+45(SB)/1, $0xff
+DATA int8Wide63<>+46(SB)/1, $0xff
+DATA int8Wide63<>+47(SB)/1, $0xff
+DATA int8Wide63<>+48(SB)/1, $0xff
+DATA int8Wide63<>+49(SB)/1, $0xff
+DATA int8Wide63<>+50(SB)/1, $0xff
+DATA int8Wide63<>+51(SB)/1, $0xff
+DATA int8Wide63<>+52(SB)/1, $0xff
+DATA int8Wide63<>+53(SB)/1, $0xff
+DATA int8Wide63<>+54(SB)/1, $0xff
+DATA int8Wide63<>+55(SB)/1, $0xff
+DATA int8Wide63<>+56(SB)/1, $0xff
+DATA int8Wide63<>+57(SB)/1, $0xff
+DATA int8Wide63<>+58(SB)/1, $0xff
+DATA int8Wide63<>+59(SB)/1, $0xff
+DATA int8Wide63<>+60(SB)/1, $0xff
+DATA int8Wide63<>+61(SB)/1, $0xff
+DATA int8Wide63<>+62(SB)/1, $0xff
+DATA int8Wide63<>+63(SB)/1, $0xff
 GLOBL int8Wide63<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide64<>+0(SB)/1, $0x00
+DATA int8Wide64<>+0(SB)/1, $0x02
 DATA int8Wide64<>+1(SB)/1, $0x00
-DATA int8Wide64<>+2(SB)/1, $0x20
+DATA int8Wide64<>+2(SB)/1, $0x00
 DATA int8Wide64<>+3(SB)/1, $0x00
-DATA int8Wide64<>+4(SB)/1, $0x00
+DATA int8Wide64<>+4(SB)/1, $0x02
 DATA int8Wide64<>+5(SB)/1, $0x00
-DATA int8Wide64<>+6(SB)/1, $0x20
+DATA int8Wide64<>+6(SB)/1, $0x00
 DATA int8Wide64<>+7(SB)/1, $0x00
-DATA int8Wide64<>+8(SB)/1, $0x00
+DATA int8Wide64<>+8(SB)/1, $0x02
 DATA int8Wide64<>+9(SB)/1, $0x00
-DATA int8Wide64<>+10(SB)/1, $0x20
+DATA int8Wide64<>+10(SB)/1, $0x00
 DATA int8Wide64<>+11(SB)/1, $0x00
-DATA int8Wide64<>+12(SB)/1, $0x00
+DATA int8Wide64<>+12(SB)/1, $0x02
 DATA int8Wide64<>+13(SB)/1, $0x00
-DATA int8Wide64<>+14(SB)/1, $0x20
+DATA int8Wide64<>+14(SB)/1, $0x00
 DATA int8Wide64<>+15(SB)/1, $0x00
-DATA int8Wide64<>+16(SB)/1, $0x00
+DATA int8Wide64<>+16(SB)/1, $0x02
 DATA int8Wide64<>+17(SB)/1, $0x00
-DATA int8Wide64<>+18(SB)/1, $0x20
+DATA int8Wide64<>+18(SB)/1, $0x00
 DATA int8Wide64<>+19(SB)/1, $0x00
-DATA int8Wide64<>+20(SB)/1, $0x00
+DATA int8Wide64<>+20(SB)/1, $0x02
 DATA int8Wide64<>+21(SB)/1, $0x00
-DATA int8Wide64<>+22(SB)/1, $0x20
+DATA int8Wide64<>+22(SB)/1, $0x00
 DATA int8Wide64<>+23(SB)/1, $0x00
-DATA int8Wide64<>+24(SB)/1, $0x00
+DATA int8Wide64<>+24(SB)/1, $0x02
 DATA int8Wide64<>+25(SB)/1, $0x00
-DATA int8Wide64<>+26(SB)/1, $0x20
+DATA int8Wide64<>+26(SB)/1, $0x00
 DATA int8Wide64<>+27(SB)/1, $0x00
-DATA int8Wide64<>+28(SB)/1, $0x00
+DATA int8Wide64<>+28(SB)/1, $0x02
 DATA int8Wide64<>+29(SB)/1, $0x00
-DATA int8Wide64<>+30(SB)/1, $0x20
+DATA int8Wide64<>+30(SB)/1, $0x00
 DATA int8Wide64<>+31(SB)/1, $0x00
-DATA int8Wide64<>+32(SB)/1, $0x00
+DATA int8Wide64<>+32(SB)/1, $0x02
 DATA int8Wide64<>+33(SB)/1, $0x00
-DATA int8Wide64<>+34(SB)/1, $0x20
+DATA int8Wide64<>+34(SB)/1, $0x00
 DATA int8Wide64<>+35(SB)/1, $0x00
-DATA int8Wide64<>+36(SB)/1, $0x00
+DATA int8Wide64<>+36(SB)/1, $0x02
 DATA int8Wide64<>+37(SB)/1, $0x00
-DATA int8Wide64<>+38(SB)/1, $0x20
+DATA int8Wide64<>+38(SB)/1, $0x00
 DATA int8Wide64<>+39(SB)/1, $0x00
-DATA int8Wide64<>+40(SB)/1, $0x00
+DATA int8Wide64<>+40(SB)/1, $0x02
 DATA int8Wide64<>+41(SB)/1, $0x00
-DATA int8Wide64<>+42(SB)/1, $0x20
+DATA int8Wide64<>+42(SB)/1, $0x00
 DATA int8Wide64<>+43(SB)/1, $0x00
-DATA int8Wide64<>+44(SB)/1, $0x00
+DATA int8Wide64<>+44(SB)/1, $0x02
 DATA int8Wide64<>+45(SB)/1, $0x00
-DATA int8Wide64<>+46(SB)/1, $0x20
+DATA int8Wide64<>+46(SB)/1, $0x00
 DATA int8Wide64<>+47(SB)/1, $0x00
-DATA int8Wide64<>+48(SB)/1, $0x00
+DATA int8Wide64<>+48(SB)/1, $0x02
 DATA int8Wide64<>+49(SB)/1, $0x00
-DATA int8Wide64<>+50(SB)/1, $0x20
+DATA int8Wide64<>+50(SB)/1, $0x00
 DATA int8Wide64<>+51(SB)/1, $0x00
-DATA int8Wide64<>+52(SB)/1, $0x00
+DATA int8Wide64<>+52(SB)/1, $0x02
 DATA int8Wide64<>+53(SB)/1, $0x00
-DATA int8Wide64<>+54(SB)/1, $0x20
+DATA int8Wide64<>+54(SB)/1, $0x00
 DATA int8Wide64<>+55(SB)/1, $0x00
-DATA int8Wide64<>+56(SB)/1, $0x00
+DATA int8Wide64<>+56(SB)/1, $0x02
 DATA int8Wide64<>+57(SB)/1, $0x00
-DATA int8Wide64<>+58(SB)/1, $0x20
+DATA int8Wide64<>+58(SB)/1, $0x00
 DATA int8Wide64<>+59(SB)/1, $0x00
-DATA int8Wide64<>+60(SB)/1, $0x00
+DATA int8Wide64<>+60(SB)/1, $0x02
 DATA int8Wide64<>+61(SB)/1, $0x00
-DATA int8Wide64<>+62(SB)/1, $0x20
+DATA int8Wide64<>+62(SB)/1, $0x00
 DATA int8Wide64<>+63(SB)/1, $0x00
 GLOBL int8Wide64<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide65<>+0(SB)/1, $0x55
-DATA int8Wide65<>+1(SB)/1, $0x55
-DATA int8Wide65<>+2(SB)/1, $0x55
-DATA int8Wide65<>+3(SB)/1, $0x55
-DATA int8Wide65<>+4(SB)/1, $0x55
-DATA int8Wide65<>+5(SB)/1, $0x55
-DATA int8Wide65<>+6(SB)/1, $0x55
-DATA int8Wide65<>+7(SB)/1, $0x55
-DATA int8Wide65<>+8(SB)/1, $0x55
-DATA int8Wide65<>+9(SB)/1, $0x55
-DATA int8Wide65<>+10(SB)/1, $0x55
-DATA int8Wide65<>+11(SB)/1, $0x55
-DATA int8Wide65<>+12(SB)/1, $0x55
-DATA int8Wide65<>+13(SB)/1, $0x55
-DATA int8Wide65<>+14(SB)/1, $0x55
-DATA int8Wide65<>+15(SB)/1, $0x55
-DATA int8Wide65<>+16(SB)/1, $0x55
-DATA int8Wide65<>+17(SB)/1, $0x55
-DATA int8Wide65<>+18(SB)/1, $0x55
-DATA int8Wide65<>+19(SB)/1, $0x55
-DATA int8Wide65<>+20(SB)/1, $0x55
-DATA int8Wide65<>+21(SB)/1, $0x55
-DATA int8Wide65<>+22(SB)/1, $0x55
-DATA int8Wide65<>+23(SB)/1, $0x55
-DATA int8Wide65<>+24(SB)/1, $0x55
-DATA int8Wide65<>+25(SB)/1, $0x55
-DATA int8Wide65<>+26(SB)/1, $0x55
-DATA int8Wide65<>+27(SB)/1, $0x55
-DATA int8Wide65<>+28(SB)/1, $0x55
-DATA int8Wide65<>+29(SB)/1, $0x55
-DATA int8Wide65<>+30(SB)/1, $0x55
-DATA int8Wide65<>+31(SB)/1, $0x55
-DATA int8Wide65<>+32(SB)/1, $0x55
-DATA int8Wide65<>+33(SB)/1, $0x55
-DATA int8Wide65<>+34(SB)/1, $0x55
-DATA int8Wide65<>+35(SB)/1, $0x55
-DATA int8Wide65<>+36(SB)/1, $0x55
-DATA int8Wide65<>+37(SB)/1, $0x55
-DATA int8Wide65<>+38(SB)/1, $0x55
-DATA int8Wide65<>+39(SB)/1, $0x55
-DATA int8Wide65<>+40(SB)/1, $0x55
-DATA int8Wide65<>+41(SB)/1, $0x55
-DATA int8Wide65<>+42(SB)/1, $0x55
-DATA int8Wide65<>+43(SB)/1, $0x55
-DATA int8Wide65<>+44(SB)/1, $0x55
-DATA int8Wide65<>+45(SB)/1, $0x55
-DATA int8Wide65<>+46(SB)/1, $0x55
-DATA int8Wide65<>+47(SB)/1, $0x55
-DATA int8Wide65<>+48(SB)/1, $0x55
-DATA int8Wide65<>+49(SB)/1, $0x55
-DATA int8Wide65<>+50(SB)/1, $0x55
-DATA int8Wide65<>+51(SB)/1, $0x55
-DATA int8Wide65<>+52(SB)/1, $0x55
-DATA int8Wide65<>+53(SB)/1, $0x55
-DATA int8Wide65<>+54(SB)/1, $0x55
-DATA int8Wide65<>+55(SB)/1, $0x55
-DATA int8Wide65<>+56(SB)/1, $0x55
-DATA int8Wide65<>+57(SB)/1, $0x55
-DATA int8Wide65<>+58(SB)/1, $0x55
-DATA int8Wide65<>+59(SB)/1, $0x55
-DATA int8Wide65<>+60(SB)/1, $0x55
-DATA int8Wide65<>+61(SB)/1, $0x55
-DATA int8Wide65<>+62(SB)/1, $0x55
-DATA int8Wide65<>+63(SB)/1, $0x55
+DATA int8Wide65<>+0(SB)/1, $0x00
+DATA int8Wide65<>+1(SB)/1, $0x00
+DATA int8Wide65<>+2(SB)/1, $0x20
+DATA int8Wide65<>+3(SB)/1, $0x00
+DATA int8Wide65<>+4(SB)/1, $0x00
+DATA int8Wide65<>+5(SB)/1, $0x00
+DATA int8Wide65<>+6(SB)/1, $0x20
+DATA int8Wide65<>+7(SB)/1, $0x00
+DATA int8Wide65<>+8(SB)/1, $0x00
+DATA int8Wide65<>+9(SB)/1, $0x00
+DATA int8Wide65<>+10(SB)/1, $0x20
+DATA int8Wide65<>+11(SB)/1, $0x00
+DATA int8Wide65<>+12(SB)/1, $0x00
+DATA int8Wide65<>+13(SB)/1, $0x00
+DATA int8Wide65<>+14(SB)/1, $0x20
+DATA int8Wide65<>+15(SB)/1, $0x00
+DATA int8Wide65<>+16(SB)/1, $0x00
+DATA int8Wide65<>+17(SB)/1, $0x00
+DATA int8Wide65<>+18(SB)/1, $0x20
+DATA int8Wide65<>+19(SB)/1, $0x00
+DATA int8Wide65<>+20(SB)/1, $0x00
+DATA int8Wide65<>+21(SB)/1, $0x00
+DATA int8Wide65<>+22(SB)/1, $0x20
+DATA int8Wide65<>+23(SB)/1, $0x00
+DATA int8Wide65<>+24(SB)/1, $0x00
+DATA int8Wide65<>+25(SB)/1, $0x00
+DATA int8Wide65<>+26(SB)/1, $0x20
+DATA int8Wide65<>+27(SB)/1, $0x00
+DATA int8Wide65<>+28(SB)/1, $0x00
+DATA int8Wide65<>+29(SB)/1, $0x00
+DATA int8Wide65<>+30(SB)/1, $0x20
+DATA int8Wide65<>+31(SB)/1, $0x00
+DATA int8Wide65<>+32(SB)/1, $0x00
+DATA int8Wide65<>+33(SB)/1, $0x00
+DATA int8Wide65<>+34(SB)/1, $0x20
+DATA int8Wide65<>+35(SB)/1, $0x00
+DATA int8Wide65<>+36(SB)/1, $0x00
+DATA int8Wide65<>+37(SB)/1, $0x00
+DATA int8Wide65<>+38(SB)/1, $0x20
+DATA int8Wide65<>+39(SB)/1, $0x00
+DATA int8Wide65<>+40(SB)/1, $0x00
+DATA int8Wide65<>+41(SB)/1, $0x00
+DATA int8Wide65<>+42(SB)/1, $0x20
+DATA int8Wide65<>+43(SB)/1, $0x00
+DATA int8Wide65<>+44(SB)/1, $0x00
+DATA int8Wide65<>+45(SB)/1, $0x00
+DATA int8Wide65<>+46(SB)/1, $0x20
+DATA int8Wide65<>+47(SB)/1, $0x00
+DATA int8Wide65<>+48(SB)/1, $0x00
+DATA int8Wide65<>+49(SB)/1, $0x00
+DATA int8Wide65<>+50(SB)/1, $0x20
+DATA int8Wide65<>+51(SB)/1, $0x00
+DATA int8Wide65<>+52(SB)/1, $0x00
+DATA int8Wide65<>+53(SB)/1, $0x00
+DATA int8Wide65<>+54(SB)/1, $0x20
+DATA int8Wide65<>+55(SB)/1, $0x00
+DATA int8Wide65<>+56(SB)/1, $0x00
+DATA int8Wide65<>+57(SB)/1, $0x00
+DATA int8Wide65<>+58(SB)/1, $0x20
+DATA int8Wide65<>+59(SB)/1, $0x00
+DATA int8Wide65<>+60(SB)/1, $0x00
+DATA int8Wide65<>+61(SB)/1, $0x00
+DATA int8Wide65<>+62(SB)/1, $0x20
+DATA int8Wide65<>+63(SB)/1, $0x00
 GLOBL int8Wide65<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide66<>+0(SB)/1, $0xaa
-DATA int8Wide66<>+1(SB)/1, $0xaa
-DATA int8Wide66<>+2(SB)/1, $0xaa
-DATA int8Wide66<>+3(SB)/1, $0xaa
-DATA int8Wide66<>+4(SB)/1, $0xaa
-DATA int8Wide66<>+5(SB)/1, $0xaa
-DATA int8Wide66<>+6(SB)/1, $0xaa
-DATA int8Wide66<>+7(SB)/1, $0xaa
-DATA int8Wide66<>+8(SB)/1, $0xaa
-DATA int8Wide66<>+9(SB)/1, $0xaa
-DATA int8Wide66<>+10(SB)/1, $0xaa
-DATA int8Wide66<>+11(SB)/1, $0xaa
-DATA int8Wide66<>+12(SB)/1, $0xaa
-DATA int8Wide66<>+13(SB)/1, $0xaa
-DATA int8Wide66<>+14(SB)/1, $0xaa
-DATA int8Wide66<>+15(SB)/1, $0xaa
-DATA int8Wide66<>+16(SB)/1, $0xaa
-DATA int8Wide66<>+17(SB)/1, $0xaa
-DATA int8Wide66<>+18(SB)/1, $0xaa
-DATA int8Wide66<>+19(SB)/1, $0xaa
-DATA int8Wide66<>+20(SB)/1, $0xaa
-DATA int8Wide66<>+21(SB)/1, $0xaa
-DATA int8Wide66<>+22(SB)/1, $0xaa
-DATA int8Wide66<>+23(SB)/1, $0xaa
-DATA int8Wide66<>+24(SB)/1, $0xaa
-DATA int8Wide66<>+25(SB)/1, $0xaa
-DATA int8Wide66<>+26(SB)/1, $0xaa
-DATA int8Wide66<>+27(SB)/1, $0xaa
-DATA int8Wide66<>+28(SB)/1, $0xaa
-DATA int8Wide66<>+29(SB)/1, $0xaa
-DATA int8Wide66<>+30(SB)/1, $0xaa
-DATA int8Wide66<>+31(SB)/1, $0xaa
-DATA int8Wide66<>+32(SB)/1, $0xaa
-DATA int8Wide66<>+33(SB)/1, $0xaa
-DATA int8Wide66<>+34(SB)/1, $0xaa
-DATA int8Wide66<>+35(SB)/1, $0xaa
-DATA int8Wide66<>+36(SB)/1, $0xaa
-DATA int8Wide66<>+37(SB)/1, $0xaa
-DATA int8Wide66<>+38(SB)/1, $0xaa
-DATA int8Wide66<>+39(SB)/1, $0xaa
-DATA int8Wide66<>+40(SB)/1, $0xaa
-DATA int8Wide66<>+41(SB)/1, $0xaa
-DATA int8Wide66<>+42(SB)/1, $0xaa
-DATA int8Wide66<>+43(SB)/1, $0xaa
-DATA int8Wide66<>+44(SB)/1, $0xaa
-DATA int8Wide66<>+45(SB)/1, $0xaa
-DATA int8Wide66<>+46(SB)/1, $0xaa
-DATA int8Wide66<>+47(SB)/1, $0xaa
-DATA int8Wide66<>+48(SB)/1, $0xaa
-DATA int8Wide66<>+49(SB)/1, $0xaa
-DATA int8Wide66<>+50(SB)/1, $0xaa
-DATA int8Wide66<>+51(SB)/1, $0xaa
-DATA int8Wide66<>+52(SB)/1, $0xaa
-DATA int8Wide66<>+53(SB)/1, $0xaa
-DATA int8Wide66<>+54(SB)/1, $0xaa
-DATA int8Wide66<>+55(SB)/1, $0xaa
-DATA int8Wide66<>+56(SB)/1, $0xaa
-DATA int8Wide66<>+57(SB)/1, $0xaa
-DATA int8Wide66<>+58(SB)/1, $0xaa
-DATA int8Wide66<>+59(SB)/1, $0xaa
-DATA int8Wide66<>+60(SB)/1, $0xaa
-DATA int8Wide66<>+61(SB)/1, $0xaa
-DATA int8Wide66<>+62(SB)/1, $0xaa
-DATA int8Wide66<>+63(SB)/1, $0xaa
+DATA int8Wide66<>+0(SB)/1, $0x55
+DATA int8Wide66<>+1(SB)/1, $0x55
+DATA int8Wide66<>+2(SB)/1, $0x55
+DATA int8Wide66<>+3(SB)/1, $0x55
+DATA int8Wide66<>+4(SB)/1, $0x55
+DATA int8Wide66<>+5(SB)/1, $0x55
+DATA int8Wide66<>+6(SB)/1, $0x55
+DATA int8Wide66<>+7(SB)/1, $0x55
+DATA int8Wide66<>+8(SB)/1, $0x55
+DATA int8Wide66<>+9(SB)/1, $0x55
+DATA int8Wide66<>+10(SB)/1, $0x55
+DATA int8Wide66<>+11(SB)/1, $0x55
+DATA int8Wide66<>+12(SB)/1, $0x55
+DATA int8Wide66<>+13(SB)/1, $0x55
+DATA int8Wide66<>+14(SB)/1, $0x55
+DATA int8Wide66<>+15(SB)/1, $0x55
+DATA int8Wide66<>+16(SB)/1, $0x55
+DATA int8Wide66<>+17(SB)/1, $0x55
+DATA int8Wide66<>+18(SB)/1, $0x55
+DATA int8Wide66<>+19(SB)/1, $0x55
+DATA int8Wide66<>+20(SB)/1, $0x55
+DATA int8Wide66<>+21(SB)/1, $0x55
+DATA int8Wide66<>+22(SB)/1, $0x55
+DATA int8Wide66<>+23(SB)/1, $0x55
+DATA int8Wide66<>+24(SB)/1, $0x55
+DATA int8Wide66<>+25(SB)/1, $0x55
+DATA int8Wide66<>+26(SB)/1, $0x55
+DATA int8Wide66<>+27(SB)/1, $0x55
+DATA int8Wide66<>+28(SB)/1, $0x55
+DATA int8Wide66<>+29(SB)/1, $0x55
+DATA int8Wide66<>+30(SB)/1, $0x55
+DATA int8Wide66<>+31(SB)/1, $0x55
+DATA int8Wide66<>+32(SB)/1, $0x55
+DATA int8Wide66<>+33(SB)/1, $0x55
+DATA int8Wide66<>+34(SB)/1, $0x55
+DATA int8Wide66<>+35(SB)/1, $0x55
+DATA int8Wide66<>+36(SB)/1, $0x55
+DATA int8Wide66<>+37(SB)/1, $0x55
+DATA int8Wide66<>+38(SB)/1, $0x55
+DATA int8Wide66<>+39(SB)/1, $0x55
+DATA int8Wide66<>+40(SB)/1, $0x55
+DATA int8Wide66<>+41(SB)/1, $0x55
+DATA int8Wide66<>+42(SB)/1, $0x55
+DATA int8Wide66<>+43(SB)/1, $0x55
+DATA int8Wide66<>+44(SB)/1, $0x55
+DATA int8Wide66<>+45(SB)/1, $0x55
+DATA int8Wide66<>+46(SB)/1, $0x55
+DATA int8Wide66<>+47(SB)/1, $0x55
+DATA int8Wide66<>+48(SB)/1, $0x55
+DATA int8Wide66<>+49(SB)/1, $0x55
+DATA int8Wide66<>+50(SB)/1, $0x55
+DATA int8Wide66<>+51(SB)/1, $0x55
+DATA int8Wide66<>+52(SB)/1, $0x55
+DATA int8Wide66<>+53(SB)/1, $0x55
+DATA int8Wide66<>+54(SB)/1, $0x55
+DATA int8Wide66<>+55(SB)/1, $0x55
+DATA int8Wide66<>+56(SB)/1, $0x55
+DATA int8Wide66<>+57(SB)/1, $0x55
+DATA int8Wide66<>+58(SB)/1, $0x55
+DATA int8Wide66<>+59(SB)/1, $0x55
+DATA int8Wide66<>+60(SB)/1, $0x55
+DATA int8Wide66<>+61(SB)/1, $0x55
+DATA int8Wide66<>+62(SB)/1, $0x55
+DATA int8Wide66<>+63(SB)/1, $0x55
 GLOBL int8Wide66<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide67<>+0(SB)/1, $0x01
-DATA int8Wide67<>+1(SB)/1, $0x01
-DATA int8Wide67<>+2(SB)/1, $0x01
-DATA int8Wide67<>+3(SB)/1, $0x01
-DATA int8Wide67<>+4(SB)/1, $0x01
-DATA int8Wide67<>+5(SB)/1, $0x01
-DATA int8Wide67<>+6(SB)/1, $0x01
-DATA int8Wide67<>+7(SB)/1, $0x01
-DATA int8Wide67<>+8(SB)/1, $0x01
-DATA int8Wide67<>+9(SB)/1, $0x01
-DATA int8Wide67<>+10(SB)/1, $0x01
-DATA int8Wide67<>+11(SB)/1, $0x01
-DATA int8Wide67<>+12(SB)/1, $0x01
-DATA int8Wide67<>+13(SB)/1, $0x01
-DATA int8Wide67<>+14(SB)/1, $0x01
-DATA int8Wide67<>+15(SB)/1, $0x01
-DATA int8Wide67<>+16(SB)/1, $0x01
-DATA int8Wide67<>+17(SB)/1, $0x01
-DATA int8Wide67<>+18(SB)/1, $0x01
-DATA int8Wide67<>+19(SB)/1, $0x01
-DATA int8Wide67<>+20(SB)/1, $0x01
-DATA int8Wide67<>+21(SB)/1, $0x01
-DATA int8Wide67<>+22(SB)/1, $0x01
-DATA int8Wide67<>+23(SB)/1, $0x01
-DATA int8Wide67<>+24(SB)/1, $0x01
-DATA int8Wide67<>+25(SB)/1, $0x01
-DATA int8Wide67<>+26(SB)/1, $0x01
-DATA int8Wide67<>+27(SB)/1, $0x01
-DATA int8Wide67<>+28(SB)/1, $0x01
-DATA int8Wide67<>+29(SB)/1, $0x01
-DATA int8Wide67<>+30(SB)/1, $0x01
-DATA int8Wide67<>+31(SB)/1, $0x01
-DATA int8Wide67<>+32(SB)/1, $0x01
-DATA int8Wide67<>+33(SB)/1, $0x01
-DATA int8Wide67<>+34(SB)/1, $0x01
-DATA int8Wide67<>+35(SB)/1, $0x01
-DATA int8Wide67<>+36(SB)/1, $0x01
-DATA int8Wide67<>+37(SB)/1, $0x01
-DATA int8Wide67<>+38(SB)/1, $0x01
-DATA int8Wide67<>+39(SB)/1, $0x01
-DATA int8Wide67<>+40(SB)/1, $0x01
-DATA int8Wide67<>+41(SB)/1, $0x01
-DATA int8Wide67<>+42(SB)/1, $0x01
-DATA int8Wide67<>+43(SB)/1, $0x01
-DATA int8Wide67<>+44(SB)/1, $0x01
-DATA int8Wide67<>+45(SB)/1, $0x01
-DATA int8Wide67<>+46(SB)/1, $0x01
-DATA int8Wide67<>+47(SB)/1, $0x01
-DATA int8Wide67<>+48(SB)/1, $0x01
-DATA int8Wide67<>+49(SB)/1, $0x01
-DATA int8Wide67<>+50(SB)/1, $0x01
-DATA int8Wide67<>+51(SB)/1, $0x01
-DATA int8Wide67<>+52(SB)/1, $0x01
-DATA int8Wide67<>+53(SB)/1, $0x01
-DATA int8Wide67<>+54(SB)/1, $0x01
-DATA int8Wide67<>+55(SB)/1, $0x01
-DATA int8Wide67<>+56(SB)/1, $0x01
-DATA int8Wide67<>+57(SB)/1, $0x01
-DATA int8Wide67<>+58(SB)/1, $0x01
-DATA int8Wide67<>+59(SB)/1, $0x01
-DATA int8Wide67<>+60(SB)/1, $0x01
-DATA int8Wide67<>+61(SB)/1, $0x01
-DATA int8Wide67<>+62(SB)/1, $0x01
-DATA int8Wide67<>+63(SB)/1, $0x01
+DATA int8Wide67<>+0(SB)/1, $0xaa
+DATA int8Wide67<>+1(SB)/1, $0xaa
+DATA int8Wide67<>+2(SB)/1, $0xaa
+DATA int8Wide67<>+3(SB)/1, $0xaa
+DATA int8Wide67<>+4(SB)/1, $0xaa
+DATA int8Wide67<>+5(SB)/1, $0xaa
+DATA int8Wide67<>+6(SB)/1, $0xaa
+DATA int8Wide67<>+7(SB)/1, $0xaa
+DATA int8Wide67<>+8(SB)/1, $0xaa
+DATA int8Wide67<>+9(SB)/1, $0xaa
+DATA int8Wide67<>+10(SB)/1, $0xaa
+DATA int8Wide67<>+11(SB)/1, $0xaa
+DATA int8Wide67<>+12(SB)/1, $0xaa
+DATA int8Wide67<>+13(SB)/1, $0xaa
+DATA int8Wide67<>+14(SB)/1, $0xaa
+DATA int8Wide67<>+15(SB)/1, $0xaa
+DATA int8Wide67<>+16(SB)/1, $0xaa
+DATA int8Wide67<>+17(SB)/1, $0xaa
+DATA int8Wide67<>+18(SB)/1, $0xaa
+DATA int8Wide67<>+19(SB)/1, $0xaa
+DATA int8Wide67<>+20(SB)/1, $0xaa
+DATA int8Wide67<>+21(SB)/1, $0xaa
+DATA int8Wide67<>+22(SB)/1, $0xaa
+DATA int8Wide67<>+23(SB)/1, $0xaa
+DATA int8Wide67<>+24(SB)/1, $0xaa
+DATA int8Wide67<>+25(SB)/1, $0xaa
+DATA int8Wide67<>+26(SB)/1, $0xaa
+DATA int8Wide67<>+27(SB)/1, $0xaa
+DATA int8Wide67<>+28(SB)/1, $0xaa
+DATA int8Wide67<>+29(SB)/1, $0xaa
+DATA int8Wide67<>+30(SB)/1, $0xaa
+DATA int8Wide67<>+31(SB)/1, $0xaa
+DATA int8Wide67<>+32(SB)/1, $0xaa
+DATA int8Wide67<>+33(SB)/1, $0xaa
+DATA int8Wide67<>+34(SB)/1, $0xaa
+DATA int8Wide67<>+35(SB)/1, $0xaa
+DATA int8Wide67<>+36(SB)/1, $0xaa
+DATA int8Wide67<>+37(SB)/1, $0xaa
+DATA int8Wide67<>+38(SB)/1, $0xaa
+DATA int8Wide67<>+39(SB)/1, $0xaa
+DATA int8Wide67<>+40(SB)/1, $0xaa
+DATA int8Wide67<>+41(SB)/1, $0xaa
+DATA int8Wide67<>+42(SB)/1, $0xaa
+DATA int8Wide67<>+43(SB)/1, $0xaa
+DATA int8Wide67<>+44(SB)/1, $0xaa
+DATA int8Wide67<>+45(SB)/1, $0xaa
+DATA int8Wide67<>+46(SB)/1, $0xaa
+DATA int8Wide67<>+47(SB)/1, $0xaa
+DATA int8Wide67<>+48(SB)/1, $0xaa
+DATA int8Wide67<>+49(SB)/1, $0xaa
+DATA int8Wide67<>+50(SB)/1, $0xaa
+DATA int8Wide67<>+51(SB)/1, $0xaa
+DATA int8Wide67<>+52(SB)/1, $0xaa
+DATA int8Wide67<>+53(SB)/1, $0xaa
+DATA int8Wide67<>+54(SB)/1, $0xaa
+DATA int8Wide67<>+55(SB)/1, $0xaa
+DATA int8Wide67<>+56(SB)/1, $0xaa
+DATA int8Wide67<>+57(SB)/1, $0xaa
+DATA int8Wide67<>+58(SB)/1, $0xaa
+DATA int8Wide67<>+59(SB)/1, $0xaa
+DATA int8Wide67<>+60(SB)/1, $0xaa
+DATA int8Wide67<>+61(SB)/1, $0xaa
+DATA int8Wide67<>+62(SB)/1, $0xaa
+DATA int8Wide67<>+63(SB)/1, $0xaa
 GLOBL int8Wide67<>(SB), RODATA|NOPTR, $64
 
 DATA int8Wide68<>+0(SB)/1, $0x01
-DATA int8Wide68<>+1(SB)/1, $0x00
+DATA int8Wide68<>+1(SB)/1, $0x01
 DATA int8Wide68<>+2(SB)/1, $0x01
-DATA int8Wide68<>+3(SB)/1, $0x00
+DATA int8Wide68<>+3(SB)/1, $0x01
 DATA int8Wide68<>+4(SB)/1, $0x01
-DATA int8Wide68<>+5(SB)/1, $0x00
+DATA int8Wide68<>+5(SB)/1, $0x01
 DATA int8Wide68<>+6(SB)/1, $0x01
-DATA int8Wide68<>+7(SB)/1, $0x00
+DATA int8Wide68<>+7(SB)/1, $0x01
 DATA int8Wide68<>+8(SB)/1, $0x01
-DATA int8Wide68<>+9(SB)/1, $0x00
+DATA int8Wide68<>+9(SB)/1, $0x01
 DATA int8Wide68<>+10(SB)/1, $0x01
-DATA int8Wide68<>+11(SB)/1, $0x00
+DATA int8Wide68<>+11(SB)/1, $0x01
 DATA int8Wide68<>+12(SB)/1, $0x01
-DATA int8Wide68<>+13(SB)/1, $0x00
+DATA int8Wide68<>+13(SB)/1, $0x01
 DATA int8Wide68<>+14(SB)/1, $0x01
-DATA int8Wide68<>+15(SB)/1, $0x00
+DATA int8Wide68<>+15(SB)/1, $0x01
 DATA int8Wide68<>+16(SB)/1, $0x01
-DATA int8Wide68<>+17(SB)/1, $0x00
+DATA int8Wide68<>+17(SB)/1, $0x01
 DATA int8Wide68<>+18(SB)/1, $0x01
-DATA int8Wide68<>+19(SB)/1, $0x00
+DATA int8Wide68<>+19(SB)/1, $0x01
 DATA int8Wide68<>+20(SB)/1, $0x01
-DATA int8Wide68<>+21(SB)/1, $0x00
+DATA int8Wide68<>+21(SB)/1, $0x01
 DATA int8Wide68<>+22(SB)/1, $0x01
-DATA int8Wide68<>+23(SB)/1, $0x00
+DATA int8Wide68<>+23(SB)/1, $0x01
 DATA int8Wide68<>+24(SB)/1, $0x01
-DATA int8Wide68<>+25(SB)/1, $0x00
+DATA int8Wide68<>+25(SB)/1, $0x01
 DATA int8Wide68<>+26(SB)/1, $0x01
-DATA int8Wide68<>+27(SB)/1, $0x00
+DATA int8Wide68<>+27(SB)/1, $0x01
 DATA int8Wide68<>+28(SB)/1, $0x01
-DATA int8Wide68<>+29(SB)/1, $0x00
+DATA int8Wide68<>+29(SB)/1, $0x01
 DATA int8Wide68<>+30(SB)/1, $0x01
-DATA int8Wide68<>+31(SB)/1, $0x00
+DATA int8Wide68<>+31(SB)/1, $0x01
 DATA int8Wide68<>+32(SB)/1, $0x01
-DATA int8Wide68<>+33(SB)/1, $0x00
+DATA int8Wide68<>+33(SB)/1, $0x01
 DATA int8Wide68<>+34(SB)/1, $0x01
-DATA int8Wide68<>+35(SB)/1, $0x00
+DATA int8Wide68<>+35(SB)/1, $0x01
 DATA int8Wide68<>+36(SB)/1, $0x01
-DATA int8Wide68<>+37(SB)/1, $0x00
+DATA int8Wide68<>+37(SB)/1, $0x01
 DATA int8Wide68<>+38(SB)/1, $0x01
-DATA int8Wide68<>+39(SB)/1, $0x00
+DATA int8Wide68<>+39(SB)/1, $0x01
 DATA int8Wide68<>+40(SB)/1, $0x01
-DATA int8Wide68<>+41(SB)/1, $0x00
+DATA int8Wide68<>+41(SB)/1, $0x01
 DATA int8Wide68<>+42(SB)/1, $0x01
-DATA int8Wide68<>+43(SB)/1, $0x00
+DATA int8Wide68<>+43(SB)/1, $0x01
 DATA int8Wide68<>+44(SB)/1, $0x01
-DATA int8Wide68<>+45(SB)/1, $0x00
+DATA int8Wide68<>+45(SB)/1, $0x01
 DATA int8Wide68<>+46(SB)/1, $0x01
-DATA int8Wide68<>+47(SB)/1, $0x00
+DATA int8Wide68<>+47(SB)/1, $0x01
 DATA int8Wide68<>+48(SB)/1, $0x01
-DATA int8Wide68<>+49(SB)/1, $0x00
+DATA int8Wide68<>+49(SB)/1, $0x01
 DATA int8Wide68<>+50(SB)/1, $0x01
-DATA int8Wide68<>+51(SB)/1, $0x00
+DATA int8Wide68<>+51(SB)/1, $0x01
 DATA int8Wide68<>+52(SB)/1, $0x01
-DATA int8Wide68<>+53(SB)/1, $0x00
+DATA int8Wide68<>+53(SB)/1, $0x01
 DATA int8Wide68<>+54(SB)/1, $0x01
-DATA int8Wide68<>+55(SB)/1, $0x00
+DATA int8Wide68<>+55(SB)/1, $0x01
 DATA int8Wide68<>+56(SB)/1, $0x01
-DATA int8Wide68<>+57(SB)/1, $0x00
+DATA int8Wide68<>+57(SB)/1, $0x01
 DATA int8Wide68<>+58(SB)/1, $0x01
-DATA int8Wide68<>+59(SB)/1, $0x00
+DATA int8Wide68<>+59(SB)/1, $0x01
 DATA int8Wide68<>+60(SB)/1, $0x01
-DATA int8Wide68<>+61(SB)/1, $0x00
+DATA int8Wide68<>+61(SB)/1, $0x01
 DATA int8Wide68<>+62(SB)/1, $0x01
-DATA int8Wide68<>+63(SB)/1, $0x00
+DATA int8Wide68<>+63(SB)/1, $0x01
 GLOBL int8Wide68<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide69<>+0(SB)/1, $0x03
-DATA int8Wide69<>+1(SB)/1, $0x03
-DATA int8Wide69<>+2(SB)/1, $0x03
-DATA int8Wide69<>+3(SB)/1, $0x03
-DATA int8Wide69<>+4(SB)/1, $0x03
-DATA int8Wide69<>+5(SB)/1, $0x03
-DATA int8Wide69<>+6(SB)/1, $0x03
-DATA int8Wide69<>+7(SB)/1, $0x03
-DATA int8Wide69<>+8(SB)/1, $0x03
-DATA int8Wide69<>+9(SB)/1, $0x03
-DATA int8Wide69<>+10(SB)/1, $0x03
-DATA int8Wide69<>+11(SB)/1, $0x03
-DATA int8Wide69<>+12(SB)/1, $0x03
-DATA int8Wide69<>+13(SB)/1, $0x03
-DATA int8Wide69<>+14(SB)/1, $0x03
-DATA int8Wide69<>+15(SB)/1, $0x03
-DATA int8Wide69<>+16(SB)/1, $0x03
-DATA int8Wide69<>+17(SB)/1, $0x03
-DATA int8Wide69<>+18(SB)/1, $0x03
-DATA int8Wide69<>+19(SB)/1, $0x03
-DATA int8Wide69<>+20(SB)/1, $0x03
-DATA int8Wide69<>+21(SB)/1, $0x03
-DATA int8Wide69<>+22(SB)/1, $0x03
-DATA int8Wide69<>+23(SB)/1, $0x03
-DATA int8Wide69<>+24(SB)/1, $0x03
-DATA int8Wide69<>+25(SB)/1, $0x03
-DATA int8Wide69<>+26(SB)/1, $0x03
-DATA int8Wide69<>+27(SB)/1, $0x03
-DATA int8Wide69<>+28(SB)/1, $0x03
-DATA int8Wide69<>+29(SB)/1, $0x03
-DATA int8Wide69<>+30(SB)/1, $0x03
-DATA int8Wide69<>+31(SB)/1, $0x03
-DATA int8Wide69<>+32(SB)/1, $0x03
-DATA int8Wide69<>+33(SB)/1, $0x03
-DATA int8Wide69<>+34(SB)/1, $0x03
-DATA int8Wide69<>+35(SB)/1, $0x03
-DATA int8Wide69<>+36(SB)/1, $0x03
-DATA int8Wide69<>+37(SB)/1, $0x03
-DATA int8Wide69<>+38(SB)/1, $0x03
-DATA int8Wide69<>+39(SB)/1, $0x03
-DATA int8Wide69<>+40(SB)/1, $0x03
-DATA int8Wide69<>+41(SB)/1, $0x03
-DATA int8Wide69<>+42(SB)/1, $0x03
-DATA int8Wide69<>+43(SB)/1, $0x03
-DATA int8Wide69<>+44(SB)/1, $0x03
-DATA int8Wide69<>+45(SB)/1, $0x03
-DATA int8Wide69<>+46(SB)/1, $0x03
-DATA int8Wide69<>+47(SB)/1, $0x03
-DATA int8Wide69<>+48(SB)/1, $0x03
-DATA int8Wide69<>+49(SB)/1, $0x03
-DATA int8Wide69<>+50(SB)/1, $0x03
-DATA int8Wide69<>+51(SB)/1, $0x03
-DATA int8Wide69<>+52(SB)/1, $0x03
-DATA int8Wide69<>+53(SB)/1, $0x03
-DATA int8Wide69<>+54(SB)/1, $0x03
-DATA int8Wide69<>+55(SB)/1, $0x03
-DATA int8Wide69<>+56(SB)/1, $0x03
-DATA int8Wide69<>+57(SB)/1, $0x03
-DATA int8Wide69<>+58(SB)/1, $0x03
-DATA int8Wide69<>+59(SB)/1, $0x03
-DATA int8Wide69<>+60(SB)/1, $0x03
-DATA int8Wide69<>+61(SB)/1, $0x03
-DATA int8Wide69<>+62(SB)/1, $0x03
-DATA int8Wide69<>+63(SB)/1, $0x03
+DATA int8Wide69<>+0(SB)/1, $0x01
+DATA int8Wide69<>+1(SB)/1, $0x00
+DATA int8Wide69<>+2(SB)/1, $0x01
+DATA int8Wide69<>+3(SB)/1, $0x00
+DATA int8Wide69<>+4(SB)/1, $0x01
+DATA int8Wide69<>+5(SB)/1, $0x00
+DATA int8Wide69<>+6(SB)/1, $0x01
+DATA int8Wide69<>+7(SB)/1, $0x00
+DATA int8Wide69<>+8(SB)/1, $0x01
+DATA int8Wide69<>+9(SB)/1, $0x00
+DATA int8Wide69<>+10(SB)/1, $0x01
+DATA int8Wide69<>+11(SB)/1, $0x00
+DATA int8Wide69<>+12(SB)/1, $0x01
+DATA int8Wide69<>+13(SB)/1, $0x00
+DATA int8Wide69<>+14(SB)/1, $0x01
+DATA int8Wide69<>+15(SB)/1, $0x00
+DATA int8Wide69<>+16(SB)/1, $0x01
+DATA int8Wide69<>+17(SB)/1, $0x00
+DATA int8Wide69<>+18(SB)/1, $0x01
+DATA int8Wide69<>+19(SB)/1, $0x00
+DATA int8Wide69<>+20(SB)/1, $0x01
+DATA int8Wide69<>+21(SB)/1, $0x00
+DATA int8Wide69<>+22(SB)/1, $0x01
+DATA int8Wide69<>+23(SB)/1, $0x00
+DATA int8Wide69<>+24(SB)/1, $0x01
+DATA int8Wide69<>+25(SB)/1, $0x00
+DATA int8Wide69<>+26(SB)/1, $0x01
+DATA int8Wide69<>+27(SB)/1, $0x00
+DATA int8Wide69<>+28(SB)/1, $0x01
+DATA int8Wide69<>+29(SB)/1, $0x00
+DATA int8Wide69<>+30(SB)/1, $0x01
+DATA int8Wide69<>+31(SB)/1, $0x00
+DATA int8Wide69<>+32(SB)/1, $0x01
+DATA int8Wide69<>+33(SB)/1, $0x00
+DATA int8Wide69<>+34(SB)/1, $0x01
+DATA int8Wide69<>+35(SB)/1, $0x00
+DATA int8Wide69<>+36(SB)/1, $0x01
+DATA int8Wide69<>+37(SB)/1, $0x00
+DATA int8Wide69<>+38(SB)/1, $0x01
+DATA int8Wide69<>+39(SB)/1, $0x00
+DATA int8Wide69<>+40(SB)/1, $0x01
+DATA int8Wide69<>+41(SB)/1, $0x00
+DATA int8Wide69<>+42(SB)/1, $0x01
+DATA int8Wide69<>+43(SB)/1, $0x00
+DATA int8Wide69<>+44(SB)/1, $0x01
+DATA int8Wide69<>+45(SB)/1, $0x00
+DATA int8Wide69<>+46(SB)/1, $0x01
+DATA int8Wide69<>+47(SB)/1, $0x00
+DATA int8Wide69<>+48(SB)/1, $0x01
+DATA int8Wide69<>+49(SB)/1, $0x00
+DATA int8Wide69<>+50(SB)/1, $0x01
+DATA int8Wide69<>+51(SB)/1, $0x00
+DATA int8Wide69<>+52(SB)/1, $0x01
+DATA int8Wide69<>+53(SB)/1, $0x00
+DATA int8Wide69<>+54(SB)/1, $0x01
+DATA int8Wide69<>+55(SB)/1, $0x00
+DATA int8Wide69<>+56(SB)/1, $0x01
+DATA int8Wide69<>+57(SB)/1, $0x00
+DATA int8Wide69<>+58(SB)/1, $0x01
+DATA int8Wide69<>+59(SB)/1, $0x00
+DATA int8Wide69<>+60(SB)/1, $0x01
+DATA int8Wide69<>+61(SB)/1, $0x00
+DATA int8Wide69<>+62(SB)/1, $0x01
+DATA int8Wide69<>+63(SB)/1, $0x00
 GLOBL int8Wide69<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide70<>+0(SB)/1, $0x01
-DATA int8Wide70<>+1(SB)/1, $0x00
-DATA int8Wide70<>+2(SB)/1, $0x01
-DATA int8Wide70<>+3(SB)/1, $0x00
-DATA int8Wide70<>+4(SB)/1, $0x01
-DATA int8Wide70<>+5(SB)/1, $0x00
-DATA int8Wide70<>+6(SB)/1, $0x01
-DATA int8Wide70<>+7(SB)/1, $0x00
-DATA int8Wide70<>+8(SB)/1, $0x01
-DATA int8Wide70<>+9(SB)/1, $0x00
-DATA int8Wide70<>+10(SB)/1, $0x01
-DATA int8Wide70<>+11(SB)/1, $0x00
-DATA int8Wide70<>+12(SB)/1, $0x01
-DATA int8Wide70<>+13(SB)/1, $0x00
-DATA int8Wide70<>+14(SB)/1, $0x01
-DATA int8Wide70<>+15(SB)/1, $0x00
-DATA int8Wide70<>+16(SB)/1, $0x01
-DATA int8Wide70<>+17(SB)/1, $0x00
-DATA int8Wide70<>+18(SB)/1, $0x01
-DATA int8Wide70<>+19(SB)/1, $0x00
-DATA int8Wide70<>+20(SB)/1, $0x01
-DATA int8Wide70<>+21(SB)/1, $0x00
-DATA int8Wide70<>+22(SB)/1, $0x01
-DATA int8Wide70<>+23(SB)/1, $0x00
-DATA int8Wide70<>+24(SB)/1, $0x01
-DATA int8Wide70<>+25(SB)/1, $0x00
-DATA int8Wide70<>+26(SB)/1, $0x01
-DATA int8Wide70<>+27(SB)/1, $0x00
-DATA int8Wide70<>+28(SB)/1, $0x01
-DATA int8Wide70<>+29(SB)/1, $0x00
-DATA int8Wide70<>+30(SB)/1, $0x01
-DATA int8Wide70<>+31(SB)/1, $0x00
-DATA int8Wide70<>+32(SB)/1, $0x01
-DATA int8Wide70<>+33(SB)/1, $0x00
-DATA int8Wide70<>+34(SB)/1, $0x01
-DATA int8Wide70<>+35(SB)/1, $0x00
-DATA int8Wide70<>+36(SB)/1, $0x01
-DATA int8Wide70<>+37(SB)/1, $0x00
-DATA int8Wide70<>+38(SB)/1, $0x01
-DATA int8Wide70<>+39(SB)/1, $0x00
-DATA int8Wide70<>+40(SB)/1, $0x01
-DATA int8Wide70<>+41(SB)/1, $0x00
-DATA int8Wide70<>+42(SB)/1, $0x01
-DATA int8Wide70<>+43(SB)/1, $0x00
-DATA int8Wide70<>+44(SB)/1, $0x01
-DATA int8Wide70<>+45(SB)/1, $0x00
-DATA int8Wide70<>+46(SB)/1, $0x01
-DATA int8Wide70<>+47(SB)/1, $0x00
-DATA int8Wide70<>+48(SB)/1, $0x01
-DATA int8Wide70<>+49(SB)/1, $0x00
-DATA int8Wide70<>+50(SB)/1, $0x01
-DATA int8Wide70<>+51(SB)/1, $0x00
-DATA int8Wide70<>+52(SB)/1, $0x01
-DATA int8Wide70<>+53(SB)/1, $0x00
-DATA int8Wide70<>+54(SB)/1, $0x01
-DATA int8Wide70<>+55(SB)/1, $0x00
-DATA int8Wide70<>+56(SB)/1, $0x01
-DATA int8Wide70<>+57(SB)/1, $0x00
-DATA int8Wide70<>+58(SB)/1, $0x01
-DATA int8Wide70<>+59(SB)/1, $0x00
-DATA int8Wide70<>+60(SB)/1, $0x01
-DATA int8Wide70<>+61(SB)/1, $0x00
-DATA int8Wide70<>+62(SB)/1, $0x01
-DATA int8Wide70<>+63(SB)/1, $0x00
+DATA int8Wide70<>+0(SB)/1, $0x03
+DATA int8Wide70<>+1(SB)/1, $0x03
+DATA int8Wide70<>+2(SB)/1, $0x03
+DATA int8Wide70<>+3(SB)/1, $0x03
+DATA int8Wide70<>+4(SB)/1, $0x03
+DATA int8Wide70<>+5(SB)/1, $0x03
+DATA int8Wide70<>+6(SB)/1, $0x03
+DATA int8Wide70<>+7(SB)/1, $0x03
+DATA int8Wide70<>+8(SB)/1, $0x03
+DATA int8Wide70<>+9(SB)/1, $0x03
+DATA int8Wide70<>+10(SB)/1, $0x03
+DATA int8Wide70<>+11(SB)/1, $0x03
+DATA int8Wide70<>+12(SB)/1, $0x03
+DATA int8Wide70<>+13(SB)/1, $0x03
+DATA int8Wide70<>+14(SB)/1, $0x03
+DATA int8Wide70<>+15(SB)/1, $0x03
+DATA int8Wide70<>+16(SB)/1, $0x03
+DATA int8Wide70<>+17(SB)/1, $0x03
+DATA int8Wide70<>+18(SB)/1, $0x03
+DATA int8Wide70<>+19(SB)/1, $0x03
+DATA int8Wide70<>+20(SB)/1, $0x03
+DATA int8Wide70<>+21(SB)/1, $0x03
+DATA int8Wide70<>+22(SB)/1, $0x03
+DATA int8Wide70<>+23(SB)/1, $0x03
+DATA int8Wide70<>+24(SB)/1, $0x03
+DATA int8Wide70<>+25(SB)/1, $0x03
+DATA int8Wide70<>+26(SB)/1, $0x03
+DATA int8Wide70<>+27(SB)/1, $0x03
+DATA int8Wide70<>+28(SB)/1, $0x03
+DATA int8Wide70<>+29(SB)/1, $0x03
+DATA int8Wide70<>+30(SB)/1, $0x03
+DATA int8Wide70<>+31(SB)/1, $0x03
+DATA int8Wide70<>+32(SB)/1, $0x03
+DATA int8Wide70<>+33(SB)/1, $0x03
+DATA int8Wide70<>+34(SB)/1, $0x03
+DATA int8Wide70<>+35(SB)/1, $0x03
+DATA int8Wide70<>+36(SB)/1, $0x03
+DATA int8Wide70<>+37(SB)/1, $0x03
+DATA int8Wide70<>+38(SB)/1, $0x03
+DATA int8Wide70<>+39(SB)/1, $0x03
+DATA int8Wide70<>+40(SB)/1, $0x03
+DATA int8Wide70<>+41(SB)/1, $0x03
+DATA int8Wide70<>+42(SB)/1, $0x03
+DATA int8Wide70<>+43(SB)/1, $0x03
+DATA int8Wide70<>+44(SB)/1, $0x03
+DATA int8Wide70<>+45(SB)/1, $0x03
+DATA int8Wide70<>+46(SB)/1, $0x03
+DATA int8Wide70<>+47(SB)/1, $0x03
+DATA int8Wide70<>+48(SB)/1, $0x03
+DATA int8Wide70<>+49(SB)/1, $0x03
+DATA int8Wide70<>+50(SB)/1, $0x03
+DATA int8Wide70<>+51(SB)/1, $0x03
+DATA int8Wide70<>+52(SB)/1, $0x03
+DATA int8Wide70<>+53(SB)/1, $0x03
+DATA int8Wide70<>+54(SB)/1, $0x03
+DATA int8Wide70<>+55(SB)/1, $0x03
+DATA int8Wide70<>+56(SB)/1, $0x03
+DATA int8Wide70<>+57(SB)/1, $0x03
+DATA int8Wide70<>+58(SB)/1, $0x03
+DATA int8Wide70<>+59(SB)/1, $0x03
+DATA int8Wide70<>+60(SB)/1, $0x03
+DATA int8Wide70<>+61(SB)/1, $0x03
+DATA int8Wide70<>+62(SB)/1, $0x03
+DATA int8Wide70<>+63(SB)/1, $0x03
 GLOBL int8Wide70<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide71<>+0(SB)/1, $0x0c
+DATA int8Wide71<>+1(SB)/1, $0x0c
+DATA int8Wide71<>+2(SB)/1, $0x0c
+DATA int8Wide71<>+3(SB)/1, $0x0c
+DATA int8Wide71<>+4(SB)/1, $0x0c
+DATA int8Wide71<>+5(SB)/1, $0x0c
+DATA int8Wide71<>+6(SB)/1, $0x0c
+DATA int8Wide71<>+7(SB)/1, $0x0c
+DATA int8Wide71<>+8(SB)/1, $0x0c
+DATA int8Wide71<>+9(SB)/1, $0x0c
+DATA int8Wide71<>+10(SB)/1, $0x0c
+DATA int8Wide71<>+11(SB)/1, $0x0c
+DATA int8Wide71<>+12(SB)/1, $0x0c
+DATA int8Wide71<>+13(SB)/1, $0x0c
+DATA int8Wide71<>+14(SB)/1, $0x0c
+DATA int8Wide71<>+15(SB)/1, $0x0c
+DATA int8Wide71<>+16(SB)/1, $0x0c
+DATA int8Wide71<>+17(SB)/1, $0x0c
+DATA int8Wide71<>+18(SB)/1, $0x0c
+DATA int8Wide71<>+19(SB)/1, $0x0c
+DATA int8Wide71<>+20(SB)/1, $0x0c
+DATA int8Wide71<>+21(SB)/1, $0x0c
+DATA int8Wide71<>+22(SB)/1, $0x0c
+DATA int8Wide71<>+23(SB)/1, $0x0c
+DATA int8Wide71<>+24(SB)/1, $0x0c
+DATA int8Wide71<>+25(SB)/1, $0x0c
+DATA int8Wide71<>+26(SB)/1, $0x0c
+DATA int8Wide71<>+27(SB)/1, $0x0c
+DATA int8Wide71<>+28(SB)/1, $0x0c
+DATA int8Wide71<>+29(SB)/1, $0x0c
+DATA int8Wide71<>+30(SB)/1, $0x0c
+DATA int8Wide71<>+31(SB)/1, $0x0c
+DATA int8Wide71<>+32(SB)/1, $0x0c
+DATA int8Wide71<>+33(SB)/1, $0x0c
+DATA int8Wide71<>+34(SB)/1, $0x0c
+DATA int8Wide71<>+35(SB)/1, $0x0c
+DATA int8Wide71<>+36(SB)/1, $0x0c
+DATA int8Wide71<>+37(SB)/1, $0x0c
+DATA int8Wide71<>+38(SB)/1, $0x0c
+DATA int8Wide71<>+39(SB)/1, $0x0c
+DATA int8Wide71<>+40(SB)/1, $0x0c
+DATA int8Wide71<>+41(SB)/1, $0x0c
+DATA int8Wide71<>+42(SB)/1, $0x0c
+DATA int8Wide71<>+43(SB)/1, $0x0c
+DATA int8Wide71<>+44(SB)/1, $0x0c
+DATA int8Wide71<>+45(SB)/1, $0x0c
+DATA int8Wide71<>+46(SB)/1, $0x0c
+DATA int8Wide71<>+47(SB)/1, $0x0c
+DATA int8Wide71<>+48(SB)/1, $0x0c
+DATA int8Wide71<>+49(SB)/1, $0x0c
+DATA int8Wide71<>+50(SB)/1, $0x0c
+DATA int8Wide71<>+51(SB)/1, $0x0c
+DATA int8Wide71<>+52(SB)/1, $0x0c
+DATA int8Wide71<>+53(SB)/1, $0x0c
+DATA int8Wide71<>+54(SB)/1, $0x0c
+DATA int8Wide71<>+55(SB)/1, $0x0c
+DATA int8Wide71<>+56(SB)/1, $0x0c
+DATA int8Wide71<>+57(SB)/1, $0x0c
+DATA int8Wide71<>+58(SB)/1, $0x0c
+DATA int8Wide71<>+59(SB)/1, $0x0c
+DATA int8Wide71<>+60(SB)/1, $0x0c
+DATA int8Wide71<>+61(SB)/1, $0x0c
+DATA int8Wide71<>+62(SB)/1, $0x0c
+DATA int8Wide71<>+63(SB)/1, $0x0c
+GLOBL int8Wide71<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide72<>+0(SB)/1, $0x01
+DATA int8Wide72<>+1(SB)/1, $0x00
+DATA int8Wide72<>+2(SB)/1, $0x01
+DATA int8Wide72<>+3(SB)/1, $0x00
+DATA int8Wide72<>+4(SB)/1, $0x01
+DATA int8Wide72<>+5(SB)/1, $0x00
+DATA int8Wide72<>+6(SB)/1, $0x01
+DATA int8Wide72<>+7(SB)/1, $0x00
+DATA int8Wide72<>+8(SB)/1, $0x01
+DATA int8Wide72<>+9(SB)/1, $0x00
+DATA int8Wide72<>+10(SB)/1, $0x01
+DATA int8Wide72<>+11(SB)/1, $0x00
+DATA int8Wide72<>+12(SB)/1, $0x01
+DATA int8Wide72<>+13(SB)/1, $0x00
+DATA int8Wide72<>+14(SB)/1, $0x01
+DATA int8Wide72<>+15(SB)/1, $0x00
+DATA int8Wide72<>+16(SB)/1, $0x01
+DATA int8Wide72<>+17(SB)/1, $0x00
+DATA int8Wide72<>+18(SB)/1, $0x01
+DATA int8Wide72<>+19(SB)/1, $0x00
+DATA int8Wide72<>+20(SB)/1, $0x01
+DATA int8Wide72<>+21(SB)/1, $0x00
+DATA int8Wide72<>+22(SB)/1, $0x01
+DATA int8Wide72<>+23(SB)/1, $0x00
+DATA int8Wide72<>+24(SB)/1, $0x01
+DATA int8Wide72<>+25(SB)/1, $0x00
+DATA int8Wide72<>+26(SB)/1, $0x01
+DATA int8Wide72<>+27(SB)/1, $0x00
+DATA int8Wide72<>+28(SB)/1, $0x01
+DATA int8Wide72<>+29(SB)/1, $0x00
+DATA int8Wide72<>+30(SB)/1, $0x01
+DATA int8Wide72<>+31(SB)/1, $0x00
+DATA int8Wide72<>+32(SB)/1, $0x01
+DATA int8Wide72<>+33(SB)/1, $0x00
+DATA int8Wide72<>+34(SB)/1, $0x01
+DATA int8Wide72<>+35(SB)/1, $0x00
+DATA int8Wide72<>+36(SB)/1, $0x01
+DATA int8Wide72<>+37(SB)/1, $0x00
+DATA int8Wide72<>+38(SB)/1, $0x01
+DATA int8Wide72<>+39(SB)/1, $0x00
+DATA int8Wide72<>+40(SB)/1, $0x01
+DATA int8Wide72<>+41(SB)/1, $0x00
+DATA int8Wide72<>+42(SB)/1, $0x01
+DATA int8Wide72<>+43(SB)/1, $0x00
+DATA int8Wide72<>+44(SB)/1, $0x01
+DATA int8Wide72<>+45(SB)/1, $0x00
+DATA int8Wide72<>+46(SB)/1, $0x01
+DATA int8Wide72<>+47(SB)/1, $0x00
+DATA int8Wide72<>+48(SB)/1, $0x01
+DATA int8Wide72<>+49(SB)/1, $0x00
+DATA int8Wide72<>+50(SB)/1, $0x01
+DATA int8Wide72<>+51(SB)/1, $0x00
+DATA int8Wide72<>+52(SB)/1, $0x01
+DATA int8Wide72<>+53(SB)/1, $0x00
+DATA int8Wide72<>+54(SB)/1, $0x01
+DATA int8Wide72<>+55(SB)/1, $0x00
+DATA int8Wide72<>+56(SB)/1, $0x01
+DATA int8Wide72<>+57(SB)/1, $0x00
+DATA int8Wide72<>+58(SB)/1, $0x01
+DATA int8Wide72<>+59(SB)/1, $0x00
+DATA int8Wide72<>+60(SB)/1, $0x01
+DATA int8Wide72<>+61(SB)/1, $0x00
+DATA int8Wide72<>+62(SB)/1, $0x01
+DATA int8Wide72<>+63(SB)/1, $0x00
+GLOBL int8Wide72<>(SB), RODATA|NOPTR, $64

@@ -101,30 +101,36 @@ func inChunks(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
-// inHalves is the order for kernels whose vectors hold a run of 32 elements and the fourth run after it.
+// inHalves is the order for kernels whose vectors hold a run of 32 elements and the fourth run after it. The codes of the second and
+// fourth vector are multiplied by four.
 func inHalves(q []int8, quads []int32, scales []float32, _ int) {
-	placeRuns(q, quads, scales, [8]uint8{0, 4, 1, 5, 2, 6, 3, 7})
+	placeRuns(q, quads, scales, [8]uint8{0, 4, 1, 5, 2, 6, 3, 7}, 4)
 }
 
 // lastSwapped is the order for kernels that read the last two runs of columnSuper elements in reverse order.
 func lastSwapped(q []int8, quads []int32, scales []float32, _ int) {
-	placeRuns(q, quads, scales, [8]uint8{0, 1, 2, 3, 4, 5, 7, 6})
+	placeRuns(q, quads, scales, [8]uint8{0, 1, 2, 3, 4, 5, 7, 6}, 1)
 }
 
 // placeRuns stores the runs of each columnSuper elements in the given order, two in each of four vectors. It
 // replaces their first sixteen quads by the sums of the four runs in lower halves, four zeros, the sums of the
 // four runs in upper halves, and four zeros. It replaces the next sixteen quads by the scales of the runs in
-// lower halves, twice, and the scales of the runs in upper halves, twice.
-func placeRuns(q []int8, quads []int32, scales []float32, order [8]uint8) {
+// lower halves, twice, and the scales of the runs in upper halves, twice. It multiplies the sums of the second and fourth vector
+// by times and divides their scales by it.
+func placeRuns(q []int8, quads []int32, scales []float32, order [8]uint8, times int32) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x, v := *(*[columnSuper]int8)(q[i:]), quads[i/4:][:columnSuper/4]
 		sumQuads(v)
 		sums := *(*[8]int32)(v)
 		for k, run := range order {
 			copy(q[i+32*k:][:32], x[32*int(run):])
-			at := k%2*8 + k/2
+			at, scale := k%2*8+k/2, scales[i/32+int(run)]
+			if k/2%2 > 0 {
+				sums[run] *= times
+				scale /= float32(times)
+			}
 			v[at], v[at+4] = sums[run], 0
-			s := int32(math.Float32bits(scales[i/32+int(run)]))
+			s := int32(math.Float32bits(scale))
 			v[16+at], v[20+at] = s, s
 		}
 	}

@@ -126,15 +126,15 @@ func (w *wide) blocks6() func() {
 	}
 }
 
-// blocks2 writes a super of Q2_K or TQ2_0. Each byte has two bits of each of four runs.
+// blocks2 writes a super of Q2_K or TQ2_0. Each byte has two bits of each of four runs. The codes of the second and fourth run
+// are multiplied by four: see inHalves in package simd.
 func (w *wide) blocks2() func() {
-	three := w.spread(3)
+	lower, upper := w.spread(3), w.spread(12)
 	return w.runs(func() (codes [4]reg.VecVirtual) {
 		q := w.load(w.at(bit(&w.l.Level.Number[0], 0) / 8))
-		codes[0] = w.and(three, q)
-		for i := 1; i < 4; i++ {
-			codes[i] = w.and(three, w.right(2*i, q))
-		}
+		codes[0], codes[1] = w.and(lower, q), w.and(upper, q)
+		q = w.right(4, q)
+		codes[2], codes[3] = w.and(lower, q), w.and(upper, q)
 		return codes
 	})
 }
@@ -162,9 +162,13 @@ func (w *wide) runs(codes func() [4]reg.VecVirtual) func() {
 			scales = w.lane16(0)
 			last = w.bytesAt(w.and(small, scales), factors, lowBytes)
 		}
-		t := w.pack(w.pack(sums[0], sums[1], ones), w.pack(sums[2], sums[3], ones), last)
-		if !sub {
-			w.VPADDD(w.word(0), t, t)
+		first, second := w.pack(sums[0], sums[1], ones), w.pack(sums[2], sums[3], ones)
+		var t reg.VecVirtual
+		if sub {
+			t = w.pack(first, second, last)
+		} else {
+			t = w.load(w.word(0))
+			w.VPDPWSSD(ones, w.op3(w.VPACKSSDW, second, first), t)
 		}
 		w.VCVTDQ2PS(t, t)
 		w.VMULPS(w.word(16), t, t)
