@@ -22,6 +22,10 @@ type sortKernels struct {
 	// pivot.
 	partition func(dst, src *uint32, free, n int, pivot uint32) int
 	network   [3]func(keys *uint32) // sorting networks of 32, 64 and 128 keys
+	// masked has sorting networks of up to 64, 128 and 256 keys, which set dst to the sorted keys of src. It is nil for levels
+	// without masks.
+	masked [3]func(dst, src *uint32, n int)
+	base   int // keys of the largest network
 }
 
 var sortKernel = sortKernelsOf(active)
@@ -30,7 +34,7 @@ const (
 	sortCount  = 256     // minimum number of integers that are sorted by counting
 	sortValues = 1 << 14 // maximum number of different values that are counted
 	sortInsert = 6       // number of keys up to which insertion is faster than a network
-	sortBase   = 128     // keys of the largest network
+	sortBase   = 128     // keys of the largest network without masks
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
 )
 
@@ -137,7 +141,7 @@ func (s *quickSort) room(n int) []uint32 {
 // sort sets dst, which is from or to, to the sorted keys of from. It uses from and to, which have the same
 // length, as scratch memory.
 func (s *quickSort) sort(dst, from, to []uint32, depth int) {
-	for ; len(from) > sortBase; depth-- {
+	for ; len(from) > sortKernel.base; depth-- {
 		if depth == 0 {
 			slices.Sort(from)
 			copy(dst, from)
@@ -177,6 +181,10 @@ func (s *quickSort) small(dst, from []uint32) {
 				dst[j-1], dst[j] = dst[j], dst[j-1]
 			}
 		}
+		return
+	}
+	if sortKernel.masked[0] != nil {
+		sortKernel.masked[bits.Len(uint(n-1)/64)](&dst[0], &from[0], n)
 		return
 	}
 	size := bits.Len(uint(n-1) / 32)
@@ -318,7 +326,7 @@ func (s *quickSort) Part(i int) {
 	case s.last:
 		own.sort(dst, from, to, sortDepth(len(dst)))
 		s.key.restoreBits(dst)
-	case len(from) <= sortBase:
+	case len(from) <= sortKernel.base:
 		s.pieces[1][2*i], s.pieces[1][2*i+1] = c, quickPiece{c.hi, c.hi, c.moved}
 	default:
 		pivot, _ := own.pivot(from)
