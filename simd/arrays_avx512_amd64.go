@@ -4,10 +4,16 @@
 
 package simd
 
-// sortPartitionAVX512 is sortPartitionAVX2 with compressions.
+// sortSplitAVX512 moves the n keys of src that are greater than pivot to move, and the others to keep. With the lower 16 bits of
+// invert set it is the reverse. It returns the number of keys at keep. keep may be at or before src. n is positive.
 //
 //go:noescape
-func sortPartitionAVX512(dst *uint32, src *uint32, free int, n int, pivot uint32) int
+func sortSplitAVX512(keep *uint32, move *uint32, src *uint32, n int, pivot uint32, invert uint32) int
+
+// sortCountAVX512 adds the numbers of the elements of src that equal each of 8 values to counts. n is a positive multiple of 16.
+//
+//go:noescape
+func sortCountAVX512(counts *uint32, values *uint32, src *uint32, n int)
 
 // sort64AVX512 sets dst to the n sorted keys of src, 1 to 64.
 //

@@ -4,55 +4,211 @@
 
 #include "textflag.h"
 
-// func sortPartitionAVX512(dst *uint32, src *uint32, free int, n int, pivot uint32) int
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, POPCNT
-TEXT ·sortPartitionAVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         free+16(FP), DX
+// func sortSplitAVX512(keep *uint32, move *uint32, src *uint32, n int, pivot uint32, invert uint32) int
+// Requires: AVX, AVX512F, BMI2, POPCNT
+TEXT ·sortSplitAVX512(SB), NOSPLIT, $0-48
+	MOVQ         keep+0(FP), AX
+	MOVQ         move+8(FP), CX
+	MOVQ         src+16(FP), DX
 	MOVQ         n+24(FP), BX
-	VPBROADCASTD pivot+32(FP), Z0
+	VBROADCASTSS pivot+32(FP), Z0
+	MOVL         invert+36(FP), SI
+	KMOVW        SI, K1
 	MOVQ         AX, SI
-	LEAQ         (AX)(DX*4), DX
-	MOVL         $0x0000ffff, DI
-	SUBQ         $+16, BX
-	JL           tail
+	SUBQ         $+32, BX
+	JL           rest
 
 loop:
-	VMOVDQU32     (CX), Z1
-	VPCMPUD       $0x02, Z0, Z1, K1
-	KNOTW         K1, K2
-	VPCOMPRESSD.Z Z1, K1, Z2
-	VPCOMPRESSD.Z Z1, K2, Z1
-	KMOVW         K1, R8
-	POPCNTL       R8, R8
-	VMOVDQU32     Z2, (SI)
-	LEAQ          (SI)(R8*4), SI
-	LEAQ          -64(DX)(R8*4), DX
-	SHRXL         R8, DI, R8
-	KMOVW         R8, K1
-	VMOVDQU32     Z1, K1, (DX)
+	VMOVDQU32     (DX), Z1
+	VMOVDQU32     64(DX), Z2
+	VPCMPUD       $0x02, Z0, Z1, K2
+	KXORW         K1, K2, K2
+	KNOTW         K2, K3
+	VPCOMPRESSD.Z Z1, K2, Z3
+	VPCOMPRESSD.Z Z1, K3, Z1
+	VMOVDQU32     Z3, (SI)
+	VMOVDQU32     Z1, (CX)
+	KMOVW         K2, DI
+	POPCNTL       DI, DI
+	LEAQ          (SI)(DI*4), SI
+	SHLQ          $0x02, DI
+	SUBQ          DI, CX
 	ADDQ          $+64, CX
-	SUBQ          $+16, BX
+	VPCMPUD       $0x02, Z0, Z2, K2
+	KXORW         K1, K2, K2
+	KNOTW         K2, K3
+	VPCOMPRESSD.Z Z2, K2, Z1
+	VPCOMPRESSD.Z Z2, K3, Z2
+	VMOVDQU32     Z1, (SI)
+	VMOVDQU32     Z2, (CX)
+	KMOVW         K2, DI
+	POPCNTL       DI, DI
+	LEAQ          (SI)(DI*4), SI
+	SHLQ          $0x02, DI
+	SUBQ          DI, CX
+	ADDQ          $+64, CX
+	ADDQ          $+128, DX
+	SUBQ          $+32, BX
 	JGE           loop
 
+rest:
+	ADDQ $+32, BX
+	JZ   done
+
 tail:
-	ADDQ        $+16, BX
-	JZ          done
-	VMOVDQU32   (CX), Y1
-	VPCMPUD     $0x02, Y0, Y1, K1
-	KMOVW       K1, R8
-	POPCNTL     R8, R8
-	VPCOMPRESSD Y1, K1, (SI)
-	LEAQ        (SI)(R8*4), SI
-	LEAQ        -32(DX)(R8*4), DX
-	KNOTB       K1, K2
-	VPCOMPRESSD Y1, K2, (DX)
+	MOVL        $0x0000ffff, DI
+	BZHIL       BX, DI, DI
+	KMOVW       DI, K4
+	VMOVDQU32.Z (DX), K4, Z1
+	VPCMPUD     $0x02, Z0, Z1, K2
+	KXORW       K1, K2, K2
+	KANDNW      K4, K2, K3
+	KANDW       K4, K2, K2
+	VPCOMPRESSD Z1, K2, (SI)
+	VPCOMPRESSD Z1, K3, (CX)
+	KMOVW       K2, DI
+	POPCNTL     DI, DI
+	LEAQ        (SI)(DI*4), SI
+	KMOVW       K3, DI
+	POPCNTL     DI, DI
+	LEAQ        (CX)(DI*4), CX
+	ADDQ        $+64, DX
+	SUBQ        $+16, BX
+	JG          tail
 
 done:
 	SUBQ AX, SI
 	SHRQ $0x02, SI
 	MOVQ SI, ret+40(FP)
+	VZEROUPPER
+	RET
+
+// func sortCountAVX512(counts *uint32, values *uint32, src *uint32, n int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F
+TEXT ·sortCountAVX512(SB), NOSPLIT, $0-32
+	MOVQ         counts+0(FP), AX
+	MOVQ         values+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VPTERNLOGD   $0xff, Z0, Z0, Z0
+	VBROADCASTSS (CX), Z2
+	VPXORD       Z3, Z3, Z3
+	VBROADCASTSS 4(CX), Z4
+	VPXORD       Z5, Z5, Z5
+	VBROADCASTSS 8(CX), Z6
+	VPXORD       Z7, Z7, Z7
+	VBROADCASTSS 12(CX), Z8
+	VPXORD       Z9, Z9, Z9
+	VBROADCASTSS 16(CX), Z10
+	VPXORD       Z11, Z11, Z11
+	VBROADCASTSS 20(CX), Z12
+	VPXORD       Z13, Z13, Z13
+	VBROADCASTSS 24(CX), Z14
+	VPXORD       Z15, Z15, Z15
+	VBROADCASTSS 28(CX), Z16
+	VPXORD       Z17, Z17, Z17
+
+loop:
+	VMOVDQU32     (DX), Z1
+	VPCMPEQD      Z1, Z2, K1
+	VPSUBD        Z0, Z3, K1, Z3
+	VPCMPEQD      Z1, Z4, K1
+	VPSUBD        Z0, Z5, K1, Z5
+	VPCMPEQD      Z1, Z6, K1
+	VPSUBD        Z0, Z7, K1, Z7
+	VPCMPEQD      Z1, Z8, K1
+	VPSUBD        Z0, Z9, K1, Z9
+	VPCMPEQD      Z1, Z10, K1
+	VPSUBD        Z0, Z11, K1, Z11
+	VPCMPEQD      Z1, Z12, K1
+	VPSUBD        Z0, Z13, K1, Z13
+	VPCMPEQD      Z1, Z14, K1
+	VPSUBD        Z0, Z15, K1, Z15
+	VPCMPEQD      Z1, Z16, K1
+	VPSUBD        Z0, Z17, K1, Z17
+	ADDQ          $+64, DX
+	SUBQ          $+16, BX
+	JNZ           loop
+	VEXTRACTI32X8 $0x01, Z3, Y0
+	VPADDD        Y0, Y3, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, (AX)
+	VEXTRACTI32X8 $0x01, Z5, Y0
+	VPADDD        Y0, Y5, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 4(AX)
+	VEXTRACTI32X8 $0x01, Z7, Y0
+	VPADDD        Y0, Y7, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 8(AX)
+	VEXTRACTI32X8 $0x01, Z9, Y0
+	VPADDD        Y0, Y9, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 12(AX)
+	VEXTRACTI32X8 $0x01, Z11, Y0
+	VPADDD        Y0, Y11, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 16(AX)
+	VEXTRACTI32X8 $0x01, Z13, Y0
+	VPADDD        Y0, Y13, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 20(AX)
+	VEXTRACTI32X8 $0x01, Z15, Y0
+	VPADDD        Y0, Y15, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 24(AX)
+	VEXTRACTI32X8 $0x01, Z17, Y0
+	VPADDD        Y0, Y17, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPADDD        X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPADDD        X0, X1, X1
+	VMOVD         X1, CX
+	ADDL          CX, 28(AX)
 	VZEROUPPER
 	RET
 

@@ -12,69 +12,87 @@ const lanes512 = 16
 func avx512() *gen {
 	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("amd64,!noasm")
-	g.partition512()
+	g.split()
+	g.countEqual()
 	for _, n := range []int{4, 8, 16} {
 		g.network512(n)
 	}
 	return g
 }
 
-// partition512 writes the kernel of partition with compressions. Keys up to pivot go to the lower end as a whole vector: the
-// elements behind them are free. The other keys are stored with a mask, because keys of earlier vectors follow them.
-func (g *gen) partition512() {
-	g.function("sortPartitionAVX512", "func(dst, src *uint32, free, n int, pivot uint32) int",
-		"sortPartitionAVX512 is sortPartitionAVX2 with compressions.")
-	dst, src, end, n := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.Load(g.Param("free"), g.GP64()), g.Load(g.Param("n"), g.GP64())
-	pivot, v, low, high := g.ZMM(), g.ZMM(), g.ZMM(), g.ZMM()
+// split writes the kernel that divides keys by a pivot: some stay, and others move to another array. It compresses each vector
+// twice, and stores whole vectors, because the elements behind the keys are free in both arrays.
+func (g *gen) split() {
+	g.function("sortSplitAVX512", "func(keep, move, src *uint32, n int, pivot, invert uint32) int",
+		"sortSplitAVX512 moves the n keys of src that are greater than pivot to move, and the others to keep. With the lower 16 bits of",
+		"invert set it is the reverse. It returns the number of keys at keep. keep may be at or before src. n is positive.")
+	keep, move, src, n := g.Load(g.Param("keep"), g.GP64()), g.Load(g.Param("move"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.GP64()
+	g.Load(g.Param("n"), n)
+	pivot, at, count, invert := g.ZMM(), g.GP64(), g.GP64(), g.K()
 	a, err := g.Param("pivot").Resolve()
 	if err != nil {
 		panic(err)
 	}
-	g.VPBROADCASTD(a.Addr, pivot)
-	at, all, count, mask := g.GP64(), g.GP32(), g.GP64(), g.GP32()
-	lower, upper, stored := g.K(), g.K(), g.K()
-	g.MOVQ(dst, at)
-	g.LEAQ(Mem{Base: dst, Index: end, Scale: 4}, end)
-	g.MOVL(U32(1<<lanes512-1), all)
-	g.SUBQ(I8(lanes512), n)
-	g.JL(LabelRef("tail"))
+	g.VBROADCASTSS(a.Addr, pivot)
+	g.KMOVW(g.Load(g.Param("invert"), g.GP32()), invert)
+	g.MOVQ(keep, at)
+	stay, leave, have := g.K(), g.K(), g.K()
+	// advance moves the ends of both arrays behind the keys of a vector.
+	advance := func() {
+		g.KMOVW(stay, count.As32())
+		g.POPCNTL(count.As32(), count.As32())
+		g.LEAQ(Mem{Base: at, Index: count, Scale: 4}, at)
+	}
+	g.SUBQ(I8(2*lanes512), n)
+	g.JL(LabelRef("rest"))
 	g.Label("loop")
-	g.VMOVDQU32(Mem{Base: src}, v)
-	g.VPCMPUD(U8(2), pivot, v, lower) // up to pivot
-	g.KNOTW(lower, upper)
-	g.compress(v, lower, low)
-	g.compress(v, upper, high)
-	g.KMOVW(lower, count.As32())
+	v := [2]reg.VecVirtual{g.ZMM(), g.ZMM()}
+	for i := range v {
+		g.VMOVDQU32(Mem{Base: src, Disp: 4 * lanes512 * i}, v[i])
+	}
+	for i := range v {
+		kept, moved := g.ZMM(), g.ZMM()
+		g.VPCMPUD(U8(2), pivot, v[i], stay) // up to pivot
+		g.KXORW(invert, stay, stay)
+		g.KNOTW(stay, leave)
+		g.VPCOMPRESSD_Z(v[i], stay, kept)
+		g.VPCOMPRESSD_Z(v[i], leave, moved)
+		g.VMOVDQU32(kept, Mem{Base: at})
+		g.VMOVDQU32(moved, Mem{Base: move})
+		advance()
+		g.SHLQ(U8(2), count)
+		g.SUBQ(count, move)
+		g.ADDQ(I8(4*lanes512), move)
+	}
+	g.ADDQ(I32(2*4*lanes512), src)
+	g.SUBQ(I8(2*lanes512), n)
+	g.JGE(LabelRef("loop"))
+	g.Label("rest")
+	g.ADDQ(I8(2*lanes512), n)
+	g.JZ(LabelRef("done"))
+	g.Label("tail") // up to a vector with masks
+	bits := g.GP32()
+	g.MOVL(U32(1<<lanes512-1), bits)
+	g.BZHIL(n.As32(), bits, bits)
+	g.KMOVW(bits, have)
+	w := g.ZMM()
+	g.VMOVDQU32_Z(Mem{Base: src}, have, w)
+	g.VPCMPUD(U8(2), pivot, w, stay)
+	g.KXORW(invert, stay, stay)
+	g.KANDNW(have, stay, leave)
+	g.KANDW(have, stay, stay)
+	g.VPCOMPRESSD(w, stay, Mem{Base: at})
+	g.VPCOMPRESSD(w, leave, Mem{Base: move})
+	advance()
+	g.KMOVW(leave, count.As32())
 	g.POPCNTL(count.As32(), count.As32())
-	g.VMOVDQU32(low, Mem{Base: at})
-	g.LEAQ(Mem{Base: at, Index: count, Scale: 4}, at)
-	g.LEAQ(Mem{Base: end, Index: count, Scale: 4, Disp: -4 * lanes512}, end)
-	g.SHRXL(count.As32(), all, mask)
-	g.KMOVW(mask, stored)
-	g.VMOVDQU32(high, stored, Mem{Base: end})
+	g.LEAQ(Mem{Base: move, Index: count, Scale: 4}, move)
 	g.ADDQ(I32(4*lanes512), src)
 	g.SUBQ(I8(lanes512), n)
-	g.JGE(LabelRef("loop"))
-	g.Label("tail")
-	g.ADDQ(I8(lanes512), n)
-	g.JZ(LabelRef("done"))
-	// Half a vector.
-	half := g.YMM()
-	g.VMOVDQU32(Mem{Base: src}, half)
-	g.VPCMPUD(U8(2), pivot.AsY(), half, lower)
-	g.KMOVW(lower, count.As32())
-	g.POPCNTL(count.As32(), count.As32())
-	g.VPCOMPRESSD(half, lower, Mem{Base: at})
-	g.LEAQ(Mem{Base: at, Index: count, Scale: 4}, at)
-	g.LEAQ(Mem{Base: end, Index: count, Scale: 4, Disp: -4 * lanes}, end)
-	g.KNOTB(lower, upper)
-	g.VPCOMPRESSD(half, upper, Mem{Base: end})
+	g.JG(LabelRef("tail"))
 	g.Label("done")
-	g.SUBQ(dst, at)
+	g.SUBQ(keep, at)
 	g.SHRQ(U8(2), at)
 	g.Store(at, g.ReturnIndex(0))
 	g.ret()
 }
-
-// compress moves the lanes of v in k to the first lanes of to, and sets the other lanes to 0.
-func (g *gen) compress(v reg.Register, k, to reg.Register) { g.VPCOMPRESSD_Z(v, k, to) }
