@@ -29,3 +29,63 @@ func sort128AVX512(dst *uint32, src *uint32, n int)
 //
 //go:noescape
 func sort256AVX512(dst *uint32, src *uint32, n int)
+
+// rowsAddF32RowsAVX512 sets rows of n elements to rows of x plus a row of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsAddF32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsSubF32RowsAVX512 sets rows of n elements to rows of x minus a row of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsSubF32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsMulF32RowsAVX512 sets rows of n elements to rows of x times a row of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsMulF32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsAddI32RowsAVX512 sets rows of n elements to rows of x plus a row of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsAddI32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsSubI32RowsAVX512 sets rows of n elements to rows of x minus a row of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsSubI32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsMulI32RowsAVX512 sets rows of n elements to rows of x times a row of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsMulI32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsAddF32SingleAVX512 sets rows of n elements to rows of x plus an element of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsAddF32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsSubF32SingleAVX512 sets rows of n elements to rows of x minus an element of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsSubF32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsMulF32SingleAVX512 sets rows of n elements to rows of x times an element of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsMulF32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsAddI32SingleAVX512 sets rows of n elements to rows of x plus an element of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsAddI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsSubI32SingleAVX512 sets rows of n elements to rows of x minus an element of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsSubI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// rowsMulI32SingleAVX512 sets rows of n elements to rows of x times an element of y. The distances ds, xs and ys of the rows are in bytes.
+//
+//go:noescape
+func rowsMulI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)

@@ -2292,3 +2292,591 @@ TEXT ·sort256AVX512(SB), NOSPLIT, $0-24
 	VMOVDQU32   Z0, K5, 960(AX)
 	VZEROUPPER
 	RET
+
+// func rowsAddF32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsAddF32RowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	XORL  R11, R11
+	TESTQ BX, BX
+	JZ    tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VADDPS    (DX)(R11*1), Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMOVDQU32.Z (DX)(R11*1), K1, Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsSubF32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsSubF32RowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	XORL  R11, R11
+	TESTQ BX, BX
+	JZ    tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VSUBPS    (DX)(R11*1), Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMOVDQU32.Z (DX)(R11*1), K1, Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsMulF32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsMulF32RowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	XORL  R11, R11
+	TESTQ BX, BX
+	JZ    tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VMULPS    (DX)(R11*1), Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMOVDQU32.Z (DX)(R11*1), K1, Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsAddI32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsAddI32RowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	XORL  R11, R11
+	TESTQ BX, BX
+	JZ    tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VPADDD    (DX)(R11*1), Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMOVDQU32.Z (DX)(R11*1), K1, Z1
+	VPADDD      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsSubI32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsSubI32RowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	XORL  R11, R11
+	TESTQ BX, BX
+	JZ    tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VPSUBD    (DX)(R11*1), Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMOVDQU32.Z (DX)(R11*1), K1, Z1
+	VPSUBD      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsMulI32RowsAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsMulI32RowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	XORL  R11, R11
+	TESTQ BX, BX
+	JZ    tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VPMULLD   (DX)(R11*1), Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMOVDQU32.Z (DX)(R11*1), K1, Z1
+	VPMULLD     Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsAddF32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsAddF32SingleAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	VBROADCASTSS (DX), Z1
+	XORL         R11, R11
+	TESTQ        BX, BX
+	JZ           tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VADDPS    Z1, Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsSubF32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsSubF32SingleAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	VBROADCASTSS (DX), Z1
+	XORL         R11, R11
+	TESTQ        BX, BX
+	JZ           tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VSUBPS    Z1, Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VSUBPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsMulF32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsMulF32SingleAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	VBROADCASTSS (DX), Z1
+	XORL         R11, R11
+	TESTQ        BX, BX
+	JZ           tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VMULPS    Z1, Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VMULPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsAddI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsAddI32SingleAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	VBROADCASTSS (DX), Z1
+	XORL         R11, R11
+	TESTQ        BX, BX
+	JZ           tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VPADDD    Z1, Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VPADDD      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsSubI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsSubI32SingleAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	VBROADCASTSS (DX), Z1
+	XORL         R11, R11
+	TESTQ        BX, BX
+	JZ           tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VPSUBD    Z1, Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VPSUBD      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rowsMulI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsMulI32SingleAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  y+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  ds+40(FP), DI
+	MOVQ  xs+48(FP), R8
+	MOVQ  ys+56(FP), R9
+	MOVQ  BX, R10
+	ANDQ  $+15, R10
+	MOVL  $0x0000ffff, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x04, BX
+	SHLQ  $0x06, BX
+
+row:
+	VBROADCASTSS (DX), Z1
+	XORL         R11, R11
+	TESTQ        BX, BX
+	JZ           tail
+
+vector:
+	VMOVDQU32 (CX)(R11*1), Z0
+	VPMULLD   Z1, Z0, Z0
+	VMOVDQU32 Z0, (AX)(R11*1)
+	ADDQ      $+64, R11
+	CMPQ      R11, BX
+	JL        vector
+
+tail:
+	TESTL       R10, R10
+	JZ          next
+	VMOVDQU32.Z (CX)(R11*1), K1, Z0
+	VPMULLD     Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)(R11*1)
+
+next:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	ADDQ R9, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET

@@ -17,6 +17,7 @@ func avx512() *gen {
 	for _, n := range []int{4, 8, 16} {
 		g.network512(n)
 	}
+	g.mapRowsKernels()
 	return g
 }
 
