@@ -5,11 +5,21 @@ package simd
 var sortAVX2 = sortKernels{
 	flip: sortFlipAVX2, floatKeys: sortFloatKeysAVX2, floatBits: sortFloatBitsAVX2,
 	partition: sortPartitionAVX2,
-	network:   [3]func(*uint32){sort32AVX2, sort64AVX2, sort128AVX2},
+	network:   [3]func(*uint32){sort32AVX2, sort64AVX2, sort128AVX2}, base: 128,
+}
+
+var sortAVX512 = sortKernels{
+	flip: sortFlipAVX2, floatKeys: sortFloatKeysAVX2, floatBits: sortFloatBitsAVX2,
+	partition: sortPartitionAVX2, split: sortSplitAVX512, count: sortCountAVX512,
+	network: [3]func(*uint32){sort32AVX2, sort64AVX2, sort128AVX2}, base: 256,
+	masked: [3]func(dst, src *uint32, n int){sort64AVX512, sort128AVX512, sort256AVX512},
 }
 
 // sortKernelsOf returns the kernels of a level, or nil.
 func sortKernelsOf(l Level) *sortKernels {
+	if l >= AVX512 {
+		return &sortAVX512
+	}
 	if l >= AVX2 {
 		return &sortAVX2
 	}

@@ -32,6 +32,10 @@ type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 //	copy, fill                x, and p[0]
 func Map(name string) MapFunc { return MapAt(active, name) }
 
+// A MapRowsFunc is a kernel for rows of n elements: it sets each row of dst from a row of x and a row of y, or one element of y if it
+// is for a kernel of a vector and a scalar. The rows are ds, xs and ys bytes apart. n and rows are positive.
+type MapRowsFunc func(dst, x, y *float32, n, rows, ds, xs, ys int)
+
 // MapAt returns the kernel with the given name at a level that the machine supports, or nil if it does
 // not exist. If the level has no kernel of its own, it returns the kernel of Generic.
 func MapAt(level Level, name string) MapFunc {

@@ -139,6 +139,12 @@ func (t *rowsTask) direct(first, last int) {
 	switch r {
 	case ReduceMax, ReduceMin, ReduceMaxAbs:
 		return
+	case ReduceMean:
+		if allFinite(dst) { // cols is exact in float32, so the quotients are those of float64, rounded
+			n := float32(cols)
+			Map("code.div.vs")(&dst[0], &dst[0], nil, nil, len(dst), &n)
+			return
+		}
 	}
 	for i, raw := range dst {
 		switch {
@@ -156,6 +162,15 @@ func (t *rowsTask) direct(first, last int) {
 		}
 		dst[i] = r.Value(Partial{n: cols, value: v}, 0)
 	}
+}
+
+// allFinite reports whether x has neither infinities nor NaNs.
+func allFinite(x []float32) bool {
+	bad := uint32(0)
+	for _, v := range x {
+		bad |= (math.Float32bits(v)>>23&0xff + 1) >> 8 // the greatest exponent
+	}
+	return bad == 0
 }
 
 // row returns row i of x, and of y for ReduceDot.

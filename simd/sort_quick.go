@@ -21,7 +21,16 @@ type sortKernels struct {
 	// lower end, the others to the upper end. free is n or more. It returns the number of keys up to
 	// pivot.
 	partition func(dst, src *uint32, free, n int, pivot uint32) int
-	network   [3]func(keys *uint32) // sorting networks of 32, 64 and 128 keys
+	// split is a partition for levels with compressions of vectors. It leaves the keys up to pivot, or with invert of ones the
+	// others, at keep, which is at or before src, and the rest at move. It returns the number of keys at keep. n is any positive number.
+	split   func(keep, move, src *uint32, n int, pivot, invert uint32) int
+	network [3]func(keys *uint32) // sorting networks of 32, 64 and 128 keys
+	// masked has sorting networks of up to 64, 128 and 256 keys, which set dst to the sorted keys of src. It is nil for levels
+	// without masks.
+	masked [3]func(dst, src *uint32, n int)
+	// count adds how often 8 values occur in src to counts. n is a positive multiple of 16. It is nil for levels without it.
+	count func(counts, values, src *uint32, n int)
+	base  int // keys of the largest network
 }
 
 var sortKernel = sortKernelsOf(active)
@@ -30,7 +39,7 @@ const (
 	sortCount  = 256     // minimum number of integers that are sorted by counting
 	sortValues = 1 << 14 // maximum number of different values that are counted
 	sortInsert = 6       // number of keys up to which insertion is faster than a network
-	sortBase   = 128     // keys of the largest network
+	sortBase   = 128     // keys of the largest network without masks
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
 )
 
@@ -137,7 +146,7 @@ func (s *quickSort) room(n int) []uint32 {
 // sort sets dst, which is from or to, to the sorted keys of from. It uses from and to, which have the same
 // length, as scratch memory.
 func (s *quickSort) sort(dst, from, to []uint32, depth int) {
-	for ; len(from) > sortBase; depth-- {
+	for ; len(from) > sortKernel.base; depth-- {
 		if depth == 0 {
 			slices.Sort(from)
 			copy(dst, from)
@@ -148,21 +157,21 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 			copy(dst, from)
 			return
 		}
-		n := partition(to, from, pivot)
-		if n < len(from) {
-			s.sort(dst[n:], to[n:], from[n:], depth-1)
-			dst, from, to = dst[:n], to[:n], from[:n]
+		low, high := divide(dst, from, to, pivot)
+		if n := len(low.dst); n < len(dst) {
+			s.sort(high.dst, high.from, high.to, depth-1)
+			dst, from, to = low.dst, low.from, low.to
 			continue
 		}
 		// The pivot is the greatest key. It may occur many times.
-		n = 0
+		dst, from, to = low.dst, low.from, low.to
+		n := 0
 		if pivot > 0 {
-			n = partition(from, to, pivot-1)
+			low, _ = divide(dst, from, to, pivot-1)
+			n = len(low.dst)
 		}
-		for i := range dst[n:] {
-			dst[n+i] = pivot
-		}
-		dst, from, to = dst[:n], from[:n], to[:n]
+		repeatAll(dst[n:], pivot)
+		dst, from, to = low.dst[:n], low.from[:n], low.to[:n]
 	}
 	s.small(dst, from)
 }
@@ -177,6 +186,10 @@ func (s *quickSort) small(dst, from []uint32) {
 				dst[j-1], dst[j] = dst[j], dst[j-1]
 			}
 		}
+		return
+	}
+	if sortKernel.masked[0] != nil {
+		sortKernel.masked[bits.Len(uint(n-1)/64)](&dst[0], &from[0], n)
 		return
 	}
 	size := bits.Len(uint(n-1) / 32)
@@ -201,6 +214,32 @@ func (s *quickSort) pivot(keys []uint32) (pivot uint32, equal bool) {
 	return s.base[few/2], s.base[0] == s.base[few-1]
 }
 
+// A keysPart is a part of the keys with its place in the result and its scratch memory, as in the parameters of sort.
+type keysPart struct{ dst, from, to []uint32 }
+
+// divide divides the keys of from by a pivot into those up to it and the others. The parameters are those of sort.
+func divide(dst, from, to []uint32, pivot uint32) (low, high keysPart) {
+	if sortKernel.split == nil {
+		n := partition(to, from, pivot)
+		return keysPart{dst[:n], to[:n], from[:n]}, keysPart{dst[n:], to[n:], from[n:]}
+	}
+	// The lower keys get to dst, and so the memory behind them, in which the others are sorted, is free.
+	var invert uint32
+	if &dst[0] != &from[0] {
+		invert = math.MaxUint32
+	}
+	kept, moved := 0, 0
+	for at := 0; at < len(from); at += sortCall {
+		m := min(len(from)-at, sortCall)
+		n := sortKernel.split(&from[kept], &to[moved], &from[at], m, pivot, invert)
+		kept, moved = kept+n, moved+m-n
+	}
+	if invert == 0 {
+		return keysPart{dst[:kept], from[:kept], to[moved:]}, keysPart{dst[kept:], to[:moved], from[kept:]}
+	}
+	return keysPart{dst[:moved], to[:moved], from[kept:]}, keysPart{dst[moved:], from[:kept], to[moved:]}
+}
+
 // partition sets dst to the keys of src, keys up to pivot first, and returns the number of these.
 func partition(dst, src []uint32, pivot uint32) int {
 	n := len(src) &^ 7
@@ -220,9 +259,12 @@ func partition(dst, src []uint32, pivot uint32) int {
 	return lo
 }
 
-// counted sorts row r by counting how often each integer occurs, if the range of the integers is at most
+// counted sorts row r by counting if it has few different elements. It reports whether it sorted the row.
+func (t *sortTask) counted(r int) bool { return t.equals(r) || t.ranged(r) }
+
+// ranged sorts row r by counting how often each integer occurs, if the range of the integers is at most
 // a quarter of their number. It reports whether it sorted the row.
-func (t *sortTask) counted(r int) bool {
+func (t *sortTask) ranged(r int) bool {
 	n := t.cols
 	if t.key.float || n < sortCount || wordFold.fold == nil {
 		return false
@@ -318,7 +360,7 @@ func (s *quickSort) Part(i int) {
 	case s.last:
 		own.sort(dst, from, to, sortDepth(len(dst)))
 		s.key.restoreBits(dst)
-	case len(from) <= sortBase:
+	case len(from) <= sortKernel.base:
 		s.pieces[1][2*i], s.pieces[1][2*i+1] = c, quickPiece{c.hi, c.hi, c.moved}
 	default:
 		pivot, _ := own.pivot(from)

@@ -3,9 +3,12 @@
 package simd
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestSortUnfavourable sorts runs of keys by partitions until the bound of the depth is reached.
@@ -33,4 +36,99 @@ func sortLevels(f func(l Level)) {
 		sortKernel = sortKernelsOf(l)
 		f(l)
 	}
+}
+
+// TestSortEqual sorts rows with few different elements, some with one more element that no sample has, with zeros of both signs or with NaNs.
+func TestSortEqual(t *testing.T) {
+	r := testutil.Rand(t)
+	sortLevels(func(l Level) {
+		for i := range 200 {
+			n := 1 + r.IntN(12_000)
+			few := make([]float32, 1+r.IntN(20))
+			for i := range few {
+				few[i] = float32(r.NormFloat64())
+			}
+			if i%4 == 0 {
+				few[0], few[len(few)-1] = 0, float32(math.Copysign(0, -1))
+			}
+			if i%5 == 0 {
+				few[len(few)/2] = float32(math.NaN())
+			}
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = few[r.IntN(len(few))]
+			}
+			if i%3 == 0 {
+				x[r.IntN(n)] = 0.25
+			}
+			sortCase(t, nil, 1, n, i%2 == 0, func(i int) float32 { return x[i] }, compareFloats)
+			sortCase(t, nil, 1, n, i%2 == 0, func(i int) int32 { return int32(math.Float32bits(x[i])) }, compareOrdered[int32])
+		}
+	})
+}
+
+// TestSplit compares the kernel that divides keys with a loop, for all numbers of keys of a few vectors.
+func TestSplit(t *testing.T) {
+	r := testutil.Rand(t)
+	sortLevels(func(l Level) {
+		if sortKernel == nil || sortKernel.split == nil {
+			return
+		}
+		for n := 1; n < 200; n++ {
+			src := make([]uint32, n)
+			for i := range src {
+				src[i] = r.Uint32()
+			}
+			pivot := src[r.IntN(n)]
+			for _, invert := range []uint32{0, math.MaxUint32} {
+				var stay, leave []uint32
+				for _, key := range src {
+					if (key <= pivot) == (invert == 0) {
+						stay = append(stay, key)
+					} else {
+						leave = append(leave, key)
+					}
+				}
+				keep, move := append(slices.Clone(src), 1, 2, 3), make([]uint32, n+3)
+				copy(move[n:], []uint32{1, 2, 3})
+				k := sortKernel.split(&keep[0], &move[0], &keep[0], n, pivot, invert)
+				if !slices.Equal(keep[:k], stay) || !slices.Equal(move[:n-k], leave) {
+					t.Fatalf("%v, %d keys: %v and %v, not %v and %v", l, n, keep[:k], move[:n-k], stay, leave)
+				}
+				if want := []uint32{1, 2, 3}; !slices.Equal(keep[n:], want) || !slices.Equal(move[n:], want) {
+					t.Fatalf("%v, %d keys: written behind the arrays", l, n)
+				}
+			}
+		}
+	})
+}
+
+// TestNetworks sorts every number of keys that a network with masks takes.
+func TestNetworks(t *testing.T) {
+	sortLevels(func(l Level) {
+		for k, network := range sortKernel.maskedNetworks() {
+			least := 1
+			if k > 0 {
+				least = 32<<k + 1
+			}
+			for n := least; n <= 64<<k; n++ {
+				src, dst := make([]uint32, n), make([]uint32, n+16)
+				for i := range src {
+					src[i] = rand.Uint32() >> (rand.Uint32() % 32)
+				}
+				network(&dst[0], &src[0], n)
+				if want := slices.Sorted(slices.Values(src)); !slices.Equal(dst[:n], want) || slices.Max(dst[n:]) > 0 {
+					t.Fatalf("%v, %d keys: not sorted", l, n)
+				}
+			}
+		}
+	})
+}
+
+// maskedNetworks returns the networks with masks, if there are any.
+func (k *sortKernels) maskedNetworks() []func(dst, src *uint32, n int) {
+	if k == nil || k.masked[0] == nil {
+		return nil
+	}
+	return k.masked[:]
 }

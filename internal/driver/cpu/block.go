@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // kernel computes n elements: see simd.MapFunc.
@@ -65,7 +66,8 @@ type program struct {
 // A call is one kernel over table entries.
 type call struct {
 	fn           kernel
-	past         kernel // the same with non-temporal stores, or nil
+	past         kernel           // the same with non-temporal stores, or nil
+	rows         simd.MapRowsFunc // the same for many segments, or nil
 	dst, x, y, z int32
 	p            int32
 	n            int32 // number of elements; 0 means the size of the block
@@ -290,6 +292,13 @@ func (l *lane) callRun(c *call, t []*float32, n, k int) {
 	}
 	dst, x, y, z, par := unsafe.Pointer(t[c.dst]), unsafe.Pointer(t[c.x]), unsafe.Pointer(t[c.y]), unsafe.Pointer(t[c.z]), unsafe.Pointer(t[c.p])
 	ds, xs, ys, zs, ps := step(int(c.dst)), step(int(c.x)), step(int(c.y)), step(int(c.z)), step(int(c.p))
+	if c.rows != nil && !(l.past && c.past != nil) {
+		if c.p != 0 {
+			y, ys = par, ps
+		}
+		c.rows((*float32)(dst), (*float32)(x), (*float32)(y), n, k, ds, xs, ys)
+		return
+	}
 	for ; ; k-- {
 		fn((*float32)(dst), (*float32)(x), (*float32)(y), (*float32)(z), n, (*float32)(par))
 		if k == 1 {

@@ -1,4 +1,4 @@
-// Command arrays writes the AVX2 assembly of package simd over words: sorts, gathers,
+// Command arrays writes the AVX2 and AVX-512 assembly of package simd over words: sorts, gathers,
 // repetitions, folds of integers.
 //
 // Run it through go generate in folder simd.
@@ -53,9 +53,11 @@ func main() {
 	g.columns()
 	g.byteColumns("byteColumnsMaxAVX2", "the maximum", g.VPMAXUB)
 	g.byteColumns("byteColumnsMinAVX2", "the minimum", g.VPMINUB)
-	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {
-		fmt.Fprintln(os.Stderr, "arrays:", err)
-		os.Exit(1)
+	for base, c := range map[string]*gen{"arrays_avx2_amd64": g, "arrays_avx512_amd64": avx512()} {
+		if err := amd64file.Write(os.Args[1], base, "go run ./arrays", c.Context); err != nil {
+			fmt.Fprintln(os.Stderr, "arrays:", err)
+			os.Exit(1)
+		}
 	}
 }
 

@@ -21,9 +21,36 @@ type instruction struct {
 
 // A list is a straight program over vectors.
 type list struct {
-	g    *gen
-	code []instruction
-	n    value
+	g     *gen
+	code  []instruction
+	n     value
+	wide  bool                 // the vectors have 16 lanes, and there are 32 registers
+	upper map[int]reg.Register // masks of blends in registers, by lanes. Only wide vectors need them.
+}
+
+// lanes returns the number of lanes of a vector.
+func (l *list) lanes() int {
+	if l.wide {
+		return lanes512
+	}
+	return lanes
+}
+
+func (l *list) reg(i int) reg.VecPhysical {
+	spec := reg.S256
+	if l.wide {
+		spec = reg.S512
+	}
+	return reg.Vector.Lookup(reg.Index(i), spec).(reg.VecPhysical)
+}
+
+// move loads or stores a vector.
+func (l *list) move(from, to Op) {
+	if l.wide {
+		l.g.VMOVDQU32(from, to)
+	} else {
+		l.g.VMOVDQU(from, to)
+	}
 }
 
 func (l *list) add(do func(dst reg.VecPhysical, from []reg.VecPhysical), from ...value) value {
@@ -33,11 +60,11 @@ func (l *list) add(do func(dst reg.VecPhysical, from []reg.VecPhysical), from ..
 }
 
 func (l *list) load(m Mem) value {
-	return l.add(func(dst reg.VecPhysical, _ []reg.VecPhysical) { l.g.VMOVDQU(m, dst) })
+	return l.add(func(dst reg.VecPhysical, _ []reg.VecPhysical) { l.move(m, dst) })
 }
 
 func (l *list) store(v value, m Mem) {
-	l.code = append(l.code, instruction{[]value{v}, func(_ reg.VecPhysical, from []reg.VecPhysical) { l.g.VMOVDQU(from[0], m) }, -1})
+	l.code = append(l.code, instruction{[]value{v}, func(_ reg.VecPhysical, from []reg.VecPhysical) { l.move(from[0], m) }, -1})
 }
 
 func (l *list) min(a, b value) value {
@@ -50,12 +77,25 @@ func (l *list) max(a, b value) value {
 
 // blend returns the lanes of b whose bits are set in lanes, and the other lanes of a.
 func (l *list) blend(lanes int, a, b value) value {
-	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPBLENDD(U8(lanes), from[1], from[0], dst) }, a, b)
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) {
+		if l.wide {
+			l.g.VPBLENDMD(from[1], from[0], l.upper[lanes], dst)
+		} else {
+			l.g.VPBLENDD(U8(lanes), from[1], from[0], dst)
+		}
+	}, a, b)
 }
 
-// shuffle permutes each half of a.
+// shuffle permutes each four lanes of a.
 func (l *list) shuffle(order int, a value) value {
 	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPSHUFD(U8(order), from[0], dst) }, a)
+}
+
+// quarters takes two groups of four lanes of a and then two of b.
+func (l *list) quarters(order int, a, b value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) {
+		l.g.VSHUFI32X4(U8(order), from[len(from)-1], from[0], dst)
+	}, a, b)
 }
 
 // swap exchanges the halves of a.
@@ -97,13 +137,13 @@ func (l *list) emit() {
 			uses[v] = append(uses[v], i)
 		}
 	}
-	var in [16]value // value of each register, -1 for none
+	in := make([]value, 2*l.lanes()) // value of each register, -1 for none
 	for r := range in {
 		in[r] = -1
 	}
 	slots := map[value]Mem{}
 	var free []Mem
-	find := func(v value) int { return slices.Index(in[:], v) }
+	find := func(v value) int { return slices.Index(in, v) }
 	// room returns a register for a value. It does not take the registers of values in held.
 	room := func(v value, held []int) int {
 		if r := find(-1); r >= 0 {
@@ -118,10 +158,10 @@ func (l *list) emit() {
 		}
 		if w := in[far]; slots[w] == (Mem{}) {
 			if len(free) == 0 {
-				free = append(free, l.g.AllocLocal(4*lanes))
+				free = append(free, l.g.AllocLocal(4*l.lanes()))
 			}
 			slots[w], free = free[len(free)-1], free[:len(free)-1]
-			l.g.VMOVDQU(ymm(far), slots[w])
+			l.move(l.reg(far), slots[w])
 		}
 		in[far] = v
 		return far
@@ -132,7 +172,7 @@ func (l *list) emit() {
 			r := find(v)
 			if r < 0 {
 				r = room(v, held)
-				l.g.VMOVDQU(slots[v], ymm(r))
+				l.move(slots[v], l.reg(r))
 			}
 			held = append(held, r)
 		}
@@ -147,11 +187,11 @@ func (l *list) emit() {
 		}
 		var dst reg.VecPhysical
 		if c.dst >= 0 {
-			dst = ymm(room(c.dst, nil))
+			dst = l.reg(room(c.dst, nil))
 		}
 		var from []reg.VecPhysical
 		for _, r := range held {
-			from = append(from, ymm(r))
+			from = append(from, l.reg(r))
 		}
 		c.do(dst, from)
 	}
@@ -214,13 +254,13 @@ func (l *list) join(v []value, width int) {
 	for i, j := 0, len(v)-1; i < j; i, j = i+1, j-1 {
 		other := l.across(v[j], 2*width-1)
 		less, more := l.min(v[i], other), l.max(v[i], other)
-		upper := upperLanes(width)
+		upper := l.upperLanes(width)
 		v[i], v[j] = l.blend(upper, less, more), l.across(l.blend(upper, more, less), 2*width-1)
 	}
 	for d := width / 2; d > 0; d /= 2 {
 		for i := range v {
 			other := l.across(v[i], d)
-			v[i] = l.blend(upperLanes(d), l.min(v[i], other), l.max(v[i], other))
+			v[i] = l.blend(l.upperLanes(d), l.min(v[i], other), l.max(v[i], other))
 		}
 	}
 	for d := len(v) / 2; d > 0; d /= 2 {
@@ -233,9 +273,9 @@ func (l *list) join(v []value, width int) {
 }
 
 // upperLanes returns the mask of the lanes whose index has bit d set.
-func upperLanes(d int) int {
+func (l *list) upperLanes(d int) int {
 	m := 0
-	for i := range lanes {
+	for i := range l.lanes() {
 		if i&d != 0 {
 			m |= 1 << i
 		}
@@ -245,7 +285,14 @@ func upperLanes(d int) int {
 
 // across exchanges each lane i with lane i^x.
 func (l *list) across(a value, x int) value {
-	if x&4 != 0 {
+	switch {
+	case l.wide && x&12 != 0:
+		order := 0
+		for i := range 4 {
+			order |= (i ^ x>>2) << (2 * i)
+		}
+		a = l.quarters(order, a, a)
+	case x&4 != 0:
 		a = l.swap(a)
 	}
 	if x &= 3; x != 0 {
@@ -278,5 +325,3 @@ func (l *list) turn(v []value) []value {
 	}
 	return out
 }
-
-func ymm(i int) reg.VecPhysical { return reg.Vector.Lookup(reg.Index(i), reg.S256).(reg.VecPhysical) }
