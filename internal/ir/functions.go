@@ -1,6 +1,9 @@
 package ir
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // The functions are the composite codes. Their expansions are a large part of a page, and most pages use none of
 // them. What makes nodes of these codes therefore calls [UseFunctions]: the linker leaves the expansions out of programs
@@ -9,6 +12,7 @@ import "sync/atomic"
 // functionTable has what only programs with functions need.
 type functionTable struct {
 	expansions [numCodes]func(l *lowering, a [3]*Node) *Node
+	evals      [numCodes]func(a, b, c float64) float64 // as codeInfo.eval
 	bounded    func(l *lowering, was, n *Node) *Node
 	visit      func(x any)
 }
@@ -24,6 +28,14 @@ func UseFunctions() {
 	}
 }
 
+// evalOf returns what computes a code in float64.
+func evalOf(c Code) func(a, b, c float64) float64 {
+	if f := functions.Load(); f != nil && c.Composite() {
+		return f.evals[c]
+	}
+	return codes[c].eval
+}
+
 // IfFunctions calls the method WithFunctions of x if the program uses functions. The linker leaves these methods
 // out of other programs.
 func IfFunctions(x any) {
@@ -36,6 +48,25 @@ func newFunctions() *functionTable {
 	return &functionTable{
 		bounded: (*lowering).bounded,
 		visit:   func(x any) { x.(interface{ WithFunctions() }).WithFunctions() },
+		evals: [numCodes]func(a, b, c float64) float64{
+			Exp:     func(a, _, _ float64) float64 { return math.Exp(a) },
+			Exp2:    func(a, _, _ float64) float64 { return math.Exp2(a) },
+			Expm1:   func(a, _, _ float64) float64 { return math.Expm1(a) },
+			Log:     func(a, _, _ float64) float64 { return math.Log(a) },
+			Log2:    func(a, _, _ float64) float64 { return math.Log2(a) },
+			Log1p:   func(a, _, _ float64) float64 { return math.Log1p(a) },
+			Tanh:    func(a, _, _ float64) float64 { return math.Tanh(a) },
+			Sigmoid: func(a, _, _ float64) float64 { return 1 / (1 + math.Exp(-a)) },
+			Erf:     func(a, _, _ float64) float64 { return math.Erf(a) },
+			Erfc:    func(a, _, _ float64) float64 { return math.Erfc(a) },
+			NormCDF: func(a, _, _ float64) float64 { return 0.5 * math.Erfc(-a/math.Sqrt2) },
+			Sin:     func(a, _, _ float64) float64 { return math.Sin(a) },
+			Cos:     func(a, _, _ float64) float64 { return math.Cos(a) },
+			Atan:    func(a, _, _ float64) float64 { return math.Atan(a) },
+			Pow:     func(a, b, _ float64) float64 { return math.Pow(a, b) },
+			Recip:   func(a, _, _ float64) float64 { return 1 / a },
+			Rsqrt:   func(a, _, _ float64) float64 { return 1 / math.Sqrt(a) },
+		},
 		expansions: [numCodes]func(l *lowering, a [3]*Node) *Node{
 			Exp:     func(l *lowering, a [3]*Node) *Node { return l.exp(a[0]) },
 			Exp2:    func(l *lowering, a [3]*Node) *Node { return l.exp2(a[0]) },
