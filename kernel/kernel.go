@@ -21,7 +21,7 @@ type Kernel struct {
 	uniforms []ir.Uniform
 	bytes    int // bytes of the parameters
 	params   reflect.Type
-	pointer  reflect.Type // of a pointer to params
+	pointer  reflect.Type     // of a pointer to params
 	run      func(b *Builder) // calls the build function
 
 	made   atomic.Pointer[result]
