@@ -12,7 +12,7 @@ import (
 )
 
 // openTests are the tests of a device before Open returns it.
-var openTests = []func(context.Context, *engine.Engine) error{knownElements, knownSum, knownProduct}
+var openTests = []func(context.Context, *engine.Engine) error{knownElements, knownFunctions, knownSum, knownProduct}
 
 // knownSum tests a reduction.
 func knownSum(ctx context.Context, e *engine.Engine) error {

@@ -21,7 +21,7 @@ func ExampleNew() {
 			y.Set(i, x.At(i).Fma(b.F32(&p.Scale), y.At(i)))
 		})
 	})
-	fmt.Print(saxpy)
+	fmt.Print(saxpy.Listing())
 	// Output:
 	// kernel saxpy, local size 256 x 1 x 1
 	// 	input x []f32
@@ -54,7 +54,7 @@ func ExampleNewFamily() {
 		}
 		b.If(lane.Eq(kernel.U(0)), func() { y.Set(b.Group(), part.At(kernel.U(0))) })
 	})
-	fmt.Print(sums.Of(4))
+	fmt.Print(sums.Of(4).Listing())
 	// Output:
 	// kernel sums, local size 4 x 1 x 1
 	// 	input x []f32

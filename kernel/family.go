@@ -37,7 +37,11 @@ func NewFamily[P any, S comparable](name string, build func(b *Builder, p *P, s 
 	}
 	f.family.make = func(s any) *Kernel {
 		v, _ := s.(S) // if S is an interface, a nil interface is not an S
-		return specialise(name, (*P)(nil), func(b *Builder, p unsafe.Pointer) { build(b, (*P)(p), v) })
+		return specialise(name, (*P)(nil), func(b *Builder) {
+			p := new(P)
+			b.params = unsafe.Pointer(p)
+			build(b, p, v)
+		})
 	}
 	return f
 }

@@ -21,6 +21,7 @@ type Kernel struct {
 	uniforms []ir.Uniform
 	bytes    int // bytes of the parameters
 	params   reflect.Type
+	pointer  reflect.Type     // of a pointer to params
 	run      func(b *Builder) // calls the build function
 
 	made   atomic.Pointer[result]
@@ -45,7 +46,11 @@ func New[P any](name string, build func(b *Builder, p *P)) *Kernel {
 	if build == nil {
 		return broken(name, "New with a nil function")
 	}
-	return specialise(name, (*P)(nil), func(b *Builder, p unsafe.Pointer) { build(b, (*P)(p)) })
+	return specialise(name, (*P)(nil), func(b *Builder) {
+		p := new(P)
+		b.params = unsafe.Pointer(p)
+		build(b, p)
+	})
 }
 
 func broken(name, msg string) *Kernel {
@@ -53,11 +58,14 @@ func broken(name, msg string) *Kernel {
 	return &Kernel{name: name, program: program{Programs: ir.Fixed{Err: err}}}
 }
 
-// specialise returns a kernel whose parameters have the type to which the pointer nothing points.
-// Neither it nor the functions that it calls are generic, so that programs have their code only
+// specialise returns a kernel whose parameters have the type to which the pointer nothing points. run sets the
+// builder's params and calls the build function: reflect's functions for new values and types of pointers would
+// make pages larger.
+// Neither specialise nor the functions that it calls are generic, so that programs have their code only
 // once.
-func specialise(name string, nothing any, build func(b *Builder, p unsafe.Pointer)) *Kernel {
-	t := reflect.TypeOf(nothing).Elem()
+func specialise(name string, nothing any, run func(b *Builder)) *Kernel {
+	pointer := reflect.TypeOf(nothing)
+	t := pointer.Elem()
 	if !identifier(name) {
 		return broken(name, fmt.Sprintf("%q is not a valid name: use letters, digits and underscores", name))
 	}
@@ -65,10 +73,9 @@ func specialise(name string, nothing any, build func(b *Builder, p unsafe.Pointe
 	if err != nil {
 		return broken(name, err.Error())
 	}
-	k := &Kernel{name: name, uniforms: us, bytes: int(t.Size()), params: t, run: func(b *Builder) {
-		p := reflect.New(t).UnsafePointer()
-		b.params, b.paramLen = p, t.Size()
-		build(b, p)
+	k := &Kernel{name: name, uniforms: us, bytes: int(t.Size()), params: t, pointer: pointer, run: func(b *Builder) {
+		b.paramLen = t.Size()
+		run(b)
 	}}
 	k.Programs = (*builds)(k)
 	return k
@@ -79,7 +86,7 @@ func (k *Kernel) encode(dst []byte, params any) ([]byte, bool) {
 	if params == nil {
 		return dst, k.bytes == 0
 	}
-	if t := reflect.TypeOf(params); t != k.params && t != reflect.PointerTo(k.params) {
+	if t := reflect.TypeOf(params); t != k.params && t != k.pointer {
 		return dst, false
 	}
 	// In an interface of either type, the second word is the address of the struct: a struct of
@@ -233,8 +240,11 @@ func (k *Kernel) together(p *ir.Program) *Error {
 	return e
 }
 
-// String returns a listing of the program, or its error.
-func (k *Kernel) String() string {
+// String returns the name with "kernel " before it.
+func (k *Kernel) String() string { return "kernel " + k.Name() }
+
+// Listing returns a listing of the program, or its error.
+func (k *Kernel) Listing() string {
 	if err := k.Err(); err != nil {
 		return err.Error()
 	}

@@ -367,12 +367,12 @@ func TestKernelsThatCannotBe(t *testing.T) {
 		if _, err := k.AppendParams(nil, struct{}{}); err == nil {
 			t.Errorf("%s: parameters without error", name)
 		}
-		if k.String() == "" {
+		if k.String() == "" || k.Listing() == "" {
 			t.Errorf("%s: empty listing", name)
 		}
 	}
 	var nobody *kernel.Kernel
-	if err := nobody.Err(); err == nil || nobody.Name() == "" || nobody.String() == "" {
+	if err := nobody.Err(); err == nil || nobody.Name() == "" || nobody.String() == "" || nobody.Listing() == "" {
 		t.Error("a nil kernel")
 	}
 }
@@ -416,7 +416,7 @@ func TestUseAfterBuilding(t *testing.T) {
 	if err := foreign.Err(); err != nil {
 		t.Fatal(err)
 	}
-	before := foreign.String()
+	before := foreign.Listing()
 	l := &leaked
 	for range 100_000 {
 		l.value = l.value.Add(l.value)
@@ -447,7 +447,7 @@ func TestUseAfterBuilding(t *testing.T) {
 		_ = nobody.Vec2F(kernel.F(1), kernel.F(2)).Sum()
 		_ = nobody.U32(new(uint32)).Mul(nobody.Index())
 	}
-	if after := foreign.String(); after != before {
+	if after := foreign.Listing(); after != before {
 		t.Errorf("changed to %s", after)
 	}
 }

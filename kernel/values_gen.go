@@ -159,87 +159,90 @@ func (x F32) Ldexp(y F32) F32 { return F32(binary(ir.Ldexp, kF32, kF32, handle(x
 // Exp returns e to the power x.
 //
 //go:noinline
-func (x F32) Exp() F32 { return F32(unary(ir.Exp, kF32, kF32, handle(x))) }
+func (x F32) Exp() F32 { ir.UseFunctions(); return F32(unary(ir.Exp, kF32, kF32, handle(x))) }
 
 // Exp2 returns 2 to the power x.
 //
 //go:noinline
-func (x F32) Exp2() F32 { return F32(unary(ir.Exp2, kF32, kF32, handle(x))) }
+func (x F32) Exp2() F32 { ir.UseFunctions(); return F32(unary(ir.Exp2, kF32, kF32, handle(x))) }
 
 // Expm1 returns e**x - 1, accurate near 0.
 //
 //go:noinline
-func (x F32) Expm1() F32 { return F32(unary(ir.Expm1, kF32, kF32, handle(x))) }
+func (x F32) Expm1() F32 { ir.UseFunctions(); return F32(unary(ir.Expm1, kF32, kF32, handle(x))) }
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
 //
 //go:noinline
-func (x F32) Log() F32 { return F32(unary(ir.Log, kF32, kF32, handle(x))) }
+func (x F32) Log() F32 { ir.UseFunctions(); return F32(unary(ir.Log, kF32, kF32, handle(x))) }
 
 // Log2 returns the logarithm to base 2.
 //
 //go:noinline
-func (x F32) Log2() F32 { return F32(unary(ir.Log2, kF32, kF32, handle(x))) }
+func (x F32) Log2() F32 { ir.UseFunctions(); return F32(unary(ir.Log2, kF32, kF32, handle(x))) }
 
 // Log1p returns log(1+x), accurate near 0.
 //
 //go:noinline
-func (x F32) Log1p() F32 { return F32(unary(ir.Log1p, kF32, kF32, handle(x))) }
+func (x F32) Log1p() F32 { ir.UseFunctions(); return F32(unary(ir.Log1p, kF32, kF32, handle(x))) }
 
 // Tanh returns the hyperbolic tangent.
 //
 //go:noinline
-func (x F32) Tanh() F32 { return F32(unary(ir.Tanh, kF32, kF32, handle(x))) }
+func (x F32) Tanh() F32 { ir.UseFunctions(); return F32(unary(ir.Tanh, kF32, kF32, handle(x))) }
 
 // Sigmoid returns 1/(1+e**-x).
 //
 //go:noinline
-func (x F32) Sigmoid() F32 { return F32(unary(ir.Sigmoid, kF32, kF32, handle(x))) }
+func (x F32) Sigmoid() F32 { ir.UseFunctions(); return F32(unary(ir.Sigmoid, kF32, kF32, handle(x))) }
 
 // Erf returns the Gauss error function.
 //
 //go:noinline
-func (x F32) Erf() F32 { return F32(unary(ir.Erf, kF32, kF32, handle(x))) }
+func (x F32) Erf() F32 { ir.UseFunctions(); return F32(unary(ir.Erf, kF32, kF32, handle(x))) }
 
 // Erfc returns 1-erf(x), accurate for large x.
 //
 //go:noinline
-func (x F32) Erfc() F32 { return F32(unary(ir.Erfc, kF32, kF32, handle(x))) }
+func (x F32) Erfc() F32 { ir.UseFunctions(); return F32(unary(ir.Erfc, kF32, kF32, handle(x))) }
 
 // NormCDF returns the normal distribution function, accurate for large -x.
 //
 //go:noinline
-func (x F32) NormCDF() F32 { return F32(unary(ir.NormCDF, kF32, kF32, handle(x))) }
+func (x F32) NormCDF() F32 { ir.UseFunctions(); return F32(unary(ir.NormCDF, kF32, kF32, handle(x))) }
 
 // Sin returns the sine of x radians.
 //
 //go:noinline
-func (x F32) Sin() F32 { return F32(unary(ir.Sin, kF32, kF32, handle(x))) }
+func (x F32) Sin() F32 { ir.UseFunctions(); return F32(unary(ir.Sin, kF32, kF32, handle(x))) }
 
 // Cos returns the cosine of x radians.
 //
 //go:noinline
-func (x F32) Cos() F32 { return F32(unary(ir.Cos, kF32, kF32, handle(x))) }
+func (x F32) Cos() F32 { ir.UseFunctions(); return F32(unary(ir.Cos, kF32, kF32, handle(x))) }
 
 // Atan returns the arc tangent in radians.
 //
 //go:noinline
-func (x F32) Atan() F32 { return F32(unary(ir.Atan, kF32, kF32, handle(x))) }
+func (x F32) Atan() F32 { ir.UseFunctions(); return F32(unary(ir.Atan, kF32, kF32, handle(x))) }
 
 // Pow returns x to the power y.
 //
 //go:noinline
-func (x F32) Pow(y F32) F32 { return F32(binary(ir.Pow, kF32, kF32, handle(x), handle(y))) }
+func (x F32) Pow(y F32) F32 {
+	ir.UseFunctions()
+	return F32(binary(ir.Pow, kF32, kF32, handle(x), handle(y)))
+}
 
 // Recip returns 1/x.
 //
 //go:noinline
-func (x F32) Recip() F32 { return F32(unary(ir.Recip, kF32, kF32, handle(x))) }
+func (x F32) Recip() F32 { ir.UseFunctions(); return F32(unary(ir.Recip, kF32, kF32, handle(x))) }
 
 // Rsqrt returns 1/sqrt(x).
 //
 //go:noinline
-func (x F32) Rsqrt() F32 { return F32(unary(ir.Rsqrt, kF32, kF32, handle(x))) }
+func (x F32) Rsqrt() F32 { ir.UseFunctions(); return F32(unary(ir.Rsqrt, kF32, kF32, handle(x))) }
 
 // Eq returns x == y.
 //
@@ -919,87 +922,123 @@ func (x Vec2F) Ldexp(y Vec2F) Vec2F {
 // Exp returns e to the power x.
 //
 //go:noinline
-func (x Vec2F) Exp() Vec2F { return Vec2F(unary(ir.Exp, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Exp() Vec2F { ir.UseFunctions(); return Vec2F(unary(ir.Exp, kVec2F, kVec2F, handle(x))) }
 
 // Exp2 returns 2 to the power x.
 //
 //go:noinline
-func (x Vec2F) Exp2() Vec2F { return Vec2F(unary(ir.Exp2, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Exp2() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Exp2, kVec2F, kVec2F, handle(x)))
+}
 
 // Expm1 returns e**x - 1, accurate near 0.
 //
 //go:noinline
-func (x Vec2F) Expm1() Vec2F { return Vec2F(unary(ir.Expm1, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Expm1() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Expm1, kVec2F, kVec2F, handle(x)))
+}
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
 //
 //go:noinline
-func (x Vec2F) Log() Vec2F { return Vec2F(unary(ir.Log, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Log() Vec2F { ir.UseFunctions(); return Vec2F(unary(ir.Log, kVec2F, kVec2F, handle(x))) }
 
 // Log2 returns the logarithm to base 2.
 //
 //go:noinline
-func (x Vec2F) Log2() Vec2F { return Vec2F(unary(ir.Log2, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Log2() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Log2, kVec2F, kVec2F, handle(x)))
+}
 
 // Log1p returns log(1+x), accurate near 0.
 //
 //go:noinline
-func (x Vec2F) Log1p() Vec2F { return Vec2F(unary(ir.Log1p, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Log1p() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Log1p, kVec2F, kVec2F, handle(x)))
+}
 
 // Tanh returns the hyperbolic tangent.
 //
 //go:noinline
-func (x Vec2F) Tanh() Vec2F { return Vec2F(unary(ir.Tanh, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Tanh() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Tanh, kVec2F, kVec2F, handle(x)))
+}
 
 // Sigmoid returns 1/(1+e**-x).
 //
 //go:noinline
-func (x Vec2F) Sigmoid() Vec2F { return Vec2F(unary(ir.Sigmoid, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Sigmoid() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Sigmoid, kVec2F, kVec2F, handle(x)))
+}
 
 // Erf returns the Gauss error function.
 //
 //go:noinline
-func (x Vec2F) Erf() Vec2F { return Vec2F(unary(ir.Erf, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Erf() Vec2F { ir.UseFunctions(); return Vec2F(unary(ir.Erf, kVec2F, kVec2F, handle(x))) }
 
 // Erfc returns 1-erf(x), accurate for large x.
 //
 //go:noinline
-func (x Vec2F) Erfc() Vec2F { return Vec2F(unary(ir.Erfc, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Erfc() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Erfc, kVec2F, kVec2F, handle(x)))
+}
 
 // NormCDF returns the normal distribution function, accurate for large -x.
 //
 //go:noinline
-func (x Vec2F) NormCDF() Vec2F { return Vec2F(unary(ir.NormCDF, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) NormCDF() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.NormCDF, kVec2F, kVec2F, handle(x)))
+}
 
 // Sin returns the sine of x radians.
 //
 //go:noinline
-func (x Vec2F) Sin() Vec2F { return Vec2F(unary(ir.Sin, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Sin() Vec2F { ir.UseFunctions(); return Vec2F(unary(ir.Sin, kVec2F, kVec2F, handle(x))) }
 
 // Cos returns the cosine of x radians.
 //
 //go:noinline
-func (x Vec2F) Cos() Vec2F { return Vec2F(unary(ir.Cos, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Cos() Vec2F { ir.UseFunctions(); return Vec2F(unary(ir.Cos, kVec2F, kVec2F, handle(x))) }
 
 // Atan returns the arc tangent in radians.
 //
 //go:noinline
-func (x Vec2F) Atan() Vec2F { return Vec2F(unary(ir.Atan, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Atan() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Atan, kVec2F, kVec2F, handle(x)))
+}
 
 // Pow returns x to the power y.
 //
 //go:noinline
-func (x Vec2F) Pow(y Vec2F) Vec2F { return Vec2F(binary(ir.Pow, kVec2F, kVec2F, handle(x), handle(y))) }
+func (x Vec2F) Pow(y Vec2F) Vec2F {
+	ir.UseFunctions()
+	return Vec2F(binary(ir.Pow, kVec2F, kVec2F, handle(x), handle(y)))
+}
 
 // Recip returns 1/x.
 //
 //go:noinline
-func (x Vec2F) Recip() Vec2F { return Vec2F(unary(ir.Recip, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Recip() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Recip, kVec2F, kVec2F, handle(x)))
+}
 
 // Rsqrt returns 1/sqrt(x).
 //
 //go:noinline
-func (x Vec2F) Rsqrt() Vec2F { return Vec2F(unary(ir.Rsqrt, kVec2F, kVec2F, handle(x))) }
+func (x Vec2F) Rsqrt() Vec2F {
+	ir.UseFunctions()
+	return Vec2F(unary(ir.Rsqrt, kVec2F, kVec2F, handle(x)))
+}
 
 // Eq returns x == y.
 //
@@ -1787,87 +1826,123 @@ func (x Vec4F) Ldexp(y Vec4F) Vec4F {
 // Exp returns e to the power x.
 //
 //go:noinline
-func (x Vec4F) Exp() Vec4F { return Vec4F(unary(ir.Exp, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Exp() Vec4F { ir.UseFunctions(); return Vec4F(unary(ir.Exp, kVec4F, kVec4F, handle(x))) }
 
 // Exp2 returns 2 to the power x.
 //
 //go:noinline
-func (x Vec4F) Exp2() Vec4F { return Vec4F(unary(ir.Exp2, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Exp2() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Exp2, kVec4F, kVec4F, handle(x)))
+}
 
 // Expm1 returns e**x - 1, accurate near 0.
 //
 //go:noinline
-func (x Vec4F) Expm1() Vec4F { return Vec4F(unary(ir.Expm1, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Expm1() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Expm1, kVec4F, kVec4F, handle(x)))
+}
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
 //
 //go:noinline
-func (x Vec4F) Log() Vec4F { return Vec4F(unary(ir.Log, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Log() Vec4F { ir.UseFunctions(); return Vec4F(unary(ir.Log, kVec4F, kVec4F, handle(x))) }
 
 // Log2 returns the logarithm to base 2.
 //
 //go:noinline
-func (x Vec4F) Log2() Vec4F { return Vec4F(unary(ir.Log2, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Log2() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Log2, kVec4F, kVec4F, handle(x)))
+}
 
 // Log1p returns log(1+x), accurate near 0.
 //
 //go:noinline
-func (x Vec4F) Log1p() Vec4F { return Vec4F(unary(ir.Log1p, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Log1p() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Log1p, kVec4F, kVec4F, handle(x)))
+}
 
 // Tanh returns the hyperbolic tangent.
 //
 //go:noinline
-func (x Vec4F) Tanh() Vec4F { return Vec4F(unary(ir.Tanh, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Tanh() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Tanh, kVec4F, kVec4F, handle(x)))
+}
 
 // Sigmoid returns 1/(1+e**-x).
 //
 //go:noinline
-func (x Vec4F) Sigmoid() Vec4F { return Vec4F(unary(ir.Sigmoid, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Sigmoid() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Sigmoid, kVec4F, kVec4F, handle(x)))
+}
 
 // Erf returns the Gauss error function.
 //
 //go:noinline
-func (x Vec4F) Erf() Vec4F { return Vec4F(unary(ir.Erf, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Erf() Vec4F { ir.UseFunctions(); return Vec4F(unary(ir.Erf, kVec4F, kVec4F, handle(x))) }
 
 // Erfc returns 1-erf(x), accurate for large x.
 //
 //go:noinline
-func (x Vec4F) Erfc() Vec4F { return Vec4F(unary(ir.Erfc, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Erfc() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Erfc, kVec4F, kVec4F, handle(x)))
+}
 
 // NormCDF returns the normal distribution function, accurate for large -x.
 //
 //go:noinline
-func (x Vec4F) NormCDF() Vec4F { return Vec4F(unary(ir.NormCDF, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) NormCDF() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.NormCDF, kVec4F, kVec4F, handle(x)))
+}
 
 // Sin returns the sine of x radians.
 //
 //go:noinline
-func (x Vec4F) Sin() Vec4F { return Vec4F(unary(ir.Sin, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Sin() Vec4F { ir.UseFunctions(); return Vec4F(unary(ir.Sin, kVec4F, kVec4F, handle(x))) }
 
 // Cos returns the cosine of x radians.
 //
 //go:noinline
-func (x Vec4F) Cos() Vec4F { return Vec4F(unary(ir.Cos, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Cos() Vec4F { ir.UseFunctions(); return Vec4F(unary(ir.Cos, kVec4F, kVec4F, handle(x))) }
 
 // Atan returns the arc tangent in radians.
 //
 //go:noinline
-func (x Vec4F) Atan() Vec4F { return Vec4F(unary(ir.Atan, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Atan() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Atan, kVec4F, kVec4F, handle(x)))
+}
 
 // Pow returns x to the power y.
 //
 //go:noinline
-func (x Vec4F) Pow(y Vec4F) Vec4F { return Vec4F(binary(ir.Pow, kVec4F, kVec4F, handle(x), handle(y))) }
+func (x Vec4F) Pow(y Vec4F) Vec4F {
+	ir.UseFunctions()
+	return Vec4F(binary(ir.Pow, kVec4F, kVec4F, handle(x), handle(y)))
+}
 
 // Recip returns 1/x.
 //
 //go:noinline
-func (x Vec4F) Recip() Vec4F { return Vec4F(unary(ir.Recip, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Recip() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Recip, kVec4F, kVec4F, handle(x)))
+}
 
 // Rsqrt returns 1/sqrt(x).
 //
 //go:noinline
-func (x Vec4F) Rsqrt() Vec4F { return Vec4F(unary(ir.Rsqrt, kVec4F, kVec4F, handle(x))) }
+func (x Vec4F) Rsqrt() Vec4F {
+	ir.UseFunctions()
+	return Vec4F(unary(ir.Rsqrt, kVec4F, kVec4F, handle(x)))
+}
 
 // Eq returns x == y.
 //

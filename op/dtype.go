@@ -109,6 +109,15 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
+// typeNames returns the names of types as a list.
+func typeNames(types []DType) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.String()
+	}
+	return fmt.Sprint(names)
+}
+
 // Size returns the bytes that one element takes in memory, 0 for a quantised
 // type: see [DType.Bytes].
 func (d DType) Size() int {

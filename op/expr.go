@@ -29,6 +29,14 @@ func build(c ir.Code, args ...*ir.Node) *ir.Node {
 //go:noinline
 func (x Expr) unary(c ir.Code) Expr { return Expr{build(c, x.n)} }
 
+// function is unary for a composite code.
+//
+//go:noinline
+func (x Expr) function(c ir.Code) Expr {
+	ir.UseFunctions()
+	return x.unary(c)
+}
+
 //go:noinline
 func (x Expr) binary(c ir.Code, y Expr) Expr { return Expr{build(c, x.n, y.n)} }
 
@@ -60,7 +68,10 @@ func (x Expr) Min(y Expr) Expr { return x.binary(ir.Min, y) }
 func (x Expr) Max(y Expr) Expr { return x.binary(ir.Max, y) }
 
 // Pow returns x to the power y.
-func (x Expr) Pow(y Expr) Expr { return x.binary(ir.Pow, y) }
+func (x Expr) Pow(y Expr) Expr {
+	ir.UseFunctions()
+	return x.binary(ir.Pow, y)
+}
 
 // CopySign returns the magnitude of x with the sign of y.
 func (x Expr) CopySign(y Expr) Expr { return x.binary(ir.CopySign, y) }
@@ -78,10 +89,10 @@ func (x Expr) Square() Expr { return x.Mul(x) }
 func (x Expr) Sqrt() Expr { return x.unary(ir.Sqrt) }
 
 // Rsqrt returns 1/sqrt(x).
-func (x Expr) Rsqrt() Expr { return x.unary(ir.Rsqrt) }
+func (x Expr) Rsqrt() Expr { return x.function(ir.Rsqrt) }
 
 // Recip returns 1/x.
-func (x Expr) Recip() Expr { return x.unary(ir.Recip) }
+func (x Expr) Recip() Expr { return x.function(ir.Recip) }
 
 // Floor returns the greatest integer not above x.
 func (x Expr) Floor() Expr { return x.unary(ir.Floor) }
@@ -96,46 +107,46 @@ func (x Expr) Trunc() Expr { return x.unary(ir.Trunc) }
 func (x Expr) Round() Expr { return x.unary(ir.Round) }
 
 // Exp returns e to the power x.
-func (x Expr) Exp() Expr { return x.unary(ir.Exp) }
+func (x Expr) Exp() Expr { return x.function(ir.Exp) }
 
 // Exp2 returns 2 to the power x.
-func (x Expr) Exp2() Expr { return x.unary(ir.Exp2) }
+func (x Expr) Exp2() Expr { return x.function(ir.Exp2) }
 
 // Expm1 returns e**x - 1, accurate near 0.
-func (x Expr) Expm1() Expr { return x.unary(ir.Expm1) }
+func (x Expr) Expm1() Expr { return x.function(ir.Expm1) }
 
 // Log returns the natural logarithm; -Inf at 0, NaN below.
-func (x Expr) Log() Expr { return x.unary(ir.Log) }
+func (x Expr) Log() Expr { return x.function(ir.Log) }
 
 // Log2 returns the logarithm to base 2.
-func (x Expr) Log2() Expr { return x.unary(ir.Log2) }
+func (x Expr) Log2() Expr { return x.function(ir.Log2) }
 
 // Log1p returns log(1+x), accurate near 0.
-func (x Expr) Log1p() Expr { return x.unary(ir.Log1p) }
+func (x Expr) Log1p() Expr { return x.function(ir.Log1p) }
 
 // Tanh returns the hyperbolic tangent.
-func (x Expr) Tanh() Expr { return x.unary(ir.Tanh) }
+func (x Expr) Tanh() Expr { return x.function(ir.Tanh) }
 
 // Sigmoid returns 1/(1+e**-x).
-func (x Expr) Sigmoid() Expr { return x.unary(ir.Sigmoid) }
+func (x Expr) Sigmoid() Expr { return x.function(ir.Sigmoid) }
 
 // Erf returns the Gauss error function.
-func (x Expr) Erf() Expr { return x.unary(ir.Erf) }
+func (x Expr) Erf() Expr { return x.function(ir.Erf) }
 
 // Erfc returns 1-erf(x), accurate for large x.
-func (x Expr) Erfc() Expr { return x.unary(ir.Erfc) }
+func (x Expr) Erfc() Expr { return x.function(ir.Erfc) }
 
 // NormCDF returns the normal distribution function, accurate for large -x.
-func (x Expr) NormCDF() Expr { return x.unary(ir.NormCDF) }
+func (x Expr) NormCDF() Expr { return x.function(ir.NormCDF) }
 
 // Sin returns the sine of x radians.
-func (x Expr) Sin() Expr { return x.unary(ir.Sin) }
+func (x Expr) Sin() Expr { return x.function(ir.Sin) }
 
 // Cos returns the cosine of x radians.
-func (x Expr) Cos() Expr { return x.unary(ir.Cos) }
+func (x Expr) Cos() Expr { return x.function(ir.Cos) }
 
 // Atan returns the arc tangent in radians.
-func (x Expr) Atan() Expr { return x.unary(ir.Atan) }
+func (x Expr) Atan() Expr { return x.function(ir.Atan) }
 
 // Eq reports whether x == y.
 func (x Expr) Eq(y Expr) Cond { return x.compare(ir.Eq, y) }

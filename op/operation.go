@@ -400,7 +400,7 @@ func (o *Operation) expression(a *Attrs, in []DType) (*ir.Node, error) {
 	n := o.def().typed[t]
 	if n == nil {
 		if n, err = ir.Retype(o.def().expr, t); err != nil {
-			return nil, fmt.Errorf("%s of %v: %v: %w", o.def().name, in, err, ErrUnsupported)
+			return nil, fmt.Errorf("%s of %s: %v: %w", o.def().name, typeNames(in), err, ErrUnsupported)
 		}
 	}
 	// Only cast has a result of another type than its expression.

@@ -123,7 +123,7 @@ func (w *printer) functions(b []byte) []byte {
 			if w.composed[c] == 0 {
 				continue
 			}
-			for i, k := range compositions(w.t)[c] {
+			for i, k := range compositions(c, w.t) {
 				for n := range widthSuffix {
 					if w.composed[c]>>(len(widthSuffix)*i+n)&1 != 0 {
 						visit(k, n)

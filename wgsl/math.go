@@ -26,39 +26,54 @@ type composition struct {
 	fns  [3][numFns]uint8 // the functions that they call
 }
 
-// compositions has the composition of each code: the first for any operand and, for targets with
+// compositions returns the compositions of a code: the first for any operand and, for targets with
 // Approximate, one for operands in each known range, in the order of [ir.Narrows].
-func compositions(t *Target) map[ir.Code][]*composition {
+func compositions(c ir.Code, t *Target) []*composition {
 	switch {
 	case t.Unfused:
-		return unfusedCompositions()
+		return unfusedCompositions.of(c)
 	case t.Approximate:
-		return nearCompositions()
+		return nearCompositions.of(c)
 	}
-	return fusedCompositions()
+	return fusedCompositions.of(c)
 }
 
 var (
-	fusedCompositions   = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{}) })
-	unfusedCompositions = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Unfused: true}) })
-	nearCompositions    = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Approximate: true}) })
+	fusedCompositions   compositionTable
+	unfusedCompositions = compositionTable{target: Target{Unfused: true}}
+	nearCompositions    = compositionTable{target: Target{Approximate: true}}
 )
 
-func composeAll(t *Target) map[ir.Code][]*composition {
-	m := make(map[ir.Code][]*composition)
-	for _, c := range composedCodes() {
-		if c == ir.Sin || c == ir.Cos {
-			m[c] = []*composition{composeTrig(c, t)}
-			continue
+// compositionTable has the compositions for a target. Each is made when a kernel first needs it.
+type compositionTable struct {
+	target Target
+	mu     sync.Mutex
+	made   map[ir.Code][]*composition
+}
+
+func (m *compositionTable) of(c ir.Code) []*composition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.made[c] == nil {
+		if m.made == nil {
+			m.made = make(map[ir.Code][]*composition)
 		}
-		m[c] = []*composition{compose(expansion(c, t), c.Arity(), composedName(c), t)}
-		if t.Approximate {
-			for i, r := range ir.Narrows(c) {
-				m[c] = append(m[c], compose(ir.LowerNarrow(c, r.Operand, nativeNear), 1, reductionName(c, i+1), t))
-			}
+		m.made[c] = composeCode(c, &m.target)
+	}
+	return m.made[c]
+}
+
+func composeCode(c ir.Code, t *Target) []*composition {
+	if c == ir.Sin || c == ir.Cos {
+		return []*composition{composeTrig(c, t)}
+	}
+	list := []*composition{compose(expansion(c, t), c.Arity(), composedName(c), t)}
+	if t.Approximate {
+		for i, r := range ir.Narrows(c) {
+			list = append(list, compose(ir.LowerNarrow(c, r.Operand, nativeNear), 1, reductionName(c, i+1), t))
 		}
 	}
-	return m
+	return list
 }
 
 // composedCodes lists the codes that are printed as calls of compositions.

@@ -100,6 +100,9 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
+	if err := e.testFunctions(ctx); err != nil {
+		return nil, err
+	}
 	simple := g
 	if planning.passes != nil {
 		var err error

@@ -150,6 +150,29 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 	return err
 }
 
+// TestFunctions, if not nil, tests the functions of expressions on e if the program uses any, and reports whether it
+// does. Pages set it, because they use functions only after Open has tested other expressions.
+var TestFunctions func(ctx context.Context, e *Engine) (used bool, err error)
+
+// inFunctionTest marks the contexts of the test itself.
+type inFunctionTest struct{}
+
+// testFunctions calls TestFunctions before the first plan after functions are used.
+func (e *Engine) testFunctions(ctx context.Context) error {
+	t := &e.functionTest
+	if TestFunctions == nil || t.ok.Load() || ctx.Value(inFunctionTest{}) != nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ok.Load() {
+		return nil
+	}
+	used, err := TestFunctions(context.WithValue(ctx, inFunctionTest{}, true), e)
+	t.ok.Store(used && err == nil)
+	return err
+}
+
 // selfTestNode tests the kernel of node n of g before its first use.
 func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
 	size := usual

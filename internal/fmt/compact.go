@@ -2,7 +2,8 @@
 // the standard library's also links the package os, sorts maps, and scans. Elsewhere it calls the standard library.
 //
 // The formats may have the verbs c d e f g q s T v w x, one operand by index (%[2]d), a precision of numbers
-// with a fraction (%.3g), and # before x of integers and texts. Maps print as their type.
+// with a fraction (%.3g), and # before x of integers and texts. Maps, channels and functions print as their type, and
+// what an operand holds prints without methods: a list of types with String is given as a text.
 package fmt
 
 import (
@@ -187,11 +188,9 @@ func (p *printer) text(s string) {
 	}
 }
 
-// value appends v, which is in depth others.
+// value appends v, which is in depth others. It calls no methods of what v holds, because reflect's Interface and
+// Pointer bring the code for method values, 30 kB compressed.
 func (p *printer) value(v reflect.Value, depth int) {
-	if depth > 0 && v.IsValid() && v.CanInterface() && p.method(v.Interface()) {
-		return
-	}
 	ok := false
 	switch v.Kind() {
 	case reflect.Bool:
@@ -222,7 +221,7 @@ func (p *printer) value(v reflect.Value, depth int) {
 			break
 		}
 		p.value(v.Elem(), depth+1)
-	case reflect.Pointer, reflect.Func, reflect.Chan:
+	case reflect.Pointer:
 		ok = p.pointer(v, depth)
 	}
 	if !ok {
@@ -315,7 +314,11 @@ func (p *printer) fields(v reflect.Value, depth int) {
 }
 
 func (p *printer) pointer(v reflect.Value, depth int) bool {
-	if depth == 0 && v.Kind() == reflect.Pointer && !v.IsNil() {
+	address := uint64(0)
+	if !v.IsNil() {
+		address = uint64(v.Elem().UnsafeAddr())
+	}
+	if depth == 0 && address != 0 {
 		switch v.Elem().Kind() {
 		case reflect.Array, reflect.Slice, reflect.Struct:
 			p.b = append(p.b, '&')
@@ -325,13 +328,13 @@ func (p *printer) pointer(v reflect.Value, depth int) bool {
 	}
 	switch {
 	case p.verb == 'd' || p.verb == 'x':
-		return p.integer(uint64(v.Pointer()), false)
+		return p.integer(address, false)
 	case p.verb != 'v':
 		return false
-	case v.IsNil():
+	case address == 0:
 		p.b = append(p.b, "<nil>"...)
 	default:
-		p.b = strconv.AppendUint(append(p.b, "0x"...), uint64(v.Pointer()), 16)
+		p.b = strconv.AppendUint(append(p.b, "0x"...), address, 16)
 	}
 	return true
 }

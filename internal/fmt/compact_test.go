@@ -27,8 +27,8 @@ type plain int
 type point struct {
 	X, Y int
 	name string
-	l    level
-	L    level
+	l    plain
+	L    plain
 	Any  any
 	p    *int
 }
@@ -44,10 +44,10 @@ func operands() []any {
 		nil, true, 0, -3, int8(-128), int64(math.MinInt64), uint8(200), uint64(math.MaxUint64), uintptr(7), 'é', rune(-1), math.MaxInt32,
 		1.5, 1e6, 1e-7, 1e21, float32(0.1), math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 123456789.0,
 		"", "text", "a\"b\x00é", plain(3), l, &l, (*level)(nil),
-		[]int{}, []int{1, -2}, []int(nil), [3]uint32{1, 2, 3}, []byte("hi"), [2]byte{1, 255}, []string{"a", "b c"}, []level{1, 2}, []any{1, "x", nil, l},
-		[]error{fs.ErrExist, nil}, [][]int{{1}, {2, 3}}, []*int{nil},
-		point{1, 2, "n", 3, 4, 5.5, nil}, &point{Any: l}, point{Any: []int{1}}, struct{}{}, &[]int{1, 2}, &[2]bool{true}, (*point)(nil),
-		fs.ErrNotExist, &fs.PathError{Op: "open", Path: "p", Err: fs.ErrExist}, fmt.Errorf("a: %w", fs.ErrExist), (*broken)(nil), &broken{}, reflect.TypeOf(1.5),
+		[]int{}, []int{1, -2}, []int(nil), [3]uint32{1, 2, 3}, []byte("hi"), [2]byte{1, 255}, []string{"a", "b c"}, []any{1, "x", nil, plain(2)},
+		[][]int{{1}, {2, 3}}, []*int{nil},
+		point{1, 2, "n", 3, 4, 5.5, nil}, &point{Any: 2}, point{Any: []int{1}}, struct{}{}, &[]int{1, 2}, &[2]bool{true}, (*point)(nil),
+		fs.ErrNotExist, &fs.PathError{Op: "open", Path: "p", Err: fs.ErrExist}, fmt.Errorf("a: %w", fs.ErrExist), (*broken)(nil), &broken{},
 	}
 }
 
@@ -91,6 +91,24 @@ func TestCompactEqualsFmt(t *testing.T) {
 				t.Errorf("%T, %T: %q, expected %q", a, b, got, want)
 			}
 		}
+	}
+}
+
+// TestContents checks that what operands hold prints without methods, and what has no text by its type.
+func TestContents(t *testing.T) {
+	for _, c := range []struct {
+		a    any
+		want string
+	}{
+		{[]level{1, 2}, "[1 2]"}, {[]any{level(2), "x"}, "[2 x]"}, {struct{ L level }{3}, "{3}"}, {&struct{ L level }{3}, "&{3}"},
+		{func() {}, "%!v(func())"}, {make(chan int), "%!v(chan int)"}, {map[int]int{}, "%!v(map[int]int)"}, {[]func(){nil}, "[%!v(func())]"},
+	} {
+		if got := string(compact("%v", c.a)); got != c.want {
+			t.Errorf("%T: %s, expected %s", c.a, got, c.want)
+		}
+	}
+	if got := string(compact("%v", []error{errors.New("a")})); !strings.HasPrefix(got, "[0x") {
+		t.Errorf("a list of errors: %s", got)
 	}
 }
 

@@ -64,7 +64,7 @@ func evalNode(n *Node, a, b, c float64) float64 {
 		}
 		return wrap(float64(uint32(v)), n.Type)
 	}
-	return wrap(codes[n.Code].eval(a, b, c), n.Type)
+	return wrap(evalOf(n.Code)(a, b, c), n.Type)
 }
 
 // wrap reduces an integer result to 32 bits.

@@ -1,9 +1,6 @@
 package ir
 
-import (
-	"math"
-	"sync"
-)
+import "math"
 
 // Lower returns root with every code that a back end does not have replaced by arithmetic that it
 // has. native reports which of the following codes the back end computes as accurately as the
@@ -45,45 +42,25 @@ const TrigLimit = 1 << 16
 var TwoOverPi = [8]uint32{0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab}
 
 // expansions computes each code from others. The operands are already lowered, and so must be the
-// result: the functions use only codes that are not in this table, or methods of lowering that
-// check whether a code is native.
-var (
-	expansions     [numCodes]func(l *lowering, a [3]*Node) *Node
-	expansionsMade sync.Once
-)
-
-// makeExpansions makes the table at its first use, so that programs that lower no expressions do not load it.
-func makeExpansions() {
-	expansions = [numCodes]func(l *lowering, a [3]*Node) *Node{
-		CopySign:  func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
-		Round:     func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
-		RoundF16:  func(_ *lowering, a [3]*Node) *Node { return roundF16(a[0]) },
-		RoundBF16: func(_ *lowering, a [3]*Node) *Node { return roundBF16(a[0]) },
-		Ldexp:     func(l *lowering, a [3]*Node) *Node { return l.ldexp(a[0], a[1]) },
-		Exp:       func(l *lowering, a [3]*Node) *Node { return l.exp(a[0]) },
-		Exp2:      func(l *lowering, a [3]*Node) *Node { return l.exp2(a[0]) },
-		Expm1:     func(l *lowering, a [3]*Node) *Node { return l.expm1(a[0]) },
-		Log:       func(l *lowering, a [3]*Node) *Node { return l.log(a[0]) },
-		Log2:      func(l *lowering, a [3]*Node) *Node { return l.log2(a[0]) },
-		Log1p:     func(l *lowering, a [3]*Node) *Node { return l.log1p(a[0]) },
-		Tanh:      func(l *lowering, a [3]*Node) *Node { return l.tanh(a[0]) },
-		Sigmoid:   func(l *lowering, a [3]*Node) *Node { return l.sigmoid(a[0]) },
-		Erf:       func(l *lowering, a [3]*Node) *Node { return l.erf(a[0]) },
-		Erfc:      func(l *lowering, a [3]*Node) *Node { return l.erfc(a[0]) },
-		NormCDF:   func(l *lowering, a [3]*Node) *Node { return l.normCDF(a[0]) },
-		Sin:       func(l *lowering, a [3]*Node) *Node { return l.sin(a[0]) },
-		Cos:       func(l *lowering, a [3]*Node) *Node { return l.cos(a[0]) },
-		Atan:      func(l *lowering, a [3]*Node) *Node { return l.atan(a[0]) },
-		Pow:       func(l *lowering, a [3]*Node) *Node { return l.pow(a[0], a[1]) },
-		Recip:     func(l *lowering, a [3]*Node) *Node { return div(c(1), a[0]) },
-		Rsqrt:     func(l *lowering, a [3]*Node) *Node { return div(c(1), node(Sqrt, a[0])) },
-	}
+// result: the functions use only codes that are not in this table nor in functions, or methods of
+// lowering that check whether a code is native.
+var expansions = [...]func(l *lowering, a [3]*Node) *Node{
+	CopySign:  func(l *lowering, a [3]*Node) *Node { return l.copySign(a[0], a[1]) },
+	Round:     func(l *lowering, a [3]*Node) *Node { return l.round(a[0]) },
+	RoundF16:  func(_ *lowering, a [3]*Node) *Node { return roundF16(a[0]) },
+	RoundBF16: func(_ *lowering, a [3]*Node) *Node { return roundBF16(a[0]) },
+	Ldexp:     func(l *lowering, a [3]*Node) *Node { return l.ldexp(a[0], a[1]) },
 }
 
 // expansionOf returns the expansion of a code, or nil if it has none.
 func expansionOf(c Code) func(l *lowering, a [3]*Node) *Node {
-	expansionsMade.Do(makeExpansions)
-	return expansions[c]
+	if int(c) < len(expansions) {
+		return expansions[c]
+	}
+	if f := functions.Load(); f != nil {
+		return f.expansions[c]
+	}
+	return nil
 }
 
 type lowering struct {
@@ -93,8 +70,8 @@ type lowering struct {
 
 // expand returns n or its expansion; was is n before its operands were expanded.
 func (l *lowering) expand(was, n *Node) *Node {
-	if l.ranges != nil {
-		if m := l.bounded(was, n); m != nil {
+	if f := functions.Load(); f != nil && l.ranges != nil {
+		if m := f.bounded(l, was, n); m != nil {
 			return m
 		}
 	}

@@ -40,13 +40,22 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 		return t
 	}
 	if !t.Approximate && shortens(p) {
-		t.Approximate = d.approx.ask(ctx, d.measureApprox)
+		ir.IfFunctions(approximately{d, ctx, &t.Approximate})
 	}
 	if !t.Narrows && t.Features&wgsl.Half != 0 && graphs.narrows != nil && rounds(p) {
 		t.Narrows = d.narrows.ask(ctx, func(ctx context.Context) error { return graphs.narrows(d, ctx) })
 	}
 	return t
 }
+
+// approximately has the method that sets a target's Approximate. Programs without functions leave it out.
+type approximately struct {
+	d   *device
+	ctx context.Context
+	to  *bool
+}
+
+func (a approximately) WithFunctions() { *a.to = a.d.approx.ask(a.ctx, a.d.measureApprox) }
 
 // measure runs a kernel over x, printed for t, and returns the bytes of its results: a fixed number
 // of float32 for each element. The kernel has workgroups of approxLanes lanes, and len(x) must be a

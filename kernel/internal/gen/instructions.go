@@ -16,6 +16,7 @@ type instruction struct {
 	on     class
 	scalar bool   // not for vectors
 	form   string // body, if it is not the application of the code
+	math   bool   // the code is composite
 }
 
 var instructions = []instruction{
@@ -42,23 +43,23 @@ var instructions = []instruction{
 	{name: "Square", doc: "x * x", on: real, form: "return x.Mul(x)"},
 
 	{name: "Ldexp", args: "y", doc: "x * 2**y for an integral y in [-300, 300]", on: float},
-	{name: "Exp", doc: "e to the power x", on: float},
-	{name: "Exp2", doc: "2 to the power x", on: float},
-	{name: "Expm1", doc: "e**x - 1, accurate near 0", on: float},
-	{name: "Log", doc: "the natural logarithm; -Inf at 0, NaN below", on: float},
-	{name: "Log2", doc: "the logarithm to base 2", on: float},
-	{name: "Log1p", doc: "log(1+x), accurate near 0", on: float},
-	{name: "Tanh", doc: "the hyperbolic tangent", on: float},
-	{name: "Sigmoid", doc: "1/(1+e**-x)", on: float},
-	{name: "Erf", doc: "the Gauss error function", on: float},
-	{name: "Erfc", doc: "1-erf(x), accurate for large x", on: float},
-	{name: "NormCDF", doc: "the normal distribution function, accurate for large -x", on: float},
-	{name: "Sin", doc: "the sine of x radians", on: float},
-	{name: "Cos", doc: "the cosine of x radians", on: float},
-	{name: "Atan", doc: "the arc tangent in radians", on: float},
-	{name: "Pow", args: "y", doc: "x to the power y", on: float},
-	{name: "Recip", doc: "1/x", on: float},
-	{name: "Rsqrt", doc: "1/sqrt(x)", on: float},
+	{name: "Exp", doc: "e to the power x", on: float, math: true},
+	{name: "Exp2", doc: "2 to the power x", on: float, math: true},
+	{name: "Expm1", doc: "e**x - 1, accurate near 0", on: float, math: true},
+	{name: "Log", doc: "the natural logarithm; -Inf at 0, NaN below", on: float, math: true},
+	{name: "Log2", doc: "the logarithm to base 2", on: float, math: true},
+	{name: "Log1p", doc: "log(1+x), accurate near 0", on: float, math: true},
+	{name: "Tanh", doc: "the hyperbolic tangent", on: float, math: true},
+	{name: "Sigmoid", doc: "1/(1+e**-x)", on: float, math: true},
+	{name: "Erf", doc: "the Gauss error function", on: float, math: true},
+	{name: "Erfc", doc: "1-erf(x), accurate for large x", on: float, math: true},
+	{name: "NormCDF", doc: "the normal distribution function, accurate for large -x", on: float, math: true},
+	{name: "Sin", doc: "the sine of x radians", on: float, math: true},
+	{name: "Cos", doc: "the cosine of x radians", on: float, math: true},
+	{name: "Atan", doc: "the arc tangent in radians", on: float, math: true},
+	{name: "Pow", args: "y", doc: "x to the power y", on: float, math: true},
+	{name: "Recip", doc: "1/x", on: float, math: true},
+	{name: "Rsqrt", doc: "1/sqrt(x)", on: float, math: true},
 
 	{name: "And", args: "y", doc: "the bits that x and y share", on: integer},
 	{name: "Or", args: "y", doc: "the bits of x and y", on: integer},
@@ -115,6 +116,9 @@ func (in instruction) method(t valueType) string {
 			flag = "0"
 		}
 		body = fmt.Sprintf("return %s(ternary(ir.%s, %s, %s, handle(x), handle(y), handle(z)))", result, code, flag, k)
+	}
+	if in.math {
+		body = "ir.UseFunctions(); " + body
 	}
 	args := in.args
 	if args != "" {

@@ -1,0 +1,3 @@
+package ir
+
+func init() { UseFunctions() }

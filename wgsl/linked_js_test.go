@@ -1,0 +1,5 @@
+package wgsl
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+func init() { ir.UseFunctions() }
