@@ -166,6 +166,12 @@ func (d *driver) info(f *frame, ordinal int, dev int32) (Info, error) {
 	if d.call(f, cuDeviceGetPCIBusId, 0) == nil {
 		info.PCI = f.string()
 	}
+	d.attributes(f, dev, &info)
+	return info, nil
+}
+
+// attributes fills in the fields of Info that are attributes of the device.
+func (d *driver) attributes(f *frame, dev int32, info *Info) {
 	ask := func(a Attribute) int {
 		v, err := d.attribute(f, dev, a)
 		if err != nil {
@@ -195,5 +201,4 @@ func (d *driver) info(f *frame, ordinal int, dev int32) (Info, error) {
 	info.Cooperative = ask(CooperativeLaunch) != 0
 	info.Clusters = ask(ClusterLaunch) != 0
 	info.MemoryPools = ask(MemoryPools) != 0
-	return info, nil
 }
