@@ -387,7 +387,7 @@ func (l *lowering) target(v ir.Value, in *ir.Instr, args []ir.Value) (regs [4]re
 		within(l.l.loads[x], v, store) || within(l.l.stores[x], v, store) {
 		return regs, false
 	}
-	// Both in one block, so that the one runs as often as the other.
+	// Both are in one block, so that they run equally often.
 	for j := v + 1; j < store; j++ {
 		switch l.p.Code[j].Code {
 		case ir.If, ir.Else, ir.For, ir.Loop, ir.End, ir.Break, ir.Continue, ir.Return:

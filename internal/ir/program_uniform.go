@@ -31,13 +31,13 @@ func Divergent(p *Program) Divergence {
 	return u.found
 }
 
-// together reports whether all lanes must come to an instruction together.
+// together reports whether all lanes must reach an instruction together.
 func together(c Code) bool {
 	return c == Barrier || c == UniformLoad || c >= SubgroupOp && c <= SubgroupFirst
 }
 
-// uniformity finds the values that differ between lanes. It starts with the assumption that
-// none does and repeats passes over the program until a fixed point.
+// uniformity finds the values that differ between lanes. It starts with the assumption that no value
+// differs, and repeats passes over the program until nothing changes.
 type uniformity struct {
 	p       *Program
 	differs []bool // by value
