@@ -61,7 +61,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
 		err = fmt.Errorf("the kernel is a text in %v, which only devices of kind %v run: open one by Require or RAYO_DEVICE: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
 	case len(graph.Written(p)) == 0:
-		err = fmt.Errorf("the kernel writes no buffer: %w", ErrUnsupported)
+		err = fmt.Errorf("the kernel writes no buffer: a kernel needs at least one result: %w", ErrUnsupported)
 	case len(p.Bindings) > maxBuffers:
 		err = fmt.Errorf("the kernel has %d buffers; devices support at most %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
 	default:
