@@ -46,7 +46,7 @@ const (
 // Info describes a device. Sizes are in bytes.
 type Info struct {
 	Ordinal    int        // its number for Open
-	Name       string     // what NVIDIA calls it
+	Name       string     // the name that NVIDIA gives it
 	UUID       string     // "GPU-" and 32 hexadecimal digits in groups
 	PCI        string     // domain, bus and device: "0000:1b:00.0"
 	Capability Capability // 9.0 for Hopper

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// ErrNoMonitor is wrapped by what [OpenMonitor] returns if the management
+// ErrNoMonitor is wrapped by the error of [OpenMonitor] if the management
 // library of the driver (NVML) is missing or cannot be used.
 var ErrNoMonitor = errors.New("no NVIDIA management library")
 
@@ -17,7 +17,7 @@ var ErrNoMonitor = errors.New("no NVIDIA management library")
 // system can tell everything.
 type Reading float64
 
-// Unknown is the reading of what cannot be read. It is not equal to itself: ask
+// Unknown is the reading of a value that cannot be read. It is not equal to itself: ask
 // [Reading.Known].
 var Unknown = Reading(math.NaN())
 

@@ -358,7 +358,7 @@ func values(methods string) []byte {
 		}
 	}
 	fmt.Fprintf(&w, "}\n\n// Value holds every type of value.\ntype Value interface { %s }\n\n", strings.Join(all, " | "))
-	fmt.Fprintf(&w, "// Element holds what an element of memory may be.\ntype Element interface { %s }\n\n", strings.Join(elements, " | "))
+	fmt.Fprintf(&w, "// Element holds the types of elements of memory.\ntype Element interface { %s }\n\n", strings.Join(elements, " | "))
 	w.WriteString("// kindFor returns the kind of a type.\nfunc kindFor[T Value]() kind {\nvar v T\n// The most frequent ones first.\nif _, ok := any(v).(F32); ok {\nreturn kF32\n}\nif _, ok := any(v).(U32); ok {\nreturn kU32\n}\nswitch any(v).(type) {\n")
 	for _, t := range types {
 		fmt.Fprintf(&w, "case %s: return %s\n", t.name, kind(t.name))
