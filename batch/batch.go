@@ -160,7 +160,7 @@ func caller() string {
 // with an open device.
 func (b *Batch) unusable() bool {
 	if b.err == nil && b.eng == nil {
-		b.fail(fmt.Errorf("the batch was not made by New with an open device: %w", device.ErrNoDevice))
+		b.fail(fmt.Errorf("the batch has no device: make it by New with an open device: %w", device.ErrNoDevice))
 	}
 	return b.err != nil
 }
@@ -174,9 +174,9 @@ func (b *Batch) foreign(v Value) error {
 	case v.b == nil:
 		return fmt.Errorf("the operand is None, the zero Value, which is not allowed here: %w", device.ErrShape)
 	case v.b != b:
-		return fmt.Errorf("the value belongs to another batch: %w", device.ErrForeign)
+		return fmt.Errorf("the value belongs to another batch: record it in this batch: %w", device.ErrForeign)
 	}
-	return fmt.Errorf("the value was recorded before Reset: %w", device.ErrForeign)
+	return fmt.Errorf("the value was recorded before Reset: record it again: %w", device.ErrForeign)
 }
 
 // Shape returns the extents of the value. It is nil for the zero Value and for an invalid one. Do
@@ -246,7 +246,7 @@ func (b *Batch) UploadBlocks(raw []byte, t op.DType, shape ...int) Value {
 		return Value{}
 	}
 	if !t.Quantized() {
-		return b.fail(fmt.Errorf("upload of blocks: type %v is not quantised: %w", t, device.ErrUnsupported))
+		return b.fail(fmt.Errorf("upload of blocks: type %v is not quantised: use Upload: %w", t, device.ErrUnsupported))
 	}
 	n, err := t.Bytes(shape)
 	if err == nil && n != len(raw) {
@@ -286,7 +286,7 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 	}
 	size, err := s.Size()
 	if err == nil && size != n {
-		err = fmt.Errorf("%d elements for %v: %w", n, s, device.ErrShape)
+		err = fmt.Errorf("%d elements for %v: expected %d: %w", n, s, size, device.ErrShape)
 	}
 	return s, err
 }
@@ -387,7 +387,7 @@ func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
 	size, _ := n.Shape.Size()
 	have, _ := buf.Shape().Size()
 	if n.Type != buf.Type() {
-		b.fail(fmt.Errorf("store of %v into a buffer of %v: %w", n.Type, buf.Type(), device.ErrUnsupported))
+		b.fail(fmt.Errorf("store of %v into a buffer of %v: Cast the value first: %w", n.Type, buf.Type(), device.ErrUnsupported))
 		return
 	}
 	if off < 0 || off > have || size > have-off {
@@ -437,10 +437,10 @@ func (b *Batch) fits(v Value, holds bool, n int) error {
 		return b.foreign(v)
 	}
 	if !holds {
-		return fmt.Errorf("value of type %v: %w", v.Type(), device.ErrUnsupported)
+		return fmt.Errorf("the slice cannot have the elements of a value of type %v: use a slice of its type, or Cast the value: %w", v.Type(), device.ErrUnsupported)
 	}
 	if size, _ := v.Shape().Size(); size != n {
-		return fmt.Errorf("%d elements for %v: %w", n, v.Shape(), device.ErrShape)
+		return fmt.Errorf("%d elements for %v: expected %d: %w", n, v.Shape(), size, device.ErrShape)
 	}
 	return nil
 }

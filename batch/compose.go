@@ -59,10 +59,10 @@ func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 	}
 	n, err := s.Size()
 	if t.Size() == 0 {
-		return b.fail(fmt.Errorf("a number of type %v, which is stored in blocks: %w", t, device.ErrUnsupported))
+		return b.fail(fmt.Errorf("numbers of type %v are stored in blocks: use a type with single elements: %w", t, device.ErrUnsupported))
 	}
 	if err != nil || n > math.MaxInt/8 {
-		return b.fail(fmt.Errorf("table of %v: %w", s, device.ErrShape))
+		return b.fail(fmt.Errorf("a table of shape %v is too large: %w", s, device.ErrShape))
 	}
 	data := make([]byte, n*t.Size())
 	for i := range n {

@@ -156,7 +156,7 @@ func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
 	}
 	depth := t[len(t)-1]
 	if depth > len(s) {
-		return Value{}, Value{}, fmt.Errorf("%d indices for each element of %v: %w", depth, s, device.ErrShape)
+		return Value{}, Value{}, fmt.Errorf("%d indices for each element of %v: expected at most %d: %w", depth, s, len(s), device.ErrShape)
 	}
 	shape := slices.Concat([]int{extent(s[:depth])}, s[depth:])
 	if rows = b.Reshape(x, shape...); depth == 0 {

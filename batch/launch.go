@@ -82,7 +82,7 @@ func made(k *device.Kernel) bool { return k != nil && k.Device() != nil }
 
 func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params any, args []Arg) error {
 	if !made(k) {
-		return fmt.Errorf("the kernel was not made by Device.Kernel: %w", device.ErrForeign)
+		return fmt.Errorf("the kernel was not made by Device.Kernel: pass the kernel that it returns: %w", device.ErrForeign)
 	}
 	if k.Device() != b.dev {
 		return b.eng.Foreign("kernel", devicehook.Engine(k.Device()))
@@ -93,7 +93,7 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 	}
 	p := launched.Program
 	if len(args) != len(p.Bindings) {
-		return fmt.Errorf("%d values for a kernel with %d buffers: %w", len(args), len(p.Bindings), device.ErrShape)
+		return fmt.Errorf("%d values for a kernel with %d buffers: pass one for each buffer: %w", len(args), len(p.Bindings), device.ErrShape)
 	}
 	var in []graph.ID
 	for i := range args {
@@ -126,7 +126,7 @@ func (b *Batch) argument(a *Arg, p *ir.Program, i int) (graph.ID, graph.Array, e
 	bind := &p.Bindings[i]
 	switch {
 	case a.use == argNone:
-		return 0, graph.Array{}, fmt.Errorf("the zero Arg: %w", device.ErrShape)
+		return 0, graph.Array{}, fmt.Errorf("the zero Arg: use In, Out or InOut: %w", device.ErrShape)
 	case a.use == argIn && bind.Access != ir.ReadOnly:
 		return 0, graph.Array{}, fmt.Errorf("the kernel writes it: use Out or InOut: %w", device.ErrUnsupported)
 	case a.use != argIn && bind.Access == ir.ReadOnly:

@@ -73,7 +73,7 @@ const defaultMemory = 256 << 20
 //   - [device.ErrLimit] if opts.Rows rows are more than opts.Memory bytes.
 func NewPipeline[In, Out device.Element](dev *device.Device, f func(b *Batch, x Value) Value, opts PipelineOpts) (*Pipeline[In, Out], error) {
 	if f == nil {
-		return nil, fmt.Errorf("pipeline: nil function: %w", device.ErrUnsupported)
+		return nil, fmt.Errorf("pipeline: nil function: expected a function that records the operations of a chunk: %w", device.ErrUnsupported)
 	}
 	p := &flow{dev: dev, opts: opts, in: device.TypeOf[In](), out: device.TypeOf[Out](), holds: device.Holds[Out], plans: make(map[int]*chunkPlan)}
 	p.size = p.in.Size()
@@ -211,9 +211,9 @@ func (p *flow) check() error {
 	case p.opts.Memory < 0 || p.opts.Rows < 0:
 		return fmt.Errorf("options Rows %d and Memory %d: expected 0 or more: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
 	case n == 0:
-		return fmt.Errorf("rows %v without elements: %w", op.Shape(p.opts.Row), device.ErrShape)
+		return fmt.Errorf("rows of shape %v have no elements: expected positive extents in PipelineOpts.Row: %w", op.Shape(p.opts.Row), device.ErrShape)
 	case n > math.MaxInt32/p.size:
-		return fmt.Errorf("rows of %d elements: %w", n, device.ErrLimit)
+		return fmt.Errorf("rows of %d elements: expected at most %d: %w", n, math.MaxInt32/p.size, device.ErrLimit)
 	}
 	p.opts.Row = append([]int(nil), p.opts.Row...)
 	p.row = n * p.size

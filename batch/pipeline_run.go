@@ -286,7 +286,7 @@ func (r *running) write(data []byte) bool {
 // readFrom reads the stream from src.
 func (r *running) readFrom(src io.Reader) error {
 	if src == nil {
-		return fmt.Errorf("pipeline: nil reader: %w", device.ErrUnsupported)
+		return fmt.Errorf("pipeline: nil reader: expected an io.Reader: %w", device.ErrUnsupported)
 	}
 	for idle := 0; ; {
 		to := r.space()

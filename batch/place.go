@@ -44,7 +44,7 @@ func (b *Batch) Update(x Value, axis int, at, v Value) Value {
 func (b *Batch) StoreAt(buf *device.Buffer, axis int, at, v Value) {
 	x := b.Use(buf)
 	if b.err == nil && b.own(v) && v.Type() != buf.Type() {
-		b.fail(fmt.Errorf("store of %v into a buffer of %v: %w", v.Type(), buf.Type(), device.ErrUnsupported))
+		b.fail(fmt.Errorf("store of %v into a buffer of %v: Cast the value first: %w", v.Type(), buf.Type(), device.ErrUnsupported))
 		return
 	}
 	y := b.Update(x, axis, at, v)

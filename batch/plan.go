@@ -89,7 +89,7 @@ func (p *Plan) Close() error {
 }
 
 // errNoPlan is the error of the zero Plan.
-var errNoPlan = fmt.Errorf("the plan was not made by Compile: %w", device.ErrNotExecuted)
+var errNoPlan = fmt.Errorf("the plan was not made by Compile: use the plan that Batch.Compile returns: %w", device.ErrNotExecuted)
 
 // Binding gives a run of a plan an operand or a place for a result: see
 // [BindInput] and [BindOutput].
@@ -188,7 +188,7 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			return fmt.Errorf("binding %d: %w", i, d.err)
 		}
 		if d.v.b != p.b || d.v.gen != p.gen {
-			return fmt.Errorf("binding %d: the value is None or belongs to another recording: %w", i, device.ErrForeign)
+			return fmt.Errorf("binding %d: the value is None or belongs to another recording: use a value that was recorded before Compile: %w", i, device.ErrForeign)
 		}
 		for j := range bind[:i] {
 			if bind[j].v.id == d.v.id && bind[j].set == d.set {

@@ -298,7 +298,9 @@ const maxBaseline = 1 << 20
 
 // ReadBaseline reads the output of [Baseline.WriteTo].
 func ReadBaseline(r io.Reader) (*Baseline, error) {
-	bad := func(n int) error { return fmt.Errorf("baseline line %d: %w", n, device.ErrUnsupported) }
+	bad := func(n int) error {
+		return fmt.Errorf("line %d of the baseline is not as Baseline.WriteTo writes it: %w", n, device.ErrUnsupported)
+	}
 	s := bufio.NewScanner(r)
 	if !s.Scan() || s.Text() != "rayo-baseline 1" {
 		return nil, bad(1)

@@ -51,7 +51,7 @@ func (b *Batch) ScatterAlong(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	var places Value
 	if err == nil && !v.Shape().Equal(ids.Shape()) {
-		err = fmt.Errorf("%d ids of shape %v for elements of shape %v: %w", extent(ids.Shape()), ids.Shape(), v.Shape(), device.ErrShape)
+		err = fmt.Errorf("%d ids of shape %v for elements of shape %v: expected equal shapes: %w", extent(ids.Shape()), ids.Shape(), v.Shape(), device.ErrShape)
 	}
 	if err == nil {
 		axis := 0

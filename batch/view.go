@@ -210,7 +210,7 @@ func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 // returns. docs/OPS.md#concat.
 func (b *Batch) Concat(axis int, xs ...Value) Value {
 	if len(xs) == 0 {
-		return b.failOp(op.Concat, fmt.Errorf("no values given: %w", device.ErrShape), nil)
+		return b.failOp(op.Concat, fmt.Errorf("no values: expected at least one: %w", device.ErrShape), nil)
 	}
 	// If there are more values than an operation supports, concatenate groups first.
 	for len(xs) > op.MaxInputs {
@@ -248,7 +248,7 @@ func (b *Batch) viewed(o *op.Operation, a op.Attrs, err error, x Value) Value {
 func (v Value) axis(i int) (int, error) {
 	n := len(v.Shape())
 	if i < -n || i >= n {
-		return 0, fmt.Errorf("axis %d of %v: %w", i, v.Shape(), device.ErrShape)
+		return 0, fmt.Errorf("axis %d of %v, which has %d axes: %w", i, v.Shape(), n, device.ErrShape)
 	}
 	return (i + n) % n, nil
 }

@@ -247,7 +247,7 @@ func (g *Graph) SetKernel(i int, fn *Function, c Config, params []byte) error {
 	return nil
 }
 
-// ErrDifferent is wrapped by what [Graph.Update] returns for a graph of another
+// ErrDifferent is wrapped by the error of [Graph.Update] for a graph of another
 // form.
 var ErrDifferent = errors.New("the graphs have different forms")
 

@@ -46,7 +46,7 @@ const (
 // Info describes a device. Sizes are in bytes.
 type Info struct {
 	Ordinal    int        // its number for Open
-	Name       string     // what NVIDIA calls it
+	Name       string     // the name that NVIDIA gives it
 	UUID       string     // "GPU-" and 32 hexadecimal digits in groups
 	PCI        string     // domain, bus and device: "0000:1b:00.0"
 	Capability Capability // 9.0 for Hopper
@@ -166,6 +166,12 @@ func (d *driver) info(f *frame, ordinal int, dev int32) (Info, error) {
 	if d.call(f, cuDeviceGetPCIBusId, 0) == nil {
 		info.PCI = f.string()
 	}
+	d.attributes(f, dev, &info)
+	return info, nil
+}
+
+// attributes fills in the fields of Info that are attributes of the device.
+func (d *driver) attributes(f *frame, dev int32, info *Info) {
 	ask := func(a Attribute) int {
 		v, err := d.attribute(f, dev, a)
 		if err != nil {
@@ -195,5 +201,4 @@ func (d *driver) info(f *frame, ordinal int, dev int32) (Info, error) {
 	info.Cooperative = ask(CooperativeLaunch) != 0
 	info.Clusters = ask(ClusterLaunch) != 0
 	info.MemoryPools = ask(MemoryPools) != 0
-	return info, nil
 }

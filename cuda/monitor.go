@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// ErrNoMonitor is wrapped by what [OpenMonitor] returns if the management
+// ErrNoMonitor is wrapped by the error of [OpenMonitor] if the management
 // library of the driver (NVML) is missing or cannot be used.
 var ErrNoMonitor = errors.New("no NVIDIA management library")
 
@@ -17,7 +17,7 @@ var ErrNoMonitor = errors.New("no NVIDIA management library")
 // system can tell everything.
 type Reading float64
 
-// Unknown is the reading of what cannot be read. It is not equal to itself: ask
+// Unknown is the reading of a value that cannot be read. It is not equal to itself: ask
 // [Reading.Known].
 var Unknown = Reading(math.NaN())
 
@@ -198,6 +198,15 @@ func (m *Monitor) sample(f *frame, index int, dev uintptr) Sample {
 			*t.to = f.string()
 		}
 	}
+	m.samplePCI(f, dev, &s)
+	m.sampleUse(f, dev, &s)
+	m.sampleReadings(f, dev, &s)
+	m.sampleSlowed(f, dev, &s)
+	return s
+}
+
+// samplePCI reads the address of the device on the PCI bus.
+func (m *Monitor) samplePCI(f *frame, dev uintptr, s *Sample) {
 	// nvmlPciInfo_t begins with 16 characters, then domain, bus and device.
 	addr, _ := f.buffer()
 	f.Args[0], f.Args[1] = dev, addr
@@ -207,7 +216,24 @@ func (m *Monitor) sample(f *frame, index int, dev uintptr) Sample {
 		}
 		s.PCI = fmt.Sprintf("%04x:%02x:%02x.0", word(16), word(20), word(24))
 	}
+}
 
+// sampleUse reads the use of the processors and of the memory.
+func (m *Monitor) sampleUse(f *frame, dev uintptr, s *Sample) {
+	s.Utilization, s.MemoryUtilization = Unknown, Unknown
+	f.Args[0], f.Args[1] = dev, f.out(0)
+	if m.call(f, "nvmlDeviceGetUtilizationRates") == 0 {
+		s.Utilization, s.MemoryUtilization = Reading(uint32(f.Out[0])), Reading(f.Out[0]>>32)
+	}
+	s.MemoryUsed, s.MemoryTotal = Unknown, Unknown
+	f.Args[0], f.Args[1] = dev, f.out(0)
+	if m.call(f, "nvmlDeviceGetMemoryInfo") == 0 { // total, free, used
+		s.MemoryTotal, s.MemoryUsed = Reading(f.Out[0]), Reading(f.Out[2])
+	}
+}
+
+// sampleReadings reads the numbers that have a function each.
+func (m *Monitor) sampleReadings(f *frame, dev uintptr, s *Sample) {
 	// ask reads a number of 32 bits that a function stores through its last
 	// argument.
 	ask := func(scale float64, name string, args ...uintptr) Reading {
@@ -218,16 +244,6 @@ func (m *Monitor) sample(f *frame, index int, dev uintptr) Sample {
 			return Unknown
 		}
 		return Reading(float64(uint32(f.int(0))) * scale)
-	}
-	s.Utilization, s.MemoryUtilization = Unknown, Unknown
-	f.Args[0], f.Args[1] = dev, f.out(0)
-	if m.call(f, "nvmlDeviceGetUtilizationRates") == 0 {
-		s.Utilization, s.MemoryUtilization = Reading(uint32(f.Out[0])), Reading(f.Out[0]>>32)
-	}
-	s.MemoryUsed, s.MemoryTotal = Unknown, Unknown
-	f.Args[0], f.Args[1] = dev, f.out(0)
-	if m.call(f, "nvmlDeviceGetMemoryInfo") == 0 { // total, free, used
-		s.MemoryTotal, s.MemoryUsed = Reading(f.Out[0]), Reading(f.Out[2])
 	}
 	s.Temperature = ask(1, "nvmlDeviceGetTemperature", 0)
 	s.Power = ask(1e-3, "nvmlDeviceGetPowerUsage")
@@ -242,7 +258,10 @@ func (m *Monitor) sample(f *frame, index int, dev uintptr) Sample {
 	s.PCIeReceived = ask(1024, "nvmlDeviceGetPcieThroughput", received)
 	s.PCIeGeneration = ask(1, "nvmlDeviceGetCurrPcieLinkGeneration")
 	s.PCIeWidth = ask(1, "nvmlDeviceGetCurrPcieLinkWidth")
+}
 
+// sampleSlowed reads why the device does not run at its maximum clock rate.
+func (m *Monitor) sampleSlowed(f *frame, dev uintptr, s *Sample) {
 	f.Args[0], f.Args[1] = dev, f.out(0)
 	code := m.call(f, "nvmlDeviceGetCurrentClocksEventReasons")
 	if code == nvmlMissing { // its name before CUDA 12.2
@@ -256,7 +275,6 @@ func (m *Monitor) sample(f *frame, index int, dev uintptr) Sample {
 			}
 		}
 	}
-	return s
 }
 
 // slowReasons has the bits of the reasons for low clocks that count as slowed. An idle device, or

@@ -58,7 +58,7 @@ type Tiled struct {
 	Step    []uint32 // from one element to the next along each axis, or nil for 1
 	Swizzle Swizzle
 	Promote Promotion
-	NaN     bool // what lies beyond the tensor reads as NaN instead of 0
+	NaN     bool // elements beyond the tensor read as NaN instead of 0
 }
 
 // TensorMap makes the map of a tensor. It needs CUDA 12.0.

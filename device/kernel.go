@@ -61,7 +61,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
 		err = fmt.Errorf("the kernel is a text in %v, which only devices of kind %v run: open one by Require or RAYO_DEVICE: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
 	case len(graph.Written(p)) == 0:
-		err = fmt.Errorf("the kernel writes no buffer: %w", ErrUnsupported)
+		err = fmt.Errorf("the kernel writes no buffer: a kernel needs at least one result: %w", ErrUnsupported)
 	case len(p.Bindings) > maxBuffers:
 		err = fmt.Errorf("the kernel has %d buffers; devices support at most %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
 	default:
@@ -258,6 +258,51 @@ func (l *launch) ref(r engine.Ref) int32 {
 	return int32(len(l.refs) - 1)
 }
 
+// complete finds the type and the length of argument i, and checks it against the kernel and against
+// the arguments before it.
+func (k *Kernel) complete(args []Arg, i int) (err error) {
+	p := k.program
+	a, b := &args[i], &p.Bindings[i]
+	if a.use == argBuffer {
+		if a.buf == nil || a.buf.buf == nil {
+			return fmt.Errorf("buffer %s was not made by NewBuffer or Upload: %w", b.Name, ErrForeign)
+		}
+		a.typ = a.buf.Type()
+		a.n, _ = a.buf.Shape().Size()
+	}
+	if a.elem != nil {
+		if a.typ, a.n, err = k.words(i, a); err != nil {
+			return fmt.Errorf("buffer %s: %w", b.Name, err)
+		}
+	}
+	if err := a.check(p, i); err != nil {
+		return fmt.Errorf("buffer %s: %w", b.Name, err)
+	}
+	for j := range args[:i] {
+		if err := overlaps(a, &args[j], b.Access != ir.ReadOnly || p.Bindings[j].Access != ir.ReadOnly); err != nil {
+			return fmt.Errorf("buffers %s and %s: %w", p.Bindings[j].Name, b.Name, err)
+		}
+	}
+	return nil
+}
+
+// node returns the node that gives a kernel the elements of an argument.
+func (l *launch) node(a *Arg) graph.Node {
+	n := graph.Node{Kind: graph.Input, Type: a.typ, Shape: op.Shape{a.n}}
+	switch a.use {
+	case argBuffer:
+		n.Kind, n.Shape = graph.Resident, a.buf.Shape()
+		n.Ref = l.buffer(a.buf)
+	case argOut:
+		n.Kind, n.Shape = graph.Constant, op.Shape{}
+		n.Ref = int32(len(l.g.Data))
+		l.g.Data = append(l.g.Data, make([]byte, a.typ.Size()))
+	default:
+		n.Ref = l.ref(engine.Ref{Host: a.data})
+	}
+	return n
+}
+
 // launch checks and completes the arguments, and makes the graph of a launch.
 func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, error) {
 	if err := k.valid(); err != nil {
@@ -276,45 +321,16 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 	var in []graph.ID
 	var stores []graph.Node // stores of the results in buffers of the device
 	for i := range args {
+		if err := k.complete(args, i); err != nil {
+			return nil, err
+		}
 		a := &args[i]
-		b := &p.Bindings[i]
-		if a.use == argBuffer {
-			if a.buf == nil || a.buf.buf == nil {
-				return nil, fmt.Errorf("buffer %s was not made by NewBuffer or Upload: %w", b.Name, ErrForeign)
-			}
-			a.typ = a.buf.Type()
-			a.n, _ = a.buf.Shape().Size()
-		}
-		if a.elem != nil {
-			if a.typ, a.n, err = k.words(i, a); err != nil {
-				return nil, fmt.Errorf("buffer %s: %w", b.Name, err)
-			}
-		}
-		if err := a.check(p, i); err != nil {
-			return nil, fmt.Errorf("buffer %s: %w", b.Name, err)
-		}
-		for j := range args[:i] {
-			if err := overlaps(a, &args[j], b.Access != ir.ReadOnly || p.Bindings[j].Access != ir.ReadOnly); err != nil {
-				return nil, fmt.Errorf("buffers %s and %s: %w", p.Bindings[j].Name, b.Name, err)
-			}
-		}
-		shape := op.Shape{a.n}
-		n := graph.Node{Kind: graph.Input, Type: a.typ, Shape: shape}
-		switch a.use {
-		case argBuffer:
-			n.Kind, n.Shape = graph.Resident, a.buf.Shape()
-			n.Ref = l.buffer(a.buf)
-		case argOut:
-			n.Kind, n.Shape = graph.Constant, op.Shape{}
-			n.Ref = int32(len(l.g.Data))
-			l.g.Data = append(l.g.Data, make([]byte, a.typ.Size()))
-		default:
-			n.Ref = l.ref(engine.Ref{Host: a.data})
-		}
+		n := l.node(a)
 		in = append(in, l.g.Add(n))
-		if b.Access == ir.ReadOnly {
+		if p.Bindings[i].Access == ir.ReadOnly {
 			continue
 		}
+		shape := op.Shape{a.n}
 		var s graph.Node
 		if a.use == argBuffer {
 			shape = a.buf.Shape()

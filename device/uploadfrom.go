@@ -33,7 +33,7 @@ func UploadFrom(ctx context.Context, d *Device, r io.Reader, t op.DType, shape .
 	}
 	s := op.Shape(shape)
 	if t == op.Bool || t == op.InvalidType {
-		return nil, d.wrapAs(fmt.Errorf("elements of type %v from a reader: %w", t, ErrUnsupported), copying, s)
+		return nil, d.wrapAs(fmt.Errorf("elements of type %v from a reader: expected numbers or quantised blocks: %w", t, ErrUnsupported), copying, s)
 	}
 	n, err := t.Bytes(s)
 	if err != nil {

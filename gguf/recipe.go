@@ -210,7 +210,7 @@ func role(name string) string {
 	return parts[2]
 }
 
-// QuantizeOptions change what Quantize does.
+// QuantizeOptions are the options of [Quantize].
 type QuantizeOptions struct {
 	// Pure gives every matrix the base type of the recipe.
 	Pure bool

@@ -31,7 +31,7 @@ func (o AttentionOpts) Attrs() Attrs {
 	return a
 }
 
-// AttentionOptsOf reads what [AttentionOpts.Attrs] wrote.
+// AttentionOptsOf returns the options that [AttentionOpts.Attrs] wrote.
 func AttentionOptsOf(a *Attrs) AttentionOpts {
 	return AttentionOpts{a.I[0] != 0, a.field(0, 0), a.Float(1), a.I[1], a.I[2] != 0}
 }

@@ -26,7 +26,7 @@ type TopKOpts struct {
 // Attrs returns the parameters in the form that graphs carry.
 func (o TopKOpts) Attrs() Attrs { return Attrs{I: [8]int{o.K}} }
 
-// TopKOptsOf reads what [TopKOpts.Attrs] wrote.
+// TopKOptsOf returns the options that [TopKOpts.Attrs] wrote.
 func TopKOptsOf(a *Attrs) TopKOpts { return TopKOpts{a.I[0]} }
 
 func topKTypes(a *Attrs, in []DType) ([]DType, error) {

@@ -20,7 +20,7 @@ func (o MatMulOpts) Attrs() Attrs {
 	return withAct(Attrs{I: [8]int{integer(o.TransA), integer(o.TransB), integer(o.TF32)}}, o.Act, o.ActParams)
 }
 
-// MatMulOptsOf reads what [MatMulOpts.Attrs] wrote.
+// MatMulOptsOf returns the options that [MatMulOpts.Attrs] wrote.
 func MatMulOptsOf(a *Attrs) MatMulOpts {
 	act, params := a.Activation()
 	return MatMulOpts{a.I[0] != 0, a.I[1] != 0, a.I[2] != 0, act, params}
@@ -34,7 +34,7 @@ type MatVecOpts struct {
 // Attrs returns the parameters in the form that graphs carry.
 func (o MatVecOpts) Attrs() Attrs { return Attrs{I: [8]int{integer(o.Trans)}} }
 
-// MatVecOptsOf reads what [MatVecOpts.Attrs] wrote.
+// MatVecOptsOf returns the options that [MatVecOpts.Attrs] wrote.
 func MatVecOptsOf(a *Attrs) MatVecOpts { return MatVecOpts{a.I[0] != 0} }
 
 func integer(b bool) int {

@@ -16,7 +16,7 @@ type MatMulExpertsOpts struct {
 // Attrs returns the parameters in the form that graphs carry.
 func (o MatMulExpertsOpts) Attrs() Attrs { return Attrs{I: [8]int{integer(o.Int8)}} }
 
-// MatMulExpertsOptsOf reads what [MatMulExpertsOpts.Attrs] wrote.
+// MatMulExpertsOptsOf returns the options that [MatMulExpertsOpts.Attrs] wrote.
 func MatMulExpertsOptsOf(a *Attrs) MatMulExpertsOpts { return MatMulExpertsOpts{a.I[0] != 0} }
 
 // defMatMulExperts multiplies each row by the transpose of the matrix that its id names: a linear

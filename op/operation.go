@@ -30,7 +30,7 @@ const (
 	Reduction
 	// Row: each row of the result depends on the same row of the operand.
 	Row
-	// Shaped: anything else; the shape rule says what.
+	// Shaped: all others; see their shape rules.
 	Shaped
 )
 

@@ -21,7 +21,7 @@ func (o MatMulQOpts) Attrs() Attrs {
 	return withAct(Attrs{I: [8]int{integer(o.Int8)}}, o.Act, o.ActParams)
 }
 
-// MatMulQOptsOf reads what [MatMulQOpts.Attrs] wrote.
+// MatMulQOptsOf returns the options that [MatMulQOpts.Attrs] wrote.
 func MatMulQOptsOf(a *Attrs) MatMulQOpts {
 	act, params := a.Activation()
 	return MatMulQOpts{a.I[0] != 0, act, params}

@@ -43,7 +43,7 @@ func AlongOf(opts []VarOpts) []Along {
 	return along
 }
 
-// VarOptsOf reads what [VarOpts.Attrs] wrote. Along is not part of it.
+// VarOptsOf returns the options that [VarOpts.Attrs] wrote. Along is not part of it.
 func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDOF: a.I[1]} }
 
 // rowReducer reduces one row in float64 and returns the value and the magnitude that

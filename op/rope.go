@@ -20,7 +20,7 @@ func (o RopeOpts) Attrs() Attrs {
 	return a
 }
 
-// RopeOptsOf reads what [RopeOpts.Attrs] wrote. A Theta of 0 in the result is the number 0, not the
+// RopeOptsOf returns the options that [RopeOpts.Attrs] wrote. A Theta of 0 in the result is the number 0, not the
 // default.
 func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], a.read(0, ropeTheta), a.I[1] != 0} }
 

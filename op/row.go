@@ -10,7 +10,7 @@ type NormOpts struct {
 // Attrs returns the parameters in the form that graphs carry.
 func (o NormOpts) Attrs() Attrs { return Floats(written(o.Eps, normEps)) }
 
-// NormOptsOf reads what [NormOpts.Attrs] wrote. An Eps of 0 in the result is the number 0, not the
+// NormOptsOf returns the options that [NormOpts.Attrs] wrote. An Eps of 0 in the result is the number 0, not the
 // default.
 func NormOptsOf(a *Attrs) NormOpts { return NormOpts{Eps: a.read(0, normEps)} }
 

@@ -51,7 +51,7 @@ func (o ScatterOpts) Attrs() Attrs { return ScatterOf(0, o.Reduce) }
 // and how an element is combined with the old one.
 func ScatterOf(axis int, r ScatterReduce) Attrs { return Attrs{I: [8]int{axis, int(r)}} }
 
-// ScatterReduceOf reads what [ScatterOf] wrote.
+// ScatterReduceOf returns the options that [ScatterOf] wrote.
 func ScatterReduceOf(a *Attrs) ScatterReduce { return ScatterReduce(a.I[1]) }
 
 func scatterTypes(a *Attrs, in []DType) ([]DType, error) {

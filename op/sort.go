@@ -30,7 +30,7 @@ func (o SortOpts) Attrs() Attrs {
 	return a
 }
 
-// SortOptsOf reads what [SortOpts.Attrs] wrote.
+// SortOptsOf returns the options that [SortOpts.Attrs] wrote.
 func SortOptsOf(a *Attrs) SortOpts { return SortOpts{Descending: a.I[0] != 0} }
 
 func sortTypes(_ *Attrs, in []DType) ([]DType, error) {

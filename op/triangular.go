@@ -29,7 +29,7 @@ func (o SolveTriangularOpts) Attrs() Attrs {
 	return Attrs{I: [8]int{integer(o.Upper), integer(o.Trans), integer(o.Unit)}}
 }
 
-// SolveTriangularOptsOf reads what [SolveTriangularOpts.Attrs] wrote.
+// SolveTriangularOptsOf returns the options that [SolveTriangularOpts.Attrs] wrote.
 func SolveTriangularOptsOf(a *Attrs) SolveTriangularOpts {
 	return SolveTriangularOpts{a.I[0] != 0, a.I[1] != 0, a.I[2] != 0}
 }

@@ -212,6 +212,26 @@ func (p address) endStore(k *Kernel, n int) {
 	k.put(p.storeCode(), memoryAux(p.how.kind(), n), 0, p.v, val(p.off), c)
 }
 
+// store2 stores two elements in one access.
+func (p address) store2(v0, v1 handle) {
+	if k := p.beginStore(2); k != nil {
+		k.list(v0, p.how.kind())
+		k.list(v1, p.how.kind())
+		p.endStore(k, 2)
+	}
+}
+
+// store4 stores four elements in one access.
+func (p address) store4(v0, v1, v2, v3 handle) {
+	if k := p.beginStore(4); k != nil {
+		k.list(v0, p.how.kind())
+		k.list(v1, p.how.kind())
+		k.list(v2, p.how.kind())
+		k.list(v3, p.how.kind())
+		p.endStore(k, 4)
+	}
+}
+
 // startList begins a list of operands.
 func (k *Kernel) startList() {
 	if k.target != 0 {

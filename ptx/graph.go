@@ -1,5 +1,7 @@
 package ptx
 
+import "slices"
+
 // graph is the control-flow graph of a kernel. Its nodes are basic blocks.
 type graph struct {
 	k       *Kernel
@@ -185,43 +187,7 @@ func dominators(order, rank []int32, before func(b int32) []int32) []int32 {
 func (g *graph) postDominators() {
 	n := len(g.blocks)
 	end := int32(n)
-	var ends []int32
-	toExit := make([]bool, n)
-	for b := range g.blocks {
-		if g.blocks[b].ends {
-			ends, toExit[b] = append(ends, int32(b)), true
-		}
-	}
-	back := func(b int32, i int) (int32, bool) {
-		from := ends
-		if b != end {
-			from = g.blocks[b].before
-		}
-		if i >= len(from) {
-			return 0, false
-		}
-		return from[i], true
-	}
-	order := postorder(n+1, []int32{end}, back)
-	for done := make([]bool, n+1); ; {
-		for _, b := range order {
-			done[b] = true
-		}
-		last := int32(-1)
-		for b := range done[:n] {
-			if !done[b] {
-				last = int32(b)
-			}
-		}
-		if last < 0 {
-			break
-		}
-		ends, toExit[last] = append(ends, last), true
-		order = postorder(n+1, []int32{end}, back)
-	}
-	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
-		order[i], order[j] = order[j], order[i]
-	}
+	order, toExit := g.fromEnds()
 	rank := make([]int32, n+1)
 	for i, b := range order {
 		rank[b] = int32(i)
@@ -245,6 +211,49 @@ func (g *graph) postDominators() {
 			g.ipdom[b] = -1
 		}
 	}
+}
+
+// fromEnds returns the blocks in reverse postorder of the reversed graph, and which of them precede
+// its root.
+func (g *graph) fromEnds() (order []int32, toExit []bool) {
+	n := len(g.blocks)
+	end := int32(n)
+	var ends []int32
+	toExit = make([]bool, n)
+	for b := range g.blocks {
+		if g.blocks[b].ends {
+			ends, toExit[b] = append(ends, int32(b)), true
+		}
+	}
+	back := func(b int32, i int) (int32, bool) {
+		from := ends
+		if b != end {
+			from = g.blocks[b].before
+		}
+		if i >= len(from) {
+			return 0, false
+		}
+		return from[i], true
+	}
+	order = postorder(n+1, []int32{end}, back)
+	for done := make([]bool, n+1); ; {
+		for _, b := range order {
+			done[b] = true
+		}
+		last := int32(-1)
+		for b := range done[:n] {
+			if !done[b] {
+				last = int32(b)
+			}
+		}
+		if last < 0 {
+			break
+		}
+		ends, toExit[last] = append(ends, last), true
+		order = postorder(n+1, []int32{end}, back)
+	}
+	slices.Reverse(order)
+	return order, toExit
 }
 
 // dominates reports whether all paths to block b go through block a.

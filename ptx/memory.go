@@ -278,22 +278,12 @@ func (p Global[T]) Store(v T) { address(p).store1(handle(v)) }
 
 // Store2 writes two elements: see [Global.Load2].
 func (p Global[T]) Store2(v [2]T) {
-	if k := address(p).beginStore(2); k != nil {
-		k.list(handle(v[0]), p.how.kind())
-		k.list(handle(v[1]), p.how.kind())
-		address(p).endStore(k, 2)
-	}
+	address(p).store2(handle(v[0]), handle(v[1]))
 }
 
 // Store4 writes four elements: see [Global.Load4].
 func (p Global[T]) Store4(v [4]T) {
-	if k := address(p).beginStore(4); k != nil {
-		k.list(handle(v[0]), p.how.kind())
-		k.list(handle(v[1]), p.how.kind())
-		k.list(handle(v[2]), p.how.kind())
-		k.list(handle(v[3]), p.how.kind())
-		address(p).endStore(k, 4)
-	}
+	address(p).store4(handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3]))
 }
 
 // At returns the address of element i, relative to p. A constant i costs no instruction.
@@ -335,22 +325,12 @@ func (p Shared[T]) Store(v T) { address(p).store1(handle(v)) }
 
 // Store2 writes two elements: see [Global.Load2].
 func (p Shared[T]) Store2(v [2]T) {
-	if k := address(p).beginStore(2); k != nil {
-		k.list(handle(v[0]), p.how.kind())
-		k.list(handle(v[1]), p.how.kind())
-		address(p).endStore(k, 2)
-	}
+	address(p).store2(handle(v[0]), handle(v[1]))
 }
 
 // Store4 writes four elements: see [Global.Load4].
 func (p Shared[T]) Store4(v [4]T) {
-	if k := address(p).beginStore(4); k != nil {
-		k.list(handle(v[0]), p.how.kind())
-		k.list(handle(v[1]), p.how.kind())
-		k.list(handle(v[2]), p.how.kind())
-		k.list(handle(v[3]), p.how.kind())
-		address(p).endStore(k, 4)
-	}
+	address(p).store4(handle(v[0]), handle(v[1]), handle(v[2]), handle(v[3]))
 }
 
 // Cast returns the same address for elements of another type.

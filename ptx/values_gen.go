@@ -49,7 +49,7 @@ type Value interface {
 	Pred | F16 | BF16 | U32 | S32 | B32 | F16x2 | BF16x2 | U8 | S8 | U16 | S16 | U64 | S64 | F32 | F64
 }
 
-// Element holds what an element of memory may be.
+// Element holds the types of elements of memory.
 type Element interface {
 	F16 | BF16 | U32 | S32 | B32 | F16x2 | BF16x2 | U8 | S8 | U16 | S16 | U64 | S64 | F32 | F64
 }

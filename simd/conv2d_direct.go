@@ -53,6 +53,44 @@ func (j *gemmJob) runDirect(p *workers.Pool) {
 	p.Do(planes*j.nParts, j)
 }
 
+// copyLine copies row y of all channels to the ring, zeros for a row beyond the image.
+func (c *Conv2D) copyLine(ring, x []float32, y, channels, rows, pitch int) {
+	for ch := range channels {
+		line := ring[(ch*rows+modulo(y, rows))*pitch:][c.PadW:][:c.W]
+		if y >= 0 && y < c.H {
+			copy(line, x[(ch*c.H+y)*c.W:])
+		} else {
+			clear(line)
+		}
+	}
+}
+
+// ringOffsets sets the offsets of the pixels of n rows of results in the ring, in the order of the
+// weights: by channels for one row, and by rows of pixels for two.
+func (c *Conv2D) ringOffsets(offsets []int, top, n, channels, rows, pitch int) {
+	t := 0
+	offset := func(ch, i int) {
+		line := (ch*rows + modulo(top+i*c.DilationH, rows)) * pitch
+		for q := range c.KW {
+			offsets[t] = 4 * (line + q*c.DilationW)
+			t++
+		}
+	}
+	if n == 1 {
+		for ch := range channels {
+			for i := range c.KH {
+				offset(ch, i)
+			}
+		}
+		return
+	}
+	for i := range c.KH + 1 {
+		for ch := range channels {
+			offset(ch, i)
+		}
+	}
+}
+
 // convPart computes one band of rows of the results of one group of channels
 // of one image.
 func (j *gemmJob) convPart(plane, band int) {
@@ -95,37 +133,9 @@ func (j *gemmJob) convPart(plane, band int) {
 		n := min(together, y1-y)
 		top := y*c.StrideH - c.PadH
 		for ready = max(ready, top); ready < top+c.span()+n-1; ready++ {
-			for ch := range channels {
-				line := ring[(ch*rows+modulo(ready, rows))*pitch:][c.PadW:][:c.W]
-				if ready >= 0 && ready < c.H {
-					copy(line, x[(ch*c.H+ready)*c.W:])
-				} else {
-					clear(line)
-				}
-			}
+			c.copyLine(ring, x, ready, channels, rows, pitch)
 		}
-		t := 0
-		offset := func(ch, i int) {
-			line := (ch*rows + modulo(top+i*c.DilationH, rows)) * pitch
-			for q := range c.KW {
-				offsets[t] = 4 * (line + q*c.DilationW)
-				t++
-			}
-		}
-		if n == 1 {
-			// The offsets are in the order of the weights.
-			for ch := range channels {
-				for i := range c.KH {
-					offset(ch, i)
-				}
-			}
-		} else {
-			for i := range c.KH + 1 {
-				for ch := range channels {
-					offset(ch, i)
-				}
-			}
-		}
+		c.ringOffsets(offsets, top, n, channels, rows, pitch)
 		for o := range windows {
 			start := float32(0)
 			if c.Bias != nil {

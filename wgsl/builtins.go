@@ -85,6 +85,27 @@ var reduceNames = [...]string{
 	ir.ReduceAdd: "subgroupAdd", ir.ReduceMin: "subgroupMin", ir.ReduceMax: "subgroupMax", ir.ReduceAnd: "subgroupAnd", ir.ReduceOr: "subgroupOr",
 }
 
+// subgroupName returns the function of an operation between the lanes of a subgroup.
+func subgroupName(in *ir.Instr) string {
+	switch in.Code {
+	case ir.SubgroupOp:
+		switch {
+		case in.Type != ir.Bool || in.Width > 1:
+			return reduceNames[in.Flag]
+		case in.Flag == ir.ReduceOr:
+			return "subgroupAny"
+		}
+		return "subgroupAll"
+	case ir.SubgroupScan:
+		return "subgroupExclusiveAdd"
+	case ir.SubgroupShuffle:
+		return "subgroupShuffle"
+	case ir.SubgroupXor:
+		return "subgroupShuffleXor"
+	}
+	return "subgroupBroadcastFirst"
+}
+
 // subgroup prints an operation between the lanes of a subgroup. Without subgroups, it prints the
 // result for a subgroup of one lane.
 func (w *printer) subgroup(in *ir.Instr) {
@@ -102,30 +123,11 @@ func (w *printer) subgroup(in *ir.Instr) {
 	// Subgroup operations have no booleans, so booleans and vectors of booleans are passed as
 	// numbers.
 	asNumber := in.Type == ir.Bool && (in.Code != ir.SubgroupOp || in.Width > 1)
-	var name string
-	switch in.Code {
-	case ir.SubgroupOp:
-		name = reduceNames[in.Flag]
-		if in.Type == ir.Bool && !asNumber {
-			name = "subgroupAll"
-			if in.Flag == ir.ReduceOr {
-				name = "subgroupAny"
-			}
-		}
-	case ir.SubgroupScan:
-		name = "subgroupExclusiveAdd"
-	case ir.SubgroupShuffle:
-		name = "subgroupShuffle"
-	case ir.SubgroupXor:
-		name = "subgroupShuffleXor"
-	case ir.SubgroupFirst:
-		name = "subgroupBroadcastFirst"
-	}
 	if asNumber {
 		w.s(typeName(ir.Bool, in.Width))
 		w.c('(')
 	}
-	w.s(name)
+	w.s(subgroupName(in))
 	w.c('(')
 	if asNumber {
 		w.s(typeName(ir.U32, in.Width))

@@ -172,6 +172,20 @@ func (w *printer) asFloat(v ir.Value, width uint8) {
 	w.c(')')
 }
 
+// vector prints a vector of one value or of several values.
+func (w *printer) vector(in *ir.Instr) {
+	w.s(typeName(in.Type, in.Width))
+	w.c('(')
+	args, n := in.Operands()
+	for k, a := range args[:n] {
+		if k > 0 {
+			w.s(", ")
+		}
+		w.expr(a, operand)
+	}
+	w.c(')')
+}
+
 // special prints codes that need code of their own.
 func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 	switch in.Code {
@@ -224,22 +238,8 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 			w.s("f / ")
 		}
 		w.expr(in.Args[0], tight)
-	case ir.Splat:
-		w.s(typeName(in.Type, in.Width))
-		w.c('(')
-		w.expr(in.Args[0], operand)
-		w.c(')')
-	case ir.Compose:
-		w.s(typeName(in.Type, in.Width))
-		w.c('(')
-		args, n := in.Operands()
-		for k, a := range args[:n] {
-			if k > 0 {
-				w.s(", ")
-			}
-			w.expr(a, operand)
-		}
-		w.c(')')
+	case ir.Splat, ir.Compose:
+		w.vector(in)
 	case ir.Extract:
 		w.expr(in.Args[0], primary)
 		if w.p.Code[in.Args[0]].Width != 1 { // a scalar has no component to select

@@ -54,8 +54,26 @@ func (w *printer) carry() {
 	if n < 2 {
 		return
 	}
-	// The end of each value is the value itself, unless all instructions that use it propagate NaN
-	// and have the same end.
+	w.findEnds()
+	if !w.findCarries() {
+		w.carries = w.carries[:0]
+		return
+	}
+	w.sources = w.sources[:0]
+	for i := range code {
+		if !extreme(&code[i]) || w.values[i].uses == 0 || w.carries[w.ending[i]]&ends == 0 {
+			continue
+		}
+		w.carries[i] |= loses
+		w.eachSource(ir.Value(i), func(a ir.Value) { w.values[a].uses++ })
+	}
+	w.sources = w.sources[:0]
+}
+
+// findEnds finds the end of each value: the value itself, unless all instructions that use it
+// propagate NaN and have the same end.
+func (w *printer) findEnds() {
+	code := w.p.Code
 	w.ending = append(w.ending, make([]ir.Value, len(code))...)
 	for i := len(code) - 1; i > 0; i-- {
 		in := &code[i]
@@ -75,9 +93,14 @@ func (w *printer) carry() {
 			}
 		}
 	}
+}
+
+// findCarries marks the ends of the chains with at least two operands to check, and reports whether
+// there is one.
+func (w *printer) findCarries() (any bool) {
+	code := w.p.Code
 	w.carries = append(w.carries, make([]carried, len(code))...)
 	first := make([]ir.Value, len(code))
-	any := false
 	for i := range code {
 		if !extreme(&code[i]) || w.values[i].uses == 0 {
 			continue
@@ -97,19 +120,7 @@ func (w *printer) carry() {
 			w.carries[end] |= longer
 		}
 	}
-	if !any {
-		w.carries = w.carries[:0]
-		return
-	}
-	w.sources = w.sources[:0]
-	for i := range code {
-		if !extreme(&code[i]) || w.values[i].uses == 0 || w.carries[w.ending[i]]&ends == 0 {
-			continue
-		}
-		w.carries[i] |= loses
-		w.eachSource(ir.Value(i), func(a ir.Value) { w.values[a].uses++ })
-	}
-	w.sources = w.sources[:0]
+	return any
 }
 
 // sized returns the value whose magnitude must be added for operand a of a chain with this end. It

@@ -225,14 +225,27 @@ func (w *printer) argsAs(in *ir.Instr, half bool) {
 // then takes minutes.
 func (w *printer) logical(in *ir.Instr) bool { return in.Width == 1 && w.t.Consumer != NagaGo }
 
+// nanTest prints the test of one operand for NaN.
+func (w *printer) nanTest(in *ir.Instr) {
+	a := in.Args[0]
+	if in.Code == ir.Eq {
+		w.c('!')
+	}
+	w.need(fnIsNaN, in.Width)
+	if w.p.Code[a].Type == ir.F16 {
+		w.asFloat(a, in.Width)
+	} else {
+		w.expr(a, operand)
+	}
+	w.c(')')
+}
+
 func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 	left, right, text := info.left, info.right, info.text
 	switch in.Code {
 	case ir.And, ir.Or, ir.Xor:
-		if in.Type != ir.Bool {
-			break
-		}
 		switch {
+		case in.Type != ir.Bool:
 		case in.Code == ir.Xor:
 			left, right, text = tight, tight, " != "
 		case !w.logical(in):
@@ -243,17 +256,7 @@ func (w *printer) infix(in *ir.Instr, info *codeInfo) {
 		}
 	case ir.Eq, ir.Ne:
 		if w.isNaNTest(in) {
-			a := in.Args[0]
-			if in.Code == ir.Eq {
-				w.c('!')
-			}
-			w.need(fnIsNaN, in.Width)
-			if w.p.Code[a].Type == ir.F16 {
-				w.asFloat(a, in.Width)
-			} else {
-				w.expr(a, operand)
-			}
-			w.c(')')
+			w.nanTest(in)
 			return
 		}
 		if w.isUnequal(in) {

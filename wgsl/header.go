@@ -44,7 +44,12 @@ func (w *printer) header(b []byte) []byte {
 		b = appendUint(b, x.Len)
 		b = append(b, ">;\n"...)
 	}
-	b = w.functions(b)
+	return w.entryPoint(w.functions(b))
+}
+
+// entryPoint appends the head of the entry point.
+func (w *printer) entryPoint(b []byte) []byte {
+	p := w.p
 	b = append(b, "@compute @workgroup_size("...)
 	b = appendUint(b, p.Local[0])
 	if p.Local[1] > 1 || p.Local[2] > 1 {

@@ -63,36 +63,41 @@ func (w *printer) literal(in *ir.Instr) {
 			w.c('i')
 		}
 	default:
-		half := in.Type == ir.F16
-		if byBits(in.Imm) {
-			if half {
-				w.s("f16(")
-			}
-			w.need(fnFromBits, 1)
-			w.hex(in.Imm)
-			w.s("u)")
-			if half {
-				w.c(')')
-			}
-			return
-		}
-		v := math.Float32frombits(in.Imm)
-		if n := int32(v); float32(n) == v && n > -1<<20 && n < 1<<20 {
-			if n < 0 {
-				w.c('-')
-				n = -n
-			}
-			w.u(uint32(n))
-			w.s(".0")
-		} else {
-			var digits [24]byte
-			w.s(string(strconv.AppendFloat(digits[:0], float64(v), 'g', -1, 32)))
-		}
+		w.float(in)
+	}
+}
+
+// float prints a constant number with a point.
+func (w *printer) float(in *ir.Instr) {
+	half := in.Type == ir.F16
+	if byBits(in.Imm) {
 		if half {
-			w.c('h')
-		} else {
-			w.c('f')
+			w.s("f16(")
 		}
+		w.need(fnFromBits, 1)
+		w.hex(in.Imm)
+		w.s("u)")
+		if half {
+			w.c(')')
+		}
+		return
+	}
+	v := math.Float32frombits(in.Imm)
+	if n := int32(v); float32(n) == v && n > -1<<20 && n < 1<<20 {
+		if n < 0 {
+			w.c('-')
+			n = -n
+		}
+		w.u(uint32(n))
+		w.s(".0")
+	} else {
+		var digits [24]byte
+		w.s(string(strconv.AppendFloat(digits[:0], float64(v), 'g', -1, 32)))
+	}
+	if half {
+		w.c('h')
+	} else {
+		w.c('f')
 	}
 }
 

@@ -36,6 +36,17 @@ func (m *module) reached(d *decl) map[*decl]bool {
 	return seen
 }
 
+// space returns the address space and the access of a variable, empty if it gives none.
+func (m *module) space(d *decl) (space, access string) {
+	if d.list == 0 {
+		return "", ""
+	}
+	if m.toks[d.list+1].is(",") {
+		access = m.toks[d.list+2].text
+	}
+	return m.toks[d.list].text, access
+}
+
 // variables finds the buffers, the parameters and the size of the workgroup memory.
 func (u *usage) variables(entry *decl) error {
 	m := u.m
@@ -44,20 +55,11 @@ func (u *usage) variables(entry *decl) error {
 		if d.kind != varDecl {
 			continue
 		}
-		space, access := "", ""
-		if d.list != 0 {
-			space = m.toks[d.list].text
-			if m.toks[d.list+1].is(",") {
-				access = m.toks[d.list+2].text
-			}
-		}
+		space, access := m.space(d)
 		if space == "storage" || space == "uniform" {
 			u.declared = append(u.declared, d.name)
 		}
-		if !used[d] {
-			continue
-		}
-		if space == "private" {
+		if !used[d] || space == "private" {
 			continue
 		}
 		if space != "workgroup" && space != "storage" && space != "uniform" {
@@ -81,31 +83,41 @@ func (u *usage) variables(entry *decl) error {
 			u.SharedBytes += roundUp(t.Size, 16)
 			continue
 		}
-		v := Variable{Name: d.name, Type: t}
-		if v.Group, err = m.location(d, "group"); err != nil {
+		if err := u.bind(d, t, space, access); err != nil {
 			return err
 		}
-		if v.Binding, err = m.location(d, "binding"); err != nil {
-			return err
-		}
-		switch {
-		case space == "uniform":
-			if t.runtime() {
-				return m.fail(d.at, "%s has no fixed size", d.name)
-			}
-			if t.Size > maxParamBytes {
-				return fmt.Errorf("%s has %d bytes of parameters; at most %d are supported: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
-			}
-			u.Uniforms, u.uniforms = append(u.Uniforms, v), append(u.uniforms, d)
-			continue
-		case access == "read_write":
-			v.Access = ReadWrite
-		case access != "" && access != "read":
-			return m.fail(d.list+2, "the access of a buffer must be read or read_write")
-		}
-		u.Buffers, u.vars = append(u.Buffers, v), append(u.vars, d)
 	}
 	return u.number()
+}
+
+// bind adds a buffer or a block of parameters.
+func (u *usage) bind(d *decl, t *Type, space, access string) error {
+	m := u.m
+	var err *CompileError
+	v := Variable{Name: d.name, Type: t}
+	if v.Group, err = m.location(d, "group"); err != nil {
+		return err
+	}
+	if v.Binding, err = m.location(d, "binding"); err != nil {
+		return err
+	}
+	switch {
+	case space == "uniform":
+		if t.runtime() {
+			return m.fail(d.at, "%s has no fixed size", d.name)
+		}
+		if t.Size > maxParamBytes {
+			return fmt.Errorf("%s has %d bytes of parameters; at most %d are supported: %w", d.name, t.Size, maxParamBytes, op.ErrUnsupported)
+		}
+		u.Uniforms, u.uniforms = append(u.Uniforms, v), append(u.uniforms, d)
+		return nil
+	case access == "read_write":
+		v.Access = ReadWrite
+	case access != "" && access != "read":
+		return m.fail(d.list+2, "the access of a buffer must be read or read_write")
+	}
+	u.Buffers, u.vars = append(u.Buffers, v), append(u.vars, d)
+	return nil
 }
 
 // Every device supports these numbers of bytes of uniform memory, and of uniform buffers of a

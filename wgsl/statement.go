@@ -49,6 +49,14 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		w.subgroup(in)
 		w.values[v].how, w.values[v].weight = asName, 1
 		w.finish(v, nothing, 0)
+	default:
+		w.controlFlow(in, v)
+	}
+}
+
+// controlFlow prints the beginning or the end of a block, or a jump.
+func (w *printer) controlFlow(in *ir.Instr, v ir.Value) {
+	switch in.Code {
 	case ir.If:
 		w.s("if ")
 		w.expr(in.Args[0], anything)
@@ -220,7 +228,7 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	if w.depth < loopNames {
 		x.name = uint8(1 + w.depth)
 	}
-	lo, hi, step := in.Args[0], in.Args[1], in.Args[2]
+	lo, hi := in.Args[0], in.Args[1]
 	w.s("for (var ")
 	w.name(v)
 	w.s(" = ")
@@ -231,6 +239,20 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	w.expr(hi, arithmeti)
 	w.s("; ")
 	w.name(v)
+	w.increment(in, v)
+	w.s(") {")
+	w.flush(all, 0)
+	w.end(v)
+	w.indent++
+	w.depth++
+	if in.Flag != ir.Bounded {
+		w.budget(v)
+	}
+}
+
+// increment prints the step of a counted loop, after the name of the counter.
+func (w *printer) increment(in *ir.Instr, v ir.Value) {
+	hi, step := in.Args[1], in.Args[2]
 	s := &w.p.Code[step]
 	switch {
 	case s.Code == ir.Const && s.Imm == 1 && w.values[step].how != asName:
@@ -272,14 +294,6 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 		w.s(") == (")
 		w.expr(step, arithmeti)
 		w.s(" < 0i))")
-	}
-	w.s(") {")
-	w.flush(all, 0)
-	w.end(v)
-	w.indent++
-	w.depth++
-	if in.Flag != ir.Bounded {
-		w.budget(v)
 	}
 }
 

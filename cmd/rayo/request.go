@@ -155,35 +155,44 @@ func typeNamed(name string) op.DType {
 	return op.InvalidType
 }
 
+// first returns the shape and the type of the values that the elementwise operations of ops take. If
+// the first operation is not elementwise, it removes it from ops and sets its request.
+func (r *kernelRequest) first(req **portable.Request, ops *[]*op.Operation, target portable.Target) (op.Shape, op.DType, error) {
+	o := (*ops)[0]
+	if o.Class() == op.Elementwise {
+		shapes, err := r.shapes(o)
+		if err != nil {
+			return nil, op.InvalidType, err
+		}
+		d := usualType(o)
+		if r.Type != "" {
+			if d = typeNamed(r.Type); d == op.InvalidType || d.Quantized() {
+				return nil, op.InvalidType, fmt.Errorf("unknown type of elements %q", r.Type)
+			}
+		}
+		return shapes[0], d, nil
+	}
+	var err error
+	if *req, err = r.build(o, target); err != nil {
+		return nil, op.InvalidType, err
+	}
+	out := (*req).Out
+	if len(out) != 1 {
+		return nil, op.InvalidType, fmt.Errorf("%v has %d results: only an operation with one result can be fused with others", o, len(out))
+	}
+	*ops = (*ops)[1:]
+	return out[0].Shape, out[0].Type, nil
+}
+
 // fused returns the request for operations joined by plus signs. All but the first must
 // be elementwise. The first operand of each is the result of the previous one, and its
 // other operands are in memory.
 func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*portable.Request, error) {
 	req := &portable.Request{Target: target, Variant: r.Variant}
 	f := &driver.Fused{}
-	var shape op.Shape
-	d := op.F32
-	if ops[0].Class() != op.Elementwise {
-		var err error
-		if req, err = r.build(ops[0], target); err != nil {
-			return nil, err
-		}
-		if len(req.Out) != 1 {
-			return nil, fmt.Errorf("%v has %d results: only an operation with one result can be fused with others", ops[0], len(req.Out))
-		}
-		shape, d = req.Out[0].Shape, req.Out[0].Type
-		ops = ops[1:]
-	} else {
-		shapes, err := r.shapes(ops[0])
-		if err != nil {
-			return nil, err
-		}
-		shape, d = shapes[0], usualType(ops[0])
-		if r.Type != "" {
-			if d = typeNamed(r.Type); d == op.InvalidType || d.Quantized() {
-				return nil, fmt.Errorf("unknown type of elements %q", r.Type)
-			}
-		}
+	shape, d, err := r.first(&req, &ops, target)
+	if err != nil {
+		return nil, err
 	}
 	n, err := shape.Size()
 	if err != nil {

@@ -106,6 +106,34 @@ type printed struct {
 	text wgsl.Shader
 }
 
+// rowSizes returns the sizes of the operands of an operation on rows, for --rows and --cols.
+func (r *wgslRequest) rowSizes(name string) (string, error) {
+	o := op.Lookup(strings.ToLower(name))
+	if o == nil || r.Sizes != "" || o.Class() != op.Row && o.Class() != op.Reduction && o != op.LayerNorm && o != op.RMSNorm {
+		return "", fmt.Errorf("--rows and --cols need one operation on rows, and exclude --sizes")
+	}
+	rows, cols := max(r.Rows, 1), r.Cols
+	if r.Rows == 0 {
+		rows = 4096
+	}
+	if cols <= 0 {
+		cols = 4096
+	}
+	sizes := fmt.Sprintf("%dx%d", rows, cols)
+	operands, _ := o.Arity()
+	if text := typical[o]; text != "" {
+		operands = 1 + strings.Count(text, ",")
+	}
+	for range operands - 1 {
+		if o.Class() == op.Reduction {
+			sizes += fmt.Sprintf(",%dx%d", rows, cols)
+		} else {
+			sizes += fmt.Sprintf(",%d", cols)
+		}
+	}
+	return sizes, nil
+}
+
 // print returns the kernels with the given name: one kernel, or the kernels of an operation.
 func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, error) {
 	target, w, err := t.targets(a)
@@ -117,28 +145,8 @@ func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, erro
 		return nil, fmt.Errorf("--rows and --cols must be positive")
 	}
 	if r.Rows > 0 || r.Cols > 0 {
-		o := op.Lookup(strings.ToLower(name))
-		if o == nil || k.Sizes != "" || o.Class() != op.Row && o.Class() != op.Reduction && o != op.LayerNorm && o != op.RMSNorm {
-			return nil, fmt.Errorf("--rows and --cols need one operation on rows, and exclude --sizes")
-		}
-		rows, cols := max(r.Rows, 1), r.Cols
-		if r.Rows == 0 {
-			rows = 4096
-		}
-		if cols <= 0 {
-			cols = 4096
-		}
-		k.Sizes = fmt.Sprintf("%dx%d", rows, cols)
-		operands, _ := o.Arity()
-		if text := typical[o]; text != "" {
-			operands = 1 + strings.Count(text, ",")
-		}
-		for range operands - 1 {
-			if o.Class() == op.Reduction {
-				k.Sizes += fmt.Sprintf(",%dx%d", rows, cols)
-			} else {
-				k.Sizes += fmt.Sprintf(",%d", cols)
-			}
+		if k.Sizes, err = r.rowSizes(name); err != nil {
+			return nil, err
 		}
 	}
 	req, err := k.named(name, target, "rayo wgsl list")

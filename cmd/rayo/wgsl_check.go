@@ -37,7 +37,6 @@ func (c *wgslCheckCmd) Run(a *app) error {
 	if !file && (!errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(c.Name, ".wgsl") || strings.ContainsRune(c.Name, filepath.Separator)) {
 		return err
 	}
-	mistakes := 0
 	line := func(who, what string) { fmt.Fprintf(a.out, "%-7s %s\n", who, what) }
 	var texts func(to wgsl.Consumer) ([]string, error)
 	if file {
@@ -74,6 +73,41 @@ func (c *wgslCheckCmd) Run(a *app) error {
 			return err
 		}
 	}
+	return compileAll(a, texts, line)
+}
+
+// compileText runs a compiler on a text, and returns its messages if it rejects the text.
+func compileText(a *app, command []string, text string) (string, error) {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "rayo-wgsl")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "kernel.wgsl")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(a.ctx, path, append(command[1:len(command):len(command)], file)...).CombinedOutput()
+	if a.ctx.Err() != nil {
+		return "", a.ctx.Err()
+	}
+	if err == nil {
+		return "", nil
+	}
+	message := strings.TrimSpace(strings.ReplaceAll(string(out), dir+string(filepath.Separator), ""))
+	if message == "" {
+		message = err.Error()
+	}
+	return message, nil
+}
+
+// compileAll compiles texts with the installed compilers, and prints the results by line.
+func compileAll(a *app, texts func(to wgsl.Consumer) ([]string, error), line func(who, what string)) error {
+	mistakes := 0
 	for _, x := range wgslCompilers {
 		all, err := texts(x.consumer)
 		if err != nil {
@@ -106,33 +140,4 @@ func (c *wgslCheckCmd) Run(a *app) error {
 		return errFound
 	}
 	return nil
-}
-
-// compileText runs a compiler on a text, and returns its messages if it rejects the text.
-func compileText(a *app, command []string, text string) (string, error) {
-	path, err := exec.LookPath(command[0])
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp("", "rayo-wgsl")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "kernel.wgsl")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(a.ctx, path, append(command[1:len(command):len(command)], file)...).CombinedOutput()
-	if a.ctx.Err() != nil {
-		return "", a.ctx.Err()
-	}
-	if err == nil {
-		return "", nil
-	}
-	message := strings.TrimSpace(strings.ReplaceAll(string(out), dir+string(filepath.Separator), ""))
-	if message == "" {
-		message = err.Error()
-	}
-	return message, nil
 }

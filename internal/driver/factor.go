@@ -88,7 +88,7 @@ func integers(x []float32) []int32 {
 }
 
 // Factors reports whether o is an operation of linear algebra, for which devices have
-// kernels up to some sizes only and the host computes what is larger.
+// kernels up to some sizes only, and the host computes larger matrices.
 func Factors(o *op.Operation) bool { return factorings[o] != nil }
 
 // FactoringOf returns what computes an operation over operands and results of these

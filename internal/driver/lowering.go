@@ -6,7 +6,7 @@ import "errors"
 // arrays that its kernels take.
 type Lowering[A any] struct {
 	Arrays[A]
-	// Mark returns a function that removes what is added from now on.
+	// Mark returns a function that removes everything that was added after the call of Mark.
 	Mark func() (undo func())
 	// Kernel adds the launches of a request with an epilogue. If no kernel computes the request, the
 	// error wraps [ErrUnsupported].

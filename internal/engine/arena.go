@@ -23,17 +23,7 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 		align += arenaAlign
 	}
 	alignUp := func(n int64) int64 { return alignTo(n, align) }
-	const never = -1
-	last := make([]int, len(p.Slots)) // the last step that touches a slot
-	for i := range last {
-		last[i] = never
-	}
-	for i := range p.Steps {
-		eachOperand(&p.Steps[i], func(o *driver.Operand) { last[o.Slot] = i })
-		for _, o := range p.Steps[i].Out {
-			last[o.Slot] = i
-		}
-	}
+	last := lastSteps(p)
 	placed := make([]bool, len(p.Slots))
 	temporary := func(s int) bool { return p.Slots[s].Ext < 0 && p.Slots[s].Data == nil }
 	part, parts := make([]int, len(p.Slots)), 1 // part of the arena of each slot
@@ -74,7 +64,29 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 			release(o.Slot)
 		}
 	}
-	start := make([]int64, parts)
+	joinParts(p, size, func(s int) (int, bool) { return part[s], placed[s] })
+	return unshared
+}
+
+// lastSteps returns the last step that uses each slot, -1 if none does.
+func lastSteps(p *driver.Program) []int {
+	last := make([]int, len(p.Slots))
+	for i := range last {
+		last[i] = -1
+	}
+	for i := range p.Steps {
+		eachOperand(&p.Steps[i], func(o *driver.Operand) { last[o.Slot] = i })
+		for _, o := range p.Steps[i].Out {
+			last[o.Slot] = i
+		}
+	}
+	return last
+}
+
+// joinParts lays the parts of the arena one after the other, and adds the start of its part to the
+// offset of each slot that is placed in one.
+func joinParts(p *driver.Program, size []int64, partOf func(slot int) (int, bool)) {
+	start := make([]int64, len(size))
 	for k, n := range size {
 		start[k] = p.Arena
 		if k > 0 && n > 0 && p.Arena > 0 {
@@ -83,11 +95,10 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 		p.Arena += n
 	}
 	for s := range p.Slots {
-		if placed[s] {
-			p.Slots[s].Off += start[part[s]]
+		if k, placed := partOf(s); placed {
+			p.Slots[s].Off += start[k]
 		}
 	}
-	return unshared
 }
 
 // separateParts numbers the temporary slots so that no step reads one slot and writes another with

@@ -175,9 +175,30 @@ func (f *fuser) join(id ID, z zone) {
 	f.reads(id, z.group)
 }
 
-// home returns the one place in which all consumers of id would have it, or
-// outside.
+// home returns the zone into which id can be fused, or outside. All consumers of id must be there.
 func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
+	z := f.consumers(id, prologue)
+	if z == outside {
+		return z
+	}
+	r := &f.groups[z.group]
+	switch {
+	case f.output[id] && z.place != postZone:
+		return outside
+	case z.place == postZone && (r.Core != Absent || f.g.copies(id)) && f.g.readsStrided(id):
+		return outside
+	case !f.room(id, z.group), !f.fits(id, z.group):
+		return outside
+	case f.reader(id) && f.epoch[id] != f.epoch[r.Root]:
+		// A kernel runs at the place of its root. A read of memory that is stored to must not move
+		// across a store.
+		return outside
+	}
+	return z
+}
+
+// consumers returns the zone that all consumers of id have in common, or outside.
+func (f *fuser) consumers(id ID, prologue func(*op.Operation) bool) zone {
 	n := &f.g.Nodes[id]
 	z := outside
 	for i, u := range f.uses[id] {
@@ -204,41 +225,23 @@ func (f *fuser) home(id ID, prologue func(*op.Operation) bool) zone {
 		}
 		z = at
 	}
-	if z == outside {
-		return z
-	}
-	r := &f.groups[z.group]
-	if f.output[id] && z.place != postZone {
-		return outside
-	}
-	if z.place == postZone && (r.Core != Absent || f.g.copies(id)) && f.g.readsStrided(id) {
-		return outside
-	}
+	return z
+}
+
+// room reports whether a group can have one more fused node, with its operands.
+func (f *fuser) room(id ID, group int) bool {
+	r := &f.groups[group]
 	fused := len(r.Post)
 	for i := range r.Pre {
 		fused += len(r.Pre[i])
 	}
-	if fused >= maxFused {
-		return outside
-	}
-	if !f.fits(id, z.group) {
-		return outside
-	}
 	more := 0
-	for _, in := range n.Inputs() {
-		if in != Absent && !f.arrays[z.group][in] {
+	for _, in := range f.g.Nodes[id].Inputs() {
+		if in != Absent && !f.arrays[group][in] {
 			more++
 		}
 	}
-	if len(f.arrays[z.group])-1+more > maxOperands {
-		return outside
-	}
-	// A kernel runs at the place of its root. What reads memory that is
-	// stored to must not move across a store.
-	if f.reader(id) && f.epoch[id] != f.epoch[r.Root] {
-		return outside
-	}
-	return z
+	return fused < maxFused && len(f.arrays[group])-1+more <= maxOperands
 }
 
 // copies reports whether a node copies its operand: one that its consumers do not

@@ -14,17 +14,7 @@ func (l *lowering) statement(v ir.Value, in *ir.Instr) {
 	case ir.AtomicOp, ir.AtomicOpShared:
 		l.atomic(v, in)
 	case ir.UniformLoad:
-		index, temporary := l.plane(l.vals[in.Args[0]][0])
-		i := l.emit(op{kind: opUniformLoad, mem: l.access(in), value: v})
-		l.put(i, 1, index)
-		for k := range int(in.Width) {
-			l.vals[v][k] = l.newReg(true)
-			l.put(i, 4+k, l.vals[v][k])
-		}
-		l.hold(v)
-		if temporary {
-			l.free(index)
-		}
+		l.uniformLoad(v, in)
 	case ir.Barrier:
 		l.emit(op{kind: opBarrier, value: v})
 	case ir.If:
@@ -53,20 +43,40 @@ func (l *lowering) statement(v ir.Value, in *ir.Instr) {
 			l.endLoop(top)
 		}
 	case ir.Break, ir.Continue:
-		kind := opBreak
-		if in.Code == ir.Continue {
-			kind = opContinue
-		}
-		frame := 0
-		for _, b := range l.blocks[1:] {
-			if b.head == ir.Value(in.Imm) {
-				frame = b.frame
-			}
-		}
-		top.exits = append(top.exits, l.emit(op{kind: kind, frame: frame}))
+		top.exits = append(top.exits, l.jump(in))
 	case ir.Return:
 		top.exits = append(top.exits, l.emit(op{kind: opReturn}))
 	}
+}
+
+// uniformLoad emits a load after which all lanes have the same value.
+func (l *lowering) uniformLoad(v ir.Value, in *ir.Instr) {
+	index, temporary := l.plane(l.vals[in.Args[0]][0])
+	i := l.emit(op{kind: opUniformLoad, mem: l.access(in), value: v})
+	l.put(i, 1, index)
+	for k := range int(in.Width) {
+		l.vals[v][k] = l.newReg(true)
+		l.put(i, 4+k, l.vals[v][k])
+	}
+	l.hold(v)
+	if temporary {
+		l.free(index)
+	}
+}
+
+// jump emits the op of a Break or Continue, and returns its index.
+func (l *lowering) jump(in *ir.Instr) int {
+	kind := opBreak
+	if in.Code == ir.Continue {
+		kind = opContinue
+	}
+	frame := 0
+	for _, b := range l.blocks[1:] {
+		if b.head == ir.Value(in.Imm) {
+			frame = b.frame
+		}
+	}
+	return l.emit(op{kind: kind, frame: frame})
 }
 
 func (l *lowering) storeVar(v ir.Value, in *ir.Instr) {

@@ -10,9 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// author writes random structured programs over U32 variables and values. A
-// lane touches its own place of the buffer only, so that the order of lanes
-// does not matter.
+// author writes random structured programs over U32 variables and values. A lane uses only its own
+// element of the buffer, so the order of the lanes does not matter.
 type author struct {
 	*asm
 	r     *rand.Rand

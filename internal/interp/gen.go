@@ -166,7 +166,13 @@ func (e *entry) write(w *bytes.Buffer) {
 	}
 	fmt.Fprintf(w, "func lane%s(%s, %s uint32) uint32 { return %s }\n\n", e.title(), strings.Join(params, ", "), imm, x)
 
-	// A plane. Without calls the eight lanes of a block are written out.
+	e.writePlane(w, names, params, imm)
+}
+
+// writePlane writes the function for a plane, which is a list of blocks of lanes.
+func (e *entry) writePlane(w *bytes.Buffer, names, params []string, imm string) {
+	in, out := e.types()
+	// Without calls the eight lanes of a block are written out.
 	fmt.Fprintf(w, "func plane%s(d, %s unsafe.Pointer, o *op) {\n", e.title(), strings.Join(params, ", "))
 	if imm == "imm" {
 		fmt.Fprintf(w, "imm := o.imm\n")

@@ -23,13 +23,10 @@ func effect(c ir.Code) bool {
 	return false
 }
 
-func live(p *ir.Program, u *uniformity) *liveness {
+// accesses finds the stores and loads of each variable. It returns the innermost loop around each
+// instruction; the loop around a For or Loop does not include the loop itself.
+func (l *liveness) accesses(p *ir.Program) []ir.Value {
 	n := len(p.Code)
-	l := &liveness{make([]ir.Value, n), make([]int32, n), make([]ir.Value, n), make([]ir.Value, n),
-		make([][]ir.Value, len(p.Vars)), make([][]ir.Value, len(p.Vars))}
-	user := make([]ir.Value, n) // one of the users of a value
-	// around is the innermost loop that holds an instruction; a loop's own is
-	// the one around it.
 	around := make([]ir.Value, n)
 	var loops []ir.Value
 	for i := 1; i < n; i++ {
@@ -49,6 +46,15 @@ func live(p *ir.Program, u *uniformity) *liveness {
 			l.loads[in.Imm] = append(l.loads[in.Imm], ir.Value(i))
 		}
 	}
+	return around
+}
+
+func live(p *ir.Program, u *uniformity) *liveness {
+	n := len(p.Code)
+	l := &liveness{make([]ir.Value, n), make([]int32, n), make([]ir.Value, n), make([]ir.Value, n),
+		make([][]ir.Value, len(p.Vars)), make([][]ir.Value, len(p.Vars))}
+	user := make([]ir.Value, n) // one of the users of a value
+	around := l.accesses(p)
 	// Backwards, so that the users of a value come first.
 	for i := n - 1; i > 0; i-- {
 		in := &p.Code[i]

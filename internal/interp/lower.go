@@ -225,6 +225,52 @@ func (l *lowering) instruction(v ir.Value) {
 	l.hold(v)
 }
 
+// packed makes the components of a value that packs numbers in words, or unpacks them.
+func (l *lowering) packed(in *ir.Instr, out *[4]reg) {
+	args, _ := in.Operands()
+	switch in.Code {
+	case ir.PackHalf:
+		a := l.vals[args[0]]
+		out[0] = l.newReg(one(a[0], a[1]))
+		l.compute(planePackHalf, out[0], 0, a[0], a[1])
+	case ir.UnpackHalf:
+		a := l.vals[args[0]][0]
+		for k := range 2 {
+			out[k] = l.newReg(a.uniform())
+			l.compute(planeUnpackHalf, out[k], uint32(16*k), a)
+		}
+	case ir.PackI8:
+		a := l.vals[args[0]]
+		sum := l.constant(0)
+		out[0] = l.newReg(one(a[:]...))
+		for k := range 4 {
+			l.compute(planePackByte, out[0], uint32(8*k), sum, a[k])
+			sum = out[0]
+		}
+	case ir.UnpackI8, ir.UnpackU8:
+		a := l.vals[args[0]][0]
+		f := planeUnpackI8
+		if in.Code == ir.UnpackU8 {
+			f = planeUnpackU8
+		}
+		for k := range 4 {
+			out[k] = l.newReg(a.uniform())
+			l.compute(f, out[k], uint32(8*k), a)
+		}
+	}
+}
+
+// constantBits returns the word that a register holds for a constant.
+func constantBits(in *ir.Instr) uint32 {
+	switch in.Type {
+	case ir.Bool:
+		return truth(in.Imm != 0)
+	case ir.F16:
+		return laneConvertF32F16(in.Imm, 0, 0, 0)
+	}
+	return in.Imm
+}
+
 // value makes the components of a value without effects.
 func (l *lowering) value(v ir.Value, in *ir.Instr) {
 	out := &l.vals[v]
@@ -232,15 +278,8 @@ func (l *lowering) value(v ir.Value, in *ir.Instr) {
 	width := int(in.Width)
 	switch in.Code {
 	case ir.Const:
-		b := in.Imm
-		switch in.Type {
-		case ir.Bool:
-			b = truth(b != 0)
-		case ir.F16:
-			b = laneConvertF32F16(b, 0, 0, 0)
-		}
 		for k := range width {
-			out[k] = l.constant(b)
+			out[k] = l.constant(constantBits(in))
 		}
 	case ir.BuiltIn:
 		out[0] = l.known(given{in.Code, in.Flag, 0}, l.u.value[v])
@@ -280,34 +319,8 @@ func (l *lowering) value(v ir.Value, in *ir.Instr) {
 		l.load(v, in)
 	case ir.Dot:
 		l.dot(v, in)
-	case ir.PackHalf:
-		a := l.vals[args[0]]
-		out[0] = l.newReg(one(a[0], a[1]))
-		l.compute(planePackHalf, out[0], 0, a[0], a[1])
-	case ir.UnpackHalf:
-		a := l.vals[args[0]][0]
-		for k := range 2 {
-			out[k] = l.newReg(a.uniform())
-			l.compute(planeUnpackHalf, out[k], uint32(16*k), a)
-		}
-	case ir.PackI8:
-		a := l.vals[args[0]]
-		sum := l.constant(0)
-		out[0] = l.newReg(one(a[:]...))
-		for k := range 4 {
-			l.compute(planePackByte, out[0], uint32(8*k), sum, a[k])
-			sum = out[0]
-		}
-	case ir.UnpackI8, ir.UnpackU8:
-		a := l.vals[args[0]][0]
-		f := planeUnpackI8
-		if in.Code == ir.UnpackU8 {
-			f = planeUnpackU8
-		}
-		for k := range 4 {
-			out[k] = l.newReg(a.uniform())
-			l.compute(f, out[k], uint32(8*k), a)
-		}
+	case ir.PackHalf, ir.UnpackHalf, ir.PackI8, ir.UnpackI8, ir.UnpackU8:
+		l.packed(in, out)
 	case ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupShuffle, ir.SubgroupXor, ir.SubgroupFirst:
 		l.subgroup(v, in)
 	default:
@@ -374,7 +387,7 @@ func (l *lowering) target(v ir.Value, in *ir.Instr, args []ir.Value) (regs [4]re
 		within(l.l.loads[x], v, store) || within(l.l.stores[x], v, store) {
 		return regs, false
 	}
-	// Both in one block, so that the one runs as often as the other.
+	// Both are in one block, so that they run equally often.
 	for j := v + 1; j < store; j++ {
 		switch l.p.Code[j].Code {
 		case ir.If, ir.Else, ir.For, ir.Loop, ir.End, ir.Break, ir.Continue, ir.Return:

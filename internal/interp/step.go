@@ -63,6 +63,11 @@ func (c *checker) step(w *warp) {
 		}
 		return
 	}
+	c.control(w, v, in)
+}
+
+// control runs an instruction that controls the lanes, or in which lanes exchange values.
+func (c *checker) control(w *warp, v ir.Value, in *ir.Instr) {
 	switch in.Code {
 	case ir.Barrier, ir.UniformLoad:
 		w.pc--
@@ -100,15 +105,14 @@ func (c *checker) step(w *warp) {
 	case ir.End:
 		c.endBlock(w)
 	case ir.Break, ir.Continue:
-		for k := len(w.nest) - 1; ; k-- {
-			if f := &w.nest[k]; f.head == ir.Value(in.Imm) {
-				if in.Code == ir.Break {
-					f.left = f.left.or(w.active)
-				} else {
-					f.next = f.next.or(w.active)
-				}
-				break
-			}
+		k := len(w.nest) - 1
+		for w.nest[k].head != ir.Value(in.Imm) {
+			k--
+		}
+		if f := &w.nest[k]; in.Code == ir.Break {
+			f.left = f.left.or(w.active)
+		} else {
+			f.next = f.next.or(w.active)
 		}
 		w.active = lanes{}
 		w.leave()

@@ -32,8 +32,7 @@ func exp(x float64) float64 {
 	} else if x > 200 {
 		x = 200
 	}
-	// e**x = 2**n · e**r for |r| <= ln(2)/2, where the first term of the series
-	// that is left out is 2e-10 at most.
+	// e**x = 2**n · e**r for |r| <= ln(2)/2. The first omitted term of the series is at most 2e-10.
 	t := x*math.Log2E + magic
 	r := x - (t-magic)*math.Ln2
 	r2 := r * r

@@ -17,9 +17,8 @@ type uniformity struct {
 	home    []home // by variable
 }
 
-// home is the block in which a variable lives: its first use is a store there,
-// and all others are in the same block or within. A variable without a home
-// may be read before it is written.
+// home is the block of a variable's first use, if this use is a store and all other uses are in the
+// same block or in blocks within it. A variable without a home may be read before it is written.
 type home struct {
 	block ir.Value // 0 is the kernel's
 	ok    bool

@@ -36,7 +36,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestContractDeep contracts an expression as deep as they are.
+// TestContractDeep contracts an expression of the maximum depth.
 func TestContractDeep(t *testing.T) {
 	v := NewArg(0, F32)
 	for i := range MaxDepth - 1 {

@@ -31,7 +31,7 @@ var nearFunctions = []struct {
 	{Sqrt, 0x1p-80, 0x1p80, true},
 }
 
-// TestRanges holds what is left out where operands are bounded.
+// TestRanges checks which instructions expansions omit if the operands have bounds.
 func TestRanges(t *testing.T) {
 	native := func(c Code) bool { return c == CopySign || c == Round || c > lastCode }
 	x := NewArg(0, F32)
@@ -68,8 +68,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestSound: a greatest or least is sound where no operand can be NaN that is not made of
-// NaN, of what is large, or of what is not known.
+// TestSound checks when Max and Min are sound: when no operand can be NaN, unless it is computed from a
+// NaN, a large number or an unknown value.
 func TestSound(t *testing.T) {
 	x, y, p := NewArg(0, F32), NewArg(1, F32), NewParam(0)
 	exp := node(Exp, x)
@@ -100,7 +100,7 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestRounding: what is widened holds what it held.
+// TestRounding checks that a widened range contains the original range.
 func TestRounding(t *testing.T) {
 	for _, v := range []float64{math.Inf(1), math.Inf(-1), 0, 1, -1, math.MaxFloat32, -math.MaxFloat32, 0x1p-140, -0x1p-140} {
 		if r := rounding(Point(v)); !r.Contains(v) {
@@ -200,7 +200,7 @@ func (e *rounded) eval(x float64) float64 {
 		}
 		if n.Type == F32 {
 			y := float32(v)
-			// Powers of 2 are exact. Rounding is half a unit of what they may be off.
+			// Powers of 2 are exact. The rounding error is half a unit of the tolerance.
 			frac, exp := math.Frexp(v)
 			near := n.Code == Exp2Approx || n.Code == RecipApprox
 			units := 0.33

@@ -2,9 +2,8 @@ package ir
 
 import "testing"
 
-// TestLowerLeavesNoComposite builds every code that Lower may expand and looks
-// at what comes out. (That the expansions compute what they should is tested
-// in package simd, where they run in float32.)
+// TestLowerLeavesNoComposite builds every code that Lower may expand, and checks that the expansion
+// has no such code. Package simd tests the results of the expansions, in float32.
 func TestLowerLeavesNoComposite(t *testing.T) {
 	m := must(t)
 	replaceable := func(c Code) bool {

@@ -5,11 +5,10 @@ import (
 	bits32 "math/bits"
 )
 
-// Fold computes the value of an instruction of code c with constant operands:
-// bits as in the Imm of a Const, of type from, or what the code wants for its
-// second and third (a Select takes its condition first). It reports false for
-// codes that it does not fold. Expressions and programs share this arithmetic;
-// see [Code] for what each computes.
+// Fold computes the value of an instruction of code c with constant operands. Operands are the bits of
+// the Imm of a Const. The first has type from; the types of the others follow from the code. The first
+// operand of a Select is its condition. Fold reports false for codes that it does not fold.
+// Expressions and programs share this arithmetic, which [Code] describes.
 func Fold(c Code, t, from Type, a, b, d uint32) (uint32, bool) {
 	switch c {
 	case IDiv, IMod:

@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/internal/fmt"
 )
 
-// Listing lists the program as structured code: a value that is used once stands
-// where it is used, others have the number of their instruction. The program
-// must be well formed. It is no String method, which pages would load with every program.
+// Listing lists the program as structured code. A value with one use is printed at its use; other
+// values have the number of their instruction. The program must be well formed. Listing is not a
+// String method, because then every page would load its code.
 func (p *Program) Listing() string {
 	l := newListing(p)
 	fmt.Fprintf(&l.b, "kernel %s, local size %d x %d x %d\n", p.Name, p.Local[0], p.Local[1], p.Local[2])
@@ -73,8 +73,8 @@ type listing struct {
 	b      strings.Builder
 	vars   []string
 	uses   []int
-	inline []bool   // stands where it is used
-	text   []string // of what is inline
+	inline []bool   // the value is printed at its use
+	text   []string // of inline values
 }
 
 func newListing(p *Program) *listing {

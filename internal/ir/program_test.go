@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// chain applies functions to what a kernel loads, in control flow whose places
-// all move when they are expanded.
+// chain applies functions to the elements that a kernel loads. The positions of its control flow all
+// change when the functions are expanded.
 func chain[T kernel.Value](name string, load func(b *kernel.Builder, i kernel.U32) T, store func(b *kernel.Builder, i kernel.U32, x T), f func(x T) T) *kernel.Kernel {
 	return kernel.New(name, func(b *kernel.Builder, _ *struct{}) {
 		b.LocalSize(32, 1, 1)

@@ -31,33 +31,48 @@ func Divergent(p *Program) Divergence {
 	return u.found
 }
 
-// together reports whether all lanes must come to an instruction together.
+// together reports whether all lanes must reach an instruction together.
 func together(c Code) bool {
 	return c == Barrier || c == UniformLoad || c >= SubgroupOp && c <= SubgroupFirst
 }
 
-// uniformity finds the values that differ between lanes. It starts with the assumption that
-// none does and repeats passes over the program until a fixed point.
+// uniformity finds the values that differ between lanes. It starts with the assumption that no value
+// differs, and repeats passes over the program until nothing changes.
 type uniformity struct {
 	p       *Program
 	differs []bool // by value
 	vars    []bool // by variable: differs
-	// ragged is, for each For and Loop, the jump by which lanes leave a turn of
-	// it at different times, or 0.
+	// ragged is, for each For and Loop, the jump with which lanes leave an iteration at different
+	// times, or 0.
 	ragged  []Value
 	changed bool
 	found   Divergence
 }
 
-func (u *uniformity) pass() {
-	// cause is the reason why lanes may have diverged here, or 0; around holds the cause for
-	// the code after each open block.
-	type outer struct {
-		head  Value
-		after Value
+// enclosing is an open block around an instruction, and the reason why lanes may have diverged after it.
+type enclosing struct{ head, after Value }
+
+// jump records a jump of some lanes. The other lanes are alone up to the end of the loop and in its
+// next iterations, and after a Return everywhere.
+func (u *uniformity) jump(around []enclosing, at Value) {
+	for k := len(around) - 1; k >= 0; k-- {
+		b := &around[k]
+		loop := u.p.Code[b.head].Code != If
+		if loop && u.ragged[b.head] == 0 {
+			u.ragged[b.head], u.changed = at, true
+		}
+		if loop && u.p.Code[at].Code != Return {
+			return
+		}
+		if b.after == 0 {
+			b.after = at
+		}
 	}
-	var cause Value
-	var around []outer
+}
+
+func (u *uniformity) pass() {
+	var cause Value // the reason why lanes may have diverged here, or 0
+	var around []enclosing
 	p := u.p
 	for i := 1; i < len(p.Code); i++ {
 		in, at := &p.Code[i], Value(i)
@@ -85,7 +100,7 @@ func (u *uniformity) pass() {
 				u.vars[in.Imm], u.changed = true, true
 			}
 		case If, For, Loop:
-			around = append(around, outer{at, cause})
+			around = append(around, enclosing{at, cause})
 			if cause == 0 && in.Code != Loop && differs {
 				cause = at
 			}
@@ -107,23 +122,8 @@ func (u *uniformity) pass() {
 				cause = b.head
 			}
 		case Break, Continue, Return:
-			if cause == 0 {
-				break
-			}
-			// Some lanes jump: those that do not are alone up to the end of the
-			// loop, in its next turns, and after a Return everywhere.
-			for k := len(around) - 1; k >= 0; k-- {
-				b := &around[k]
-				loop := p.Code[b.head].Code != If
-				if loop && u.ragged[b.head] == 0 {
-					u.ragged[b.head], u.changed = at, true
-				}
-				if loop && in.Code != Return {
-					break
-				}
-				if b.after == 0 {
-					b.after = at
-				}
+			if cause != 0 {
+				u.jump(around, at)
 			}
 		}
 		u.differs[i] = differs

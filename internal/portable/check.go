@@ -66,6 +66,25 @@ func (q *request) plan() (*Plan, error) {
 	return &Plan{}, nil
 }
 
+// checkArray checks that kernels can use an array: its type, its size and its layout.
+func (q *request) checkArray(a Array) error {
+	if a.Shape == nil {
+		return nil
+	}
+	if err := q.Target.storable(a.Type); err != nil && !(q.family.quantised && a.Type.Quantized()) {
+		return err
+	}
+	if n, err := a.Shape.Size(); err != nil {
+		return err
+	} else if n > maxElements {
+		return unsupported("an array has %d elements; kernels support at most %d", n, maxElements)
+	}
+	if a.Layout == nil {
+		return nil
+	}
+	return checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape))
+}
+
 // check checks r against its operation and returns it as a request.
 func check(r *Request) (*request, error) {
 	q := &request{Request: *r}
@@ -95,21 +114,8 @@ func check(r *Request) (*request, error) {
 	}
 	for _, list := range [][]Array{r.In, r.Out} {
 		for _, a := range list {
-			if a.Shape == nil {
-				continue
-			}
-			if err := q.Target.storable(a.Type); err != nil && !(q.family.quantised && a.Type.Quantized()) {
+			if err := q.checkArray(a); err != nil {
 				return fail(err)
-			}
-			if n, err := a.Shape.Size(); err != nil {
-				return fail(err)
-			} else if n > maxElements {
-				return fail(unsupported("an array has %d elements; kernels support at most %d", n, maxElements))
-			}
-			if a.Layout != nil {
-				if err := checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape)); err != nil {
-					return fail(err)
-				}
 			}
 		}
 	}

@@ -263,15 +263,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	warp := tid.Shr(ptx.U(5))
 	warps := ptx.N(s.Cols / s.Wide)
 	mine, mineB := warp.Div(warps).Mul(ptx.N(s.High)), warp.Rem(warps).Mul(ptx.N(s.Wide))
-	acc := make([][][4]ptx.Var[ptx.F32], s.High/16)
-	for i := range acc {
-		acc[i] = make([][4]ptx.Var[ptx.F32], s.Wide/8)
-		for j := range acc[i] {
-			for e := range acc[i][j] {
-				acc[i][j][e] = ptx.NewVar(k, ptx.F(0))
-			}
-		}
-	}
+	acc := s.accumulators(k)
 	steps := depth.Add(ptx.N(s.depth() - 1)).Div(ptx.N(s.depth()))
 	as, bs := ta.pieces(tid), tb.pieces(tid)
 	bring := func(stage, step ptx.U32) {
@@ -309,6 +301,25 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	})
 	k.CopyWaitAll()
 	row, col = row.Add(mine).Add(lane.Shr(ptx.U(2))), col.Add(mineB).Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
+	s.store(&f, acc, out, batch, row, col)
+}
+
+// accumulators returns the sums of a warp, by tiles of 16 rows and 8 columns.
+func (s *mmaSpec) accumulators(k *ptx.Kernel) [][][4]ptx.Var[ptx.F32] {
+	acc := make([][][4]ptx.Var[ptx.F32], s.High/16)
+	for i := range acc {
+		acc[i] = make([][4]ptx.Var[ptx.F32], s.Wide/8)
+		for j := range acc[i] {
+			for e := range acc[i][j] {
+				acc[i][j][e] = ptx.NewVar(k, ptx.F(0))
+			}
+		}
+	}
+	return acc
+}
+
+// store stores the sums of a warp. Those of the lane begin at row and col.
+func (s *mmaSpec) store(f *finisher, acc [][][4]ptx.Var[ptx.F32], out ptx.Global[ptx.U16], batch, row, col ptx.U32) {
 	for i := range acc {
 		for j := range acc[i] {
 			for h := range 2 {

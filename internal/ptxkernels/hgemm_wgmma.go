@@ -232,15 +232,9 @@ type wgmmaCode struct {
 	partial ptx.Global[ptx.F32] // replaces c, if Split
 }
 
-// build writes the kernel. The layouts are in the PTX manual, "Asynchronous Warpgroup Level Matrix
-// Instructions".
-func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
-	if s.Cluster > 1 {
-		k.Cluster(s.Cluster, 1, 1)
-	}
-	k.Block((s.Groups+1)*groupThreads, 1, 1)
-	k.MinBlocks(1)
-	g := &wgmmaCode{wgmmaSpec: &s, k: k}
+// parameters declares the parameters of the kernel.
+func (g *wgmmaCode) parameters(e *epilogue) {
+	k, s := g.k, g.wgmmaSpec
 	g.a, g.b = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b")
 	switch {
 	case s.Split:
@@ -262,17 +256,11 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	} else {
 		g.finish = newFinisher(k, s.Type, s.Bias, e, g.rows, g.cols, s.Odd)
 	}
-	k.Align(1024)
-	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*wgmmaLine)
-	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*wgmmaLine)
-	g.cs = ptx.DynamicShared[ptx.BF16](k, s.storing())
-	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 2*s.Stages))
-	g.full, g.empty = bars, bars.At(ptx.N(s.Stages))
-	g.tid, g.rank = k.Special(ptx.TidX), ptx.U(0)
-	if s.Cluster > 1 {
-		g.rank = k.Special(ptx.ClusterRank)
-	}
+}
 
+// begin initialises the barriers of the ring of stages, and prefetches the tensor maps.
+func (g *wgmmaCode) begin() {
+	k, s := g.k, g.wgmmaSpec
 	k.If(g.tid.Eq(ptx.U(0)), func() {
 		g.a.Prefetch()
 		g.b.Prefetch()
@@ -285,6 +273,29 @@ func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
 		}
 		k.FenceMBarrierInit()
 	})
+}
+
+// build writes the kernel. The layouts are in the PTX manual, "Asynchronous Warpgroup Level Matrix
+// Instructions".
+func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
+	if s.Cluster > 1 {
+		k.Cluster(s.Cluster, 1, 1)
+	}
+	k.Block((s.Groups+1)*groupThreads, 1, 1)
+	k.MinBlocks(1)
+	g := &wgmmaCode{wgmmaSpec: &s, k: k}
+	g.parameters(e)
+	k.Align(1024)
+	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*wgmmaLine)
+	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*wgmmaLine)
+	g.cs = ptx.DynamicShared[ptx.BF16](k, s.storing())
+	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 2*s.Stages))
+	g.full, g.empty = bars, bars.At(ptx.N(s.Stages))
+	g.tid, g.rank = k.Special(ptx.TidX), ptx.U(0)
+	if s.Cluster > 1 {
+		g.rank = k.Special(ptx.ClusterRank)
+	}
+	g.begin()
 	g.sync()
 	group := g.tid.Shr(ptx.U(7))
 	k.IfElse(group.Eq(ptx.U(0)), func() {
@@ -410,23 +421,48 @@ func stageTile(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
 	return ptx.NewTile(p, ptx.Swizzle128, 64*wgmmaLine*2, 1024), 16 * 128
 }
 
-// multiply is the code of a warpgroup that multiplies.
-func (g *wgmmaCode) multiply(group ptx.U32) {
-	k, high := g.k, g.Rows/g.Groups/64 // products of 64 rows in a warpgroup
+// accumulators returns the sums of a warpgroup, by products of 64 rows.
+func (g *wgmmaCode) accumulators(high int) [][]ptx.Var[ptx.F32] {
 	acc := make([][]ptx.Var[ptx.F32], high)
 	for i := range acc {
 		acc[i] = make([]ptx.Var[ptx.F32], g.Cols/2)
 		for j := range acc[i] {
-			acc[i][j] = ptx.NewVar(k, ptx.F(0))
+			acc[i][j] = ptx.NewVar(g.k, ptx.F(0))
 		}
 	}
-	product := k.WgmmaBF16
+	return acc
+}
+
+// product returns the instruction that multiplies elements of the type.
+func (g *wgmmaCode) product() func(acc []ptx.Var[ptx.F32], a, b ptx.Tile, w ptx.Wgmma) {
 	switch g.Type {
 	case op.F16:
-		product = k.WgmmaF16
+		return g.k.WgmmaF16
 	case op.F32:
-		product = k.WgmmaTF32
+		return g.k.WgmmaTF32
 	}
+	return g.k.WgmmaBF16
+}
+
+// storeFunc returns the function that stores the sums of a tile, and a function that waits for the
+// last stores.
+func (g *wgmmaCode) storeFunc(group ptx.U32, resident *registerOperand, acc [][]ptx.Var[ptx.F32]) (store func(row, col, n ptx.S32), done func()) {
+	if g.Type == op.F32 {
+		return g.newSingles(group, resident, acc).store, func() {}
+	}
+	out := g.newStorer(group)
+	return func(row, col, n ptx.S32) {
+		for i := range acc {
+			out.store(acc[i], row.Add(group.Mul(ptx.N(64*len(acc))).S32()).Add(ptx.S(int32(64*i))), col, n)
+		}
+	}, out.done
+}
+
+// multiply is the code of a warpgroup that multiplies.
+func (g *wgmmaCode) multiply(group ptx.U32) {
+	k, high := g.k, g.Rows/g.Groups/64 // products of 64 rows in a warpgroup
+	acc := g.accumulators(high)
+	product := g.product()
 	arriving := g.tid.And(ptx.N(g.Groups*groupThreads/g.releases() - 1))
 	release := func(stage ptx.U32, when ptx.Pred) {
 		if g.Cluster > 1 {
@@ -444,19 +480,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 		ta, stepA = stageTile(g.as.At(group.Mul(ptx.N(high*64*wgmmaLine))), !g.TransA)
 	}
 	tb, stepB := stageTile(g.bs, g.TransB)
-	var store func(row, col, n ptx.S32)
-	done := func() {}
-	if g.Type == op.F32 {
-		store = g.newSingles(group, resident, acc).store
-	} else {
-		out := g.newStorer(group)
-		done = out.done
-		store = func(row, col, n ptx.S32) {
-			for i := range acc {
-				out.store(acc[i], row.Add(group.Mul(ptx.N(64*high)).S32()).Add(ptx.S(int32(64*i))), col, n)
-			}
-		}
-	}
+	store, done := g.storeFunc(group, resident, acc)
 	r, before := newRing(k, g.Stages), ptx.NewVar(k, ptx.U(0))
 	g.each(func(row, col, n ptx.S32) {
 		_, _, steps := g.part(n)
@@ -465,11 +489,11 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 			g.full.At(at).Wait(r.phase.Get())
 			b := tb.Advance(at.Mul(ptx.N(g.Cols * wgmmaLine * 2)))
 			schedule := func(d int) ptx.Wgmma {
-				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && resident == nil, TransB: !g.TransB}
+				add := ptx.Is(true)
 				if d == 0 {
-					w.Add = more
+					add = more
 				}
-				return w
+				return ptx.Wgmma{Add: add, TransA: g.TransA && resident == nil, TransB: !g.TransB}
 			}
 			if resident != nil {
 				for d := range wgmmaLine / 16 {

@@ -337,6 +337,25 @@ func (s *quantFewSpec) fit(d *Device) bool {
 
 var quantFewKernels kernelCache[quantFewSpec]
 
+// divideRows divides n rows among blocks. Teams process 16 rows at a time, and adjacent teams have
+// adjacent rows. At the end, teams divide the remaining rows evenly: the first full rows are
+// processed 16 at a time, and the others share at a time.
+func (s *quantFewSpec) divideRows(n, groups int, d *Device) (blocks, full, share int) {
+	blocks = d.Multiprocessors / s.Split / s.RowStride * s.RowStride
+	if s.Ring {
+		s.Claim = s.claimed(s.part(groups) * s.groupBytes())
+		full, share = s.tiled(n, blocks/s.RowStride)
+		return min(blocks, ceilDiv(n, s.RowStride*share)*s.RowStride), full, share
+	}
+	teams := blocks * s.Warps / s.SharingWarps
+	full = n / (fewRows * teams) * fewRows * teams
+	share = ceilDiv(ceilDiv(n-full, teams), boxRows) * boxRows
+	if full == 0 {
+		blocks = ceilDiv(ceilDiv(n, share), s.Warps/s.SharingWarps)
+	}
+	return blocks, full, share
+}
+
 // plan returns the plan: one launch of the kernel.
 func (s *quantFewSpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan, error) {
 	e, err := finish(r, p.N)
@@ -356,19 +375,7 @@ func (s *quantFewSpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan
 	weights, _ := blockGroup(spec.Blocks, spec.Whole)
 	groups := ceilDiv(p.K, weights)
 	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
-	// Teams process 16 rows at a time, and adjacent teams have adjacent rows. At the end, teams
-	// divide the remaining rows evenly.
-	blocks := d.Multiprocessors / spec.Split / spec.RowStride * spec.RowStride
-	teams := blocks * spec.Warps / spec.SharingWarps
-	full := p.N / (fewRows * teams) * fewRows * teams
-	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
-	if spec.Ring {
-		spec.Claim = spec.claimed(spec.part(groups) * s.groupBytes())
-		full, share = spec.tiled(p.N, blocks/spec.RowStride)
-		blocks = min(blocks, ceilDiv(p.N, spec.RowStride*share)*spec.RowStride)
-	} else if full == 0 {
-		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.SharingWarps)
-	}
+	blocks, full, share := spec.divideRows(p.N, groups, d)
 	row := int(total) / p.N
 	target := ptx.SM80
 	if spec.Tensor || spec.Bulk || spec.Ring {

@@ -129,17 +129,11 @@ func (s *quantFewSpec) groupBytes() int {
 	return n
 }
 
-func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
-	c := &quantFewCode{quantFewSpec: s, k: k}
-	if s.Ring {
-		(&ringCode{quantFewCode: c}).build(e)
-		return
-	}
-	k.Block(s.threads(), 1, 1)
-	k.MinBlocks(1)
-	block, blocks, share := c.parameters(e)
+// memory declares the shared memory of a block: the stages, the sums of its warps, and the barriers.
+func (c *quantFewCode) memory() (ring ptx.Shared[ptx.U8], parts ptx.Shared[ptx.F32], bars ptx.MBarrier) {
+	k, s := c.k, c.quantFewSpec
 	k.Align(128)
-	ring := ptx.DynamicShared[ptx.U8](k, s.Warps*s.Stages*s.stageBytes())
+	ring = ptx.DynamicShared[ptx.U8](k, s.Warps*s.Stages*s.stageBytes())
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
 	k.Align(16)
 	if s.Digits > 0 {
@@ -149,8 +143,39 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	if blockDecoders[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}
-	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
-	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Warps*s.Stages))
+	parts = ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
+	bars = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Warps*s.Stages))
+	return ring, parts, bars
+}
+
+// initBarriers initialises the barriers of the stages of a warp.
+func (c *quantFewCode) initBarriers() {
+	k, s := c.k, c.quantFewSpec
+	if s.Tensor || s.Bulk {
+		arrivals := fewRows
+		if s.Tensor {
+			arrivals /= boxRows
+		}
+		k.If(c.lane.Eq(ptx.U(0)), func() {
+			for i := range s.Stages {
+				c.filled.At(ptx.N(i)).Init(ptx.N(arrivals))
+			}
+			k.FenceMBarrierInit()
+		})
+	}
+}
+
+// build writes the kernel.
+func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
+	c := &quantFewCode{quantFewSpec: s, k: k}
+	if s.Ring {
+		(&ringCode{quantFewCode: c}).build(e)
+		return
+	}
+	k.Block(s.threads(), 1, 1)
+	k.MinBlocks(1)
+	block, blocks, share := c.parameters(e)
+	ring, parts, bars := c.memory()
 
 	tid := k.Special(ptx.TidX)
 	warp := tid.Shr(ptx.U(5))
@@ -175,18 +200,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		}
 	}
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-	if s.Tensor || s.Bulk {
-		arrivals := fewRows
-		if s.Tensor {
-			arrivals /= boxRows
-		}
-		k.If(c.lane.Eq(ptx.U(0)), func() {
-			for i := range s.Stages {
-				c.filled.At(ptx.N(i)).Init(ptx.N(arrivals))
-			}
-			k.FenceMBarrierInit()
-		})
-	}
+	c.initBarriers()
 	k.SyncWarp(ptx.AllLanes)
 	for i := range s.Stages {
 		c.load(ptx.N(i))

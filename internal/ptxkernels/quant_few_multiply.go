@@ -4,6 +4,35 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
+// fourActivations returns activations 4i to 4i+3 of row m, zeros unless in.
+func (c *quantFewCode) fourActivations(i ptx.U32, in ptx.Pred, m int) (x [4]ptx.F32) {
+	k, code := c.k, blockDecoders[c.Blocks.Block()]
+	var v [4]ptx.Var[ptx.F32]
+	for e := range v {
+		v[e] = ptx.NewVar(k, ptx.F(0))
+	}
+	there := in
+	if c.Short { // the bytes after the row are 0
+		there = c.before.MulAdd(ptx.N(c.weights/4), i).Lt(c.blocks.Shl(ptx.U(3)))
+	}
+	k.If(there, func() {
+		if code.levels.ordered() {
+			group := c.across.MulAdd(ptx.N(m), c.before.Add(i.Shr(ptx.U(6))).Mul(ptx.N(c.weights)))
+			for e, x := range code.levels.activations(c.Type, c.a, group, i) {
+				v[e].Set(ptx.F32(x))
+			}
+			return
+		}
+		for e, x := range loadElements(c.Type, c.a, c.across.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
+			v[e].Set(ptx.F32(x))
+		}
+	})
+	for e := range x {
+		x[e] = v[e].Get()
+	}
+	return x
+}
+
 // prepare splits the activations into bf16, and their sums if the format has minima.
 func (c *quantFewCode) prepare(tid ptx.U32) {
 	k, code := c.k, blockDecoders[c.Blocks.Block()]
@@ -14,30 +43,7 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 		k.For(ptx.U(0), quads, threads, func(base ptx.U32) {
 			i := base.Add(tid)
 			in := i.Lt(quads)
-			var v [4]ptx.Var[ptx.F32]
-			for e := range v {
-				v[e] = ptx.NewVar(k, ptx.F(0))
-			}
-			there := in
-			if c.Short { // the bytes after the row are 0
-				there = c.before.MulAdd(ptx.N(c.weights/4), i).Lt(c.blocks.Shl(ptx.U(3)))
-			}
-			k.If(there, func() {
-				if code.levels.ordered() {
-					group := c.across.MulAdd(ptx.N(m), c.before.Add(i.Shr(ptx.U(6))).Mul(ptx.N(c.weights)))
-					for e, x := range code.levels.activations(c.Type, c.a, group, i) {
-						v[e].Set(ptx.F32(x))
-					}
-					return
-				}
-				for e, x := range loadElements(c.Type, c.a, c.across.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
-					v[e].Set(ptx.F32(x))
-				}
-			})
-			var x [4]ptx.F32
-			for e := range x {
-				x[e] = v[e].Get()
-			}
+			x := c.fourActivations(i, in, m)
 			// 32 activations take 64 bytes; store four of them where the lane that multiplies them reads.
 			at := activationPlace(i.And(ptx.U(7)), code.split)
 			to := c.xs.At(i.And(ptx.U(^uint32(7))).Or(at).Shl(ptx.U(3)))

@@ -134,6 +134,20 @@ var (
 	quantAddKernels   kernelCache[quantAddSpec]
 )
 
+// add returns the launch that adds the parts of the sums.
+func (s *quantManySpec) add(e *epilogue, bias bool, p op.Product, parts int) Stage {
+	add := quantAddSpec{s.Type, bias, e.key}
+	k := quantAddKernels.of(add, func() *Kernel {
+		return &Kernel{Name: "matmul_q_add", Target: ptx.SM90, Block: [3]uint32{splitThreads, 1, 1}, Build: func(k *ptx.Kernel) { add.build(k, e) }}
+	})
+	args := []Arg{scratch(2)}
+	if bias {
+		args = append(args, input(2))
+	}
+	args = append(args, word(uint32(p.M)), word(uint32(p.N)), word(uint32(parts)))
+	return Stage{Kernel: k, Grid: [3]uint32{uint32(ceilDiv(p.N, splitThreads)), uint32(min(p.M, 32768)), 1}, Zero: -1, Args: append(args, e.args()...)}
+}
+
 // plan returns the plan, with K split in parts.
 func (s *quantManySpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan, error) {
 	e, err := finish(r, p.N)
@@ -190,16 +204,7 @@ func (s *quantManySpec) plan(r *portable.Request, p op.Product, d *Device) (*Pla
 	}
 	plan.Stages = append(plan.Stages, Stage{Kernel: k, Grid: [3]uint32{uint32(across), uint32(down), uint32(parts)}, Zero: -1, Args: args})
 	if spec.Parts {
-		add := quantAddSpec{spec.Type, bias, e.key}
-		k := quantAddKernels.of(add, func() *Kernel {
-			return &Kernel{Name: "matmul_q_add", Target: ptx.SM90, Block: [3]uint32{splitThreads, 1, 1}, Build: func(k *ptx.Kernel) { add.build(k, e) }}
-		})
-		args := []Arg{scratch(2)}
-		if bias {
-			args = append(args, input(2))
-		}
-		args = append(args, word(uint32(p.M)), word(uint32(p.N)), word(uint32(parts)))
-		plan.Stages = append(plan.Stages, Stage{Kernel: k, Grid: [3]uint32{uint32(ceilDiv(p.N, splitThreads)), uint32(min(p.M, 32768)), 1}, Zero: -1, Args: append(args, e.args()...)})
+		plan.Stages = append(plan.Stages, spec.add(e, bias, p, parts))
 	}
 	return plan, nil
 }
@@ -328,13 +333,10 @@ type quantManyCode struct {
 	table          sharedTable
 }
 
-func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
-	k.Block(s.threads(), 1, 1)
-	k.MinBlocks(1)
-	if s.small() {
-		k.MinBlocks(2)
-	}
-	c := &quantManyCode{quantManySpec: s, k: k}
+// parameters declares the parameters of the kernel. It returns the function that stores a result or
+// a part of it, and the number of groups of a part.
+func (c *quantManyCode) parameters(e *epilogue) (put func(row, m ptx.U32, v ptx.F32), each ptx.U32) {
+	k, s := c.k, c.quantManySpec
 	c.weights, c.bytes = blockGroup(s.Blocks, true)
 	if s.Tensor {
 		c.tensor = ptx.TensorMapParam(k, "w")
@@ -348,7 +350,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	}
 	c.m, c.rows = ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "n")
 	c.groups, c.total = ptx.Param[ptx.U32](k, "groups"), ptx.Param[ptx.U32](k, "total")
-	each := ptx.Param[ptx.U32](k, "each")
+	each = ptx.Param[ptx.U32](k, "each")
 	var parts ptx.Global[ptx.F32]
 	var out *sink
 	if s.Parts {
@@ -356,6 +358,22 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	} else {
 		out = e.sink(k)
 	}
+	return func(row, m ptx.U32, v ptx.F32) {
+		i := m.MulAdd(c.rows, row)
+		if s.Parts {
+			parts.At64(k.Special(ptx.CtaidZ).Mul(c.m).MulWide(c.rows)).At(i).Store(v)
+			return
+		}
+		if s.Bias {
+			v = v.Add(ptx.F32(loadElements(s.Type, bias, row, 1)[0]))
+		}
+		out.setRow(m, row, i, v)
+	}, each
+}
+
+// memory declares the shared memory of a block: the stages of both operands and their barriers.
+func (c *quantManyCode) memory() {
+	k, s := c.k, c.quantManySpec
 	k.Align(128)
 	c.xs = ptx.DynamicShared[ptx.U8](k, s.XStages*s.xBytes())
 	c.ws = ptx.DynamicShared[ptx.U8](k, s.Stages*s.stageBytes())
@@ -364,6 +382,36 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	c.xEmpty = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.XStages))
 	c.wFull = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
 	c.wEmpty = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
+}
+
+// initBarriers initialises the barriers of the stages.
+func (c *quantManyCode) initBarriers() {
+	k, s := c.k, c.quantManySpec
+	for i := range s.XStages {
+		c.xFull.At(ptx.N(i)).Init(ptx.U(1))
+		c.xEmpty.At(ptx.N(i)).Init(ptx.N(s.warps()))
+	}
+	for i := range s.Stages {
+		arrivals := 1
+		if !s.Tensor {
+			arrivals += 32
+		}
+		c.wFull.At(ptx.N(i)).Init(ptx.N(arrivals))
+		c.wEmpty.At(ptx.N(i)).Init(ptx.N(s.warps()))
+	}
+	k.FenceMBarrierInit()
+}
+
+// build writes the kernel.
+func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
+	k.Block(s.threads(), 1, 1)
+	k.MinBlocks(1)
+	if s.small() {
+		k.MinBlocks(2)
+	}
+	c := &quantManyCode{quantManySpec: s, k: k}
+	put, each := c.parameters(e)
+	c.memory()
 
 	tid := k.Special(ptx.TidX)
 	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
@@ -372,21 +420,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	c.col, c.row = k.Special(ptx.CtaidX).Mul(ptx.N(s.cols())), k.Special(ptx.CtaidY).Mul(ptx.N(s.rows()))
 	c.first = k.Special(ptx.CtaidZ).Mul(each)
 	c.last = c.first.Add(each).Min(c.groups)
-	k.If(tid.Eq(ptx.U(0)), func() {
-		for i := range s.XStages {
-			c.xFull.At(ptx.N(i)).Init(ptx.U(1))
-			c.xEmpty.At(ptx.N(i)).Init(ptx.N(s.warps()))
-		}
-		for i := range s.Stages {
-			arrivals := 1
-			if !s.Tensor {
-				arrivals += 32
-			}
-			c.wFull.At(ptx.N(i)).Init(ptx.N(arrivals))
-			c.wEmpty.At(ptx.N(i)).Init(ptx.N(s.warps()))
-		}
-		k.FenceMBarrierInit()
-	})
+	k.If(tid.Eq(ptx.U(0)), c.initBarriers)
 	k.Sync()
 	k.IfElse(warp.Ge(ptx.N(s.warps())), func() {
 		if !s.small() { // the warps that multiply need more registers than an equal share
@@ -397,17 +431,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 		if !s.small() {
 			k.RaiseRegisters(240)
 		}
-		c.consume(warp, func(row, m ptx.U32, v ptx.F32) {
-			i := m.MulAdd(c.rows, row)
-			if s.Parts {
-				parts.At64(k.Special(ptx.CtaidZ).Mul(c.m).MulWide(c.rows)).At(i).Store(v)
-				return
-			}
-			if s.Bias {
-				v = v.Add(ptx.F32(loadElements(s.Type, bias, row, 1)[0]))
-			}
-			out.setRow(m, row, i, v)
-		})
+		c.consume(warp, put)
 	})
 }
 
@@ -488,6 +512,35 @@ func (c *quantManyCode) rowAt(line ptx.U32) ptx.U32 {
 	return c.row.Add(line).Min(c.rows.Sub(ptx.U(1))).Mul(c.groups.Mul(ptx.N(c.bytes)))
 }
 
+// locate sets the addresses of the rows and of the sums of activations that a lane reads in a stage.
+func (c *quantManyCode) locate(b *blockLane, stage ptx.Shared[ptx.U8], group, mine, top, left, g ptx.U32) {
+	code, quad, tiles := blockDecoders[c.Blocks.Block()], b.quad, c.Cols/tileCols
+	for r := range b.row {
+		line := top.Add(g).Add(ptx.N(8 * r))
+		at := line.Mul(ptx.N(c.few().rowPitch()))
+		if !code.aligned() {
+			late := group.Mul(ptx.N(c.bytes))
+			if !c.Tensor {
+				late = late.Add(c.rowAt(line))
+			}
+			at = at.Add(late.And(ptx.U(15)))
+		}
+		b.row[r] = stage.At(at)
+		b.mine[r] = b.row[r].At(mine)
+	}
+	if c.mins() {
+		from := ptx.CastShared[ptx.B32](stage.At(left.Add(g).MulAdd(ptx.U(16), quad.Shl(ptx.U(2))))).Offset(c.blockBytes() / 4)
+		b.sums = nil
+		for i := range tiles {
+			var s []ptx.Shared[ptx.B32]
+			for p := range pieces {
+				s = append(s, from.Offset((p*c.cols()+tileCols*i)*16/4))
+			}
+			b.sums = append(b.sums, s)
+		}
+	}
+}
+
 // consume is the code of the warps that multiply the loaded stages.
 func (c *quantManyCode) consume(warp ptx.U32, put func(row, m ptx.U32, v ptx.F32)) {
 	k := c.k
@@ -530,30 +583,7 @@ func (c *quantManyCode) consume(warp ptx.U32, put func(row, m ptx.U32, v ptx.F32
 	k.For(c.first, c.last, ptx.U(1), func(group ptx.U32) {
 		c.wFull.At(w.at.Get()).Wait(w.phase.Get())
 		stage := c.ws.At(w.at.Get().Mul(ptx.N(c.stageBytes())))
-		for r := range b.row {
-			line := top.Add(g).Add(ptx.N(8 * r))
-			at := line.Mul(ptx.N(c.few().rowPitch()))
-			if !code.aligned() {
-				late := group.Mul(ptx.N(c.bytes))
-				if !c.Tensor {
-					late = late.Add(c.rowAt(line))
-				}
-				at = at.Add(late.And(ptx.U(15)))
-			}
-			b.row[r] = stage.At(at)
-			b.mine[r] = b.row[r].At(mine)
-		}
-		if c.mins() {
-			from := ptx.CastShared[ptx.B32](stage.At(left.Add(g).MulAdd(ptx.U(16), quad.Shl(ptx.U(2))))).Offset(c.blockBytes() / 4)
-			b.sums = nil
-			for i := range tiles {
-				var s []ptx.Shared[ptx.B32]
-				for p := range pieces {
-					s = append(s, from.Offset((p*c.cols()+tileCols*i)*16/4))
-				}
-				b.sums = append(b.sums, s)
-			}
-		}
+		c.locate(b, stage, group, mine, top, left, g)
 		code.build(b)
 		release(c.xEmpty, x)
 		release(c.wEmpty, w)

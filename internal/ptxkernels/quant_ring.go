@@ -317,36 +317,62 @@ var ringRowLimits = []struct {
 // of groups. A row of 80 groups is an exception: two blocks share it with full stages.
 func longRow(groups int) bool { return groups > 64 && groups != 80 }
 
+// ringStage is a division of the groups of a part of a row into stages.
+type ringStage struct {
+	// The formats, the numbers of groups of a part (0: no limit), whether rows must be long, and
+	// numbers of which the groups of a part or of a row must be multiples (0: any).
+	short            bool     // only formats with groups of at most shortGroup bytes
+	blocks           op.DType // InvalidType: all formats
+	minPart, maxPart int
+	long             bool
+	part, row        int
+
+	warps  int
+	width  int // the groups of all stages but the last, or
+	widest int // the largest width of stages with equal widths,
+	thirds int // but parts with stages of this width have three stages
+	stages int // the maximum number of stages
+}
+
+// ringDivisions are measured. The first entry that fits decides.
+var ringDivisions = []ringStage{
+	{short: true, minPart: 12, maxPart: 12, warps: 8, widest: 12, stages: 3}, // a stage holds whole rows
+	{short: true, minPart: 9, maxPart: 11, warps: 8, widest: 11, stages: 5},
+	{short: true, long: true, part: 12, warps: 12, widest: 12, stages: 3},
+	{short: true, long: true, warps: 8, widest: 15, thirds: 14, stages: 3},
+	{short: true, row: 8, warps: 8, width: 8, stages: 4},
+	{short: true, warps: 8, width: 8, stages: 6},
+	{blocks: op.Q6_K, minPart: 9, maxPart: 12, warps: 12, widest: 12, stages: ringStages},
+	{blocks: op.Q6_K, minPart: 17, maxPart: 19, warps: 12, widest: 12, stages: ringStages},
+	{blocks: op.Q6_K, minPart: 25, maxPart: 26, warps: 12, widest: 12, stages: ringStages},
+	{blocks: op.Q6_K, minPart: 33, maxPart: 36, warps: 12, widest: 12, stages: ringStages},
+	{warps: 8, width: 8, stages: ringStages},
+}
+
+// fits reports whether a division is for rows of blocks with the given number of groups, of which a
+// stage's blocks have part.
+func (r *ringStage) fits(blocks op.DType, groups, part int) bool {
+	_, bytes := blockGroup(blocks, true)
+	return (!r.short || bytes <= shortGroup) && (r.blocks == op.InvalidType || r.blocks == blocks) &&
+		part >= r.minPart && (r.maxPart == 0 || part <= r.maxPart) && (!r.long || longRow(groups)) &&
+		(r.part == 0 || part%r.part == 0) && (r.row == 0 || groups%r.row == 0)
+}
+
 // divide chooses the number of warps and the width of a stage for rows with the given number of
 // groups. It returns the maximum number of stages.
 func (s *quantFewSpec) divide(groups int) int {
-	part, largest := s.part(groups), ringStages
-	s.Warps, s.Width = 8, min(part, 8)
-	_, bytes := blockGroup(s.Blocks, true)
-	switch few := part > 8 && part <= 12; {
-	case bytes <= shortGroup && few: // a stage holds whole rows
-		s.Width, largest = part, 5
-		if part == 12 {
-			largest = 3
-		}
-	case bytes <= shortGroup && longRow(groups):
-		s.Width, largest = ceilDiv(part, ceilDiv(part, 15)), 3
-		switch {
-		case part%12 == 0:
-			s.Warps, s.Width = 12, 12
-		case s.Width == 14:
-			s.Width = ceilDiv(part, 3)
-		}
-	case bytes <= shortGroup:
-		largest = 6
-		if groups%8 == 0 {
-			largest = 4
-		}
-	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages have equal widths
-		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
+	part := s.part(groups)
+	i := slices.IndexFunc(ringDivisions, func(r ringStage) bool { return r.fits(s.Blocks, groups, part) })
+	r := &ringDivisions[i]
+	s.Warps, s.Width = r.warps, min(part, r.width)
+	if r.widest > 0 {
+		s.Width = ceilDiv(part, ceilDiv(part, r.widest))
+	}
+	if r.thirds > 0 && s.Width == r.thirds {
+		s.Width = ceilDiv(part, 3)
 	}
 	s.SharingWarps, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
-	return largest
+	return r.stages
 }
 
 func rowBytes(blocks op.DType, k int) int {

@@ -16,6 +16,45 @@ type ringCode struct {
 	share, odd  ptx.U32             // share: rows of the last tiles; odd: parity of the rows of the block
 }
 
+// memory declares the shared memory of a block. It returns that for the sums of the warps, and for the
+// rows of the tiles.
+func (c *ringCode) memory() (parts ptx.Shared[ptx.F32], tileRows ptx.Shared[ptx.U32]) {
+	k, s := c.k, c.quantFewSpec
+	k.Align(128)
+	c.ring = ptx.DynamicShared[ptx.U8](k, s.Stages*s.stageBytes())
+	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
+	k.Align(16)
+	c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
+	c.inexact = ptx.DynamicShared[ptx.U32](k, 8)
+	if blockDecoders[s.Blocks.Block()].mins {
+		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
+	}
+	parts = ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
+	tileRows = ptx.DynamicShared[ptx.U32](k, 2*2*fewEvery)
+	c.filled = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
+	c.free = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
+	c.told = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 1))
+	c.taken = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 1))
+	c.rowOf = ptx.DynamicShared[ptx.U32](k, 2*s.Stages)
+	c.next = ptx.DynamicShared[ptx.U32](k, 2)
+	return parts, tileRows
+}
+
+// initBarriers initialises the barriers, and the memory that all warps share.
+func (c *ringCode) initBarriers() {
+	k, s := c.k, c.quantFewSpec
+	for i := range s.Stages {
+		c.filled.At(ptx.N(i)).Init(ptx.N(s.Fill))
+		c.free.At(ptx.N(i)).Init(ptx.N(s.Warps))
+	}
+	c.told.Init(ptx.U(1))
+	c.taken.Init(ptx.N(s.Fill))
+	k.FenceMBarrierInit()
+	c.inexact.Store(ptx.U(0))
+	c.storeConstants()
+}
+
+// build writes the kernel.
 func (c *ringCode) build(e *epilogue) {
 	k, s := c.k, c.quantFewSpec
 	k.Block(s.threads(), 1, 1)
@@ -37,23 +76,7 @@ func (c *ringCode) build(e *epilogue) {
 		c.late = late.Ne(ptx.U(0))
 	}
 	c.tiles = c.full.Div(ptx.N(c.Claim)).Add(rows.Sub(c.full).Add(share).Sub(ptx.U(1)).Div(share))
-	k.Align(128)
-	c.ring = ptx.DynamicShared[ptx.U8](k, s.Stages*s.stageBytes())
-	c.xs = ptx.DynamicShared[ptx.U8](k, s.xBytes())
-	k.Align(16)
-	c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
-	c.inexact = ptx.DynamicShared[ptx.U32](k, 8)
-	if blockDecoders[s.Blocks.Block()].mins {
-		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
-	}
-	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
-	tileRows := ptx.DynamicShared[ptx.U32](k, 2*2*fewEvery)
-	c.filled = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
-	c.free = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
-	c.told = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 1))
-	c.taken = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 1))
-	c.rowOf = ptx.DynamicShared[ptx.U32](k, 2*s.Stages)
-	c.next = ptx.DynamicShared[ptx.U32](k, 2)
+	parts, tileRows := c.memory()
 
 	tid := k.Special(ptx.TidX)
 	warp := tid.Shr(ptx.U(5))
@@ -61,17 +84,7 @@ func (c *ringCode) build(e *epilogue) {
 	c.chunks = c.groups.Add(ptx.N(s.Width - 1)).Div(ptx.N(s.Width))
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
 	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
-	k.If(tid.Eq(ptx.U(0)), func() {
-		for i := range s.Stages {
-			c.filled.At(ptx.N(i)).Init(ptx.N(s.Fill))
-			c.free.At(ptx.N(i)).Init(ptx.N(s.Warps))
-		}
-		c.told.Init(ptx.U(1))
-		c.taken.Init(ptx.N(s.Fill))
-		k.FenceMBarrierInit()
-		c.inexact.Store(ptx.U(0))
-		c.storeConstants()
-	})
+	k.If(tid.Eq(ptx.U(0)), c.initBarriers)
 	k.Sync()
 	k.IfElse(warp.Ge(ptx.N(s.Warps)), func() {
 		for i := range s.Fill {
@@ -135,6 +148,33 @@ func (c *ringCode) step() {
 	c.stage.Set(ptx.Select(last, ptx.U(0), n))
 }
 
+// copyStage starts the copies of a warp that fill a stage: whole rows from row up to end, or the lines
+// from line first on, which begin at begin and exist if there is set.
+func (c *ringCode) copyStage(row ptx.Var[ptx.U32], end, group ptx.U32, begin []ptx.U32, there []ptx.Pred, first int) {
+	off, bytes := group.Mul(ptx.N(c.bytes)), c.groups.Sub(group).Min(ptx.N(c.Width)).Mul(ptx.N(c.bytes))
+	if c.Short {
+		bytes = bytes.Min(c.rowBytes.Sub(c.before.MulAdd(ptx.N(c.bytes), off)))
+	}
+	bar := c.filled.At(c.stage.Get())
+	to := c.ring.At(c.stage.Get().Mul(ptx.N(c.stageBytes())))
+	var copies []func()
+	all := ptx.U(0)
+	if c.Solid {
+		from := row.Get().Mul(c.rowBytes)
+		n, start := c.copyRow(bar, to, from, end.Sub(row.Get()).Min(ptx.N(c.high())).Mul(c.rowBytes))
+		all, copies = n, append(copies, start)
+	}
+	for i, at := range begin {
+		n, start := c.copyRow(bar, to.Offset((first+i)*c.rowPitch()), at.Add(off), ptx.Select(there[i], bytes, ptx.U(16)))
+		all = all.Add(n)
+		copies = append(copies, start)
+	}
+	bar.ArriveExpect(all)
+	for _, start := range copies {
+		start()
+	}
+}
+
 // fill is the loop of the warps that fill the stages; each warp copies some of the lines. One lane
 // starts the copies. The code does not depend on the lane, so that the addresses are uniform and a
 // copy is cheap to start.
@@ -170,30 +210,7 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 		}
 		k.For(ptx.U(0), c.groups, ptx.N(c.Width), func(group ptx.U32) {
 			free()
-			k.If(one, func() {
-				off, bytes := group.Mul(ptx.N(c.bytes)), c.groups.Sub(group).Min(ptx.N(c.Width)).Mul(ptx.N(c.bytes))
-				if c.Short {
-					bytes = bytes.Min(c.rowBytes.Sub(c.before.MulAdd(ptx.N(c.bytes), off)))
-				}
-				bar := c.filled.At(c.stage.Get())
-				to := c.ring.At(c.stage.Get().Mul(ptx.N(c.stageBytes())))
-				var copies []func()
-				all := ptx.U(0)
-				if c.Solid {
-					from := row.Get().Mul(c.rowBytes)
-					n, start := c.copyRow(bar, to, from, end.Sub(row.Get()).Min(ptx.N(c.high())).Mul(c.rowBytes))
-					all, copies = n, append(copies, start)
-				}
-				for i, at := range begin {
-					n, start := c.copyRow(bar, to.Offset((member*lines+i)*c.rowPitch()), at.Add(off), ptx.Select(there[i], bytes, ptx.U(16)))
-					all = all.Add(n)
-					copies = append(copies, start)
-				}
-				bar.ArriveExpect(all)
-				for _, start := range copies {
-					start()
-				}
-			})
+			k.If(one, func() { c.copyStage(row, end, group, begin, there, member*lines) })
 			c.step()
 		})
 		again := row.Get().Add(ptx.N(c.high() * c.RowStride))
@@ -231,6 +248,18 @@ func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, l
 	return bytes, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(first), bytes, bar) }
 }
 
+// lateGroup reports whether group from+i of a row begins two bytes after a multiple of four.
+func (c *ringCode) lateGroup(from, i ptx.U32) ptx.Pred {
+	if c.Blocks != op.Q6_K {
+		return c.late
+	}
+	late := from.Add(i).And(ptx.U(1)).Ne(ptx.U(0))
+	if c.misaligned() {
+		late = late.Xor(c.late)
+	}
+	return late
+}
+
 // multiply is the loop of a warp that multiplies.
 func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F32], tileRows ptx.Shared[ptx.U32]) {
 	k := c.k
@@ -262,14 +291,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 				}
 				one := func(before int) { l.group(lines, from.Add(mine), before) }
 				if inDigits && (c.Blocks == op.Q6_K || c.RowStride > 1) {
-					late := c.late
-					if c.Blocks == op.Q6_K {
-						late = from.Add(mine).And(ptx.U(1)).Ne(ptx.U(0))
-						if c.misaligned() {
-							late = late.Xor(c.late)
-						}
-					}
-					k.IfElse(late, func() { one(2) }, func() { one(0) })
+					k.IfElse(c.lateGroup(from, mine), func() { one(2) }, func() { one(0) })
 				} else {
 					one(0)
 				}

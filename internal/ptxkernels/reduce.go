@@ -196,7 +196,15 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 		k.If(is.And(r.lane.Eq(ptx.U(0))), func() { finish(v) })
 		return
 	}
-	// The last block of the row combines the partials of all its blocks.
+	all := r.combine(v, counters, states, row, part, parts)
+	v = r.groupReduce(all, s.Lanes)
+	k.If(r.tid.Eq(ptx.U(0)), func() { finish(v) })
+}
+
+// combine stores the partial of the block. The last block of the row returns the combination of the
+// partials of all its blocks, and the others end.
+func (r *reducer) combine(v []ptx.B32, counters, states ptx.Global[ptx.U32], row, part, parts ptx.U32) []ptx.B32 {
+	k, s := r.k, r.s
 	words := s.words()
 	last := ptx.SharedArray[ptx.U32](k, "last", 1)
 	mine := states.At(row.Mul(parts).Mul(ptx.N(words)))
@@ -219,8 +227,7 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 		}
 		all.set(s.merge(all.get(), other))
 	})
-	v = r.groupReduce(all.get(), s.Lanes)
-	k.If(r.tid.Eq(ptx.U(0)), func() { finish(v) })
+	return all.get()
 }
 
 // reducer holds the state of a thread while the kernel is built.

@@ -263,11 +263,34 @@ const (
 	fourthVectors   = 256 * 14 // three resident blocks, if rows are aligned
 )
 
-// planClusteredRows plans an operation on rows of n vectors that clusters share. Some lengths with
-// two weights are faster with one block on a multiprocessor.
+// clusterSchedules are the schedules of rows that clusters share, measured. The first entry that fits
+// decides. Some lengths with two weights are faster with one block on a multiprocessor.
+var clusterSchedules = []struct {
+	single, half bool // only float32, only 16-bit elements
+	two, fewer   bool // only with two weights, only with fewer
+	aligned      bool // only rows that begin at vectors
+	maxParts     int  // the blocks of the cluster, 0 without limit
+	maxBlock     int  // the vectors of a block, 0 without limit
+	maxRow       int  // the vectors of a row, 0 without limit
+
+	split         int // each block of the cluster becomes this many
+	lanes, blocks int
+	registers     int // the most vectors in the registers of a thread; others are in shared memory. 0: no limit
+}{
+	{half: true, fewer: true, maxBlock: 512 * 9, split: 1, lanes: 512, blocks: 2}, // nine vectors for each thread instead of 18
+	{maxBlock: residentVectors, split: 1, lanes: 256, blocks: 2},
+	{single: true, aligned: true, fewer: true, maxParts: 2, maxRow: 4 * fourthVectors, split: 2, lanes: 256, blocks: 3},
+	{single: true, aligned: true, maxParts: 2, maxRow: 4 * fourthVectors, split: 2, lanes: 256, blocks: 2},
+	{single: true, two: true, aligned: true, maxRow: 15000, split: 1, lanes: 512},
+	{half: true, two: true, aligned: true, split: 1, lanes: 512},
+	{single: true, split: 1, lanes: 512, blocks: 2, registers: 8},
+	{half: true, split: 1, lanes: 512, blocks: 2, registers: 10},
+}
+
+// planClusteredRows plans an operation on rows of n vectors that clusters share.
 func planClusteredRows(r *portable.Request, n int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
-	w := rowSchedule{Lanes: 512, Groups: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Groups: 1, Rows: 1, Width: rowVector(r.In[0].Type), Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
@@ -278,26 +301,19 @@ func planClusteredRows(r *portable.Request, n int) (*Plan, error) {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
 		w.AlignedWeights = (two || !f32) && rows >= minAligned/cols
 	}
-	largest := 8
-	if !f32 {
-		largest = 10
-	}
-	switch {
-	case !f32 && !two && n <= parts*512*9: // nine vectors for each thread instead of 18
-	case n <= parts*residentVectors:
-		w.Lanes = 256
-	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
-		parts, w.Lanes, w.Blocks = 4, 256, 3
-		if two {
-			w.Blocks = 2
-		}
-	}
 	w.Packed = !f32
-	w.Registers = ((n-1)/parts)/w.Lanes + 1
-	if two && !shift && w.Lanes == 512 && (n <= 15000 || !f32) {
-		w.Blocks = 0
-	} else if w.Lanes == 512 && w.Registers > largest {
-		w.Registers, w.Shared = largest, w.Registers-largest
+	for _, c := range clusterSchedules {
+		if c.single && !f32 || c.half && f32 || c.two && !two || c.fewer && two || c.aligned && shift ||
+			c.maxParts > 0 && parts > c.maxParts || c.maxBlock > 0 && n > parts*c.maxBlock || c.maxRow > 0 && n > c.maxRow {
+			continue
+		}
+		parts *= c.split
+		w.Lanes, w.Blocks = c.lanes, c.blocks
+		w.Registers = ((n-1)/parts)/w.Lanes + 1
+		if c.registers > 0 && w.Registers > c.registers {
+			w.Registers, w.Shared = c.registers, w.Registers-c.registers
+		}
+		break
 	}
 	return planRowCluster(r, w, parts)
 }

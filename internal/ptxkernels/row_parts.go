@@ -98,38 +98,25 @@ func (t *rowGroup) size(r *residentRow) ptx.U32 {
 	return to.Sub(from)
 }
 
-// exchange publishes the block's partial and returns the combination of the partials of all blocks
-// of the row. ok is false for firstOfParts, which only publishes.
-func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32, words int) (all []ptx.B32, ok bool) {
+// publish stores the partial of the block for the other blocks of the row.
+func (t *rowGroup) publish(mine []ptx.B32, rows ptx.U32) {
 	k, s := t.k, t.s
-	if s.Parts == clusterOfParts {
-		return t.tell(mine, merge), true
-	}
-	// The array has the first words of all partials, then the second words, and so on.
-	rows := t.nrows.Mul(t.parts)
-	if s.Parts != secondOfParts {
-		k.If(t.tid.Eq(ptx.U(0)), func() {
-			to := t.states.At(t.part)
-			for i := range mine {
-				to.At(rows.Mul(ptx.N(i))).Store(mine[i].U32())
-			}
-			if s.Parts == allOfParts {
-				k.FenceDevice()
-				ptx.ReduceAdd(t.counter, ptx.U(1))
-			}
-		})
-		if s.Parts == firstOfParts {
-			return nil, false
+	k.If(t.tid.Eq(ptx.U(0)), func() {
+		to := t.states.At(t.part)
+		for i := range mine {
+			to.At(rows.Mul(ptx.N(i))).Store(mine[i].U32())
 		}
-		k.If(t.tid.Eq(ptx.U(0)), func() {
-			k.Loop(func() {
-				k.BreakIf(t.counter.Hint(ptx.Ordered).Load().Ge(t.parts))
-				k.Sleep(ptx.U(20))
-			})
-		})
-		k.Sync()
-	}
-	// Each warp combines all partials in the same order.
+		if s.Parts == allOfParts {
+			k.FenceDevice()
+			ptx.ReduceAdd(t.counter, ptx.U(1))
+		}
+	})
+}
+
+// combine returns the combination of all partials of the row. Each warp combines them in the same
+// order.
+func (t *rowGroup) combine(merge func(a, b []ptx.B32) []ptx.B32, words int, rows ptx.U32) []ptx.B32 {
+	k := t.k
 	lane := t.tid.And(ptx.U(31))
 	load := func(p ptx.U32) []ptx.B32 {
 		v := make([]ptx.B32, words)
@@ -157,7 +144,7 @@ func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32
 			vars[i].Set(x)
 		}
 	})
-	all = get()
+	all := get()
 	for d := 16; d > 0; d /= 2 {
 		other := make([]ptx.B32, words)
 		for i := range other {
@@ -168,5 +155,30 @@ func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32
 	for i := range all {
 		all[i] = ptx.ShuffleIndex(all[i], ptx.U(0))
 	}
-	return all, true
+	return all
+}
+
+// exchange publishes the block's partial and returns the combination of the partials of all blocks
+// of the row. ok is false for firstOfParts, which only publishes.
+func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32, words int) (all []ptx.B32, ok bool) {
+	k, s := t.k, t.s
+	if s.Parts == clusterOfParts {
+		return t.tell(mine, merge), true
+	}
+	// The array has the first words of all partials, then the second words, and so on.
+	rows := t.nrows.Mul(t.parts)
+	if s.Parts != secondOfParts {
+		t.publish(mine, rows)
+		if s.Parts == firstOfParts {
+			return nil, false
+		}
+		k.If(t.tid.Eq(ptx.U(0)), func() {
+			k.Loop(func() {
+				k.BreakIf(t.counter.Hint(ptx.Ordered).Load().Ge(t.parts))
+				k.Sleep(ptx.U(20))
+			})
+		})
+		k.Sync()
+	}
+	return t.combine(merge, words, rows), true
 }

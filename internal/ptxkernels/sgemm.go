@@ -424,6 +424,12 @@ func (s sgemmSpec) gather(k *ptx.Kernel, acc [][]ptx.Var[ptx.F32], t, slice ptx.
 		})
 	}
 	k.Sync()
+	s.addSlices(k, acc, slice, at, place)
+}
+
+// addSlices adds the sums that the other slices stored at at to the sums of each slice.
+func (s sgemmSpec) addSlices(k *ptx.Kernel, acc [][]ptx.Var[ptx.F32], slice ptx.U32, at ptx.Shared[ptx.F32], place func(f, g int) int) {
+	own, quads := s.Own/s.Slices, s.Wide/4
 	for g := range s.Slices {
 		k.If(slice.Eq(ptx.N(g)), func() {
 			for i := range own {

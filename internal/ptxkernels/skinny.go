@@ -325,6 +325,12 @@ func buildSkinnyColumns(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	k.For(mine, o.from.Add(whole), ptx.N(many), func(j ptx.U32) { turn(j, ahead) })
 	k.For(mine.Add(whole), o.to, ptx.N(warps), func(j ptx.U32) { turn(j, 1) })
 
+	o.addWarps(k, sums, left, t, warp, lane)
+}
+
+// addWarps adds the sums of all warps and stores the results. The lines of the block begin at left.
+func (o *skinnyOf) addWarps(k *ptx.Kernel, sums [][]ptx.Var[ptx.F32], left, t, warp, lane ptx.U32) {
+	s, warps := o.s, skinnyWarps
 	across := 32 * s.Width
 	shared := ptx.SharedArray[ptx.F32](k, "sums", warps*across*s.Vectors)
 	for v := range sums {

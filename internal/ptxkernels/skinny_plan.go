@@ -74,66 +74,91 @@ func planSkinny(r *portable.Request, d *Device) (*Plan, error) {
 	return q.plan(), nil
 }
 
-// plan chooses the split of the work. Every multiprocessor should get some blocks, and no
-// accumulator may add too many terms.
-func (q *skinnyRequest) plan() *Plan {
-	s := q.spec
-	enough := 4 * q.d.Multiprocessors
+// Measured limits of the schedules of products with few vectors.
+const (
+	skinnyBlocks    = 4    // blocks for each multiprocessor that are enough
+	skinnyMaxLines  = 4    // lines of a team of lanes
+	skinnyMinTeam   = 1024 // terms above which a whole block shares a line, if blocks are few
+	skinnyMinLanes  = 4    // lanes of a line with few terms
+	skinnyMaxSums   = 32   // sums of a lane whose lines are not contiguous
+	skinnyMinLoads  = 16   // loads of a thread of a part of the sum
+	skinnyUnit      = 64   // parts of the sum are multiples of this many terms, so that they begin at vectors
+	skinnyMinPacked = 3    // vectors from which the stride of float32 vectors costs more than to lay them out
+)
+
+// schedule chooses the vectors, lines and lanes. It returns the number of blocks for one part of the
+// sum, and the number of threads that share a line.
+func (q *skinnyRequest) schedule(s *skinnySpec) (blocks, each int) {
+	enough := skinnyBlocks * q.d.Multiprocessors
 	inner := q.k
 	if !s.Along {
 		inner = q.lines
 	}
 	s.Width = 16 / s.Type.Size()
-	for inner%s.Width != 0 || !s.Along && s.Width*s.Vectors > 32 {
+	for inner%s.Width != 0 || !s.Along && s.Width*s.Vectors > skinnyMaxSums {
 		s.Width /= 2
 	}
 	s.Lines, s.Team, s.Lanes = 1, 1, 32
-	var blocks, each int
-	if s.Along {
-		warps := skinnyThreads / 32
-		for s.Lines < 4 && s.Lines < s.Vectors && q.batch*q.lines/(2*s.Lines*warps) >= enough {
-			s.Lines *= 2
-		}
-		if q.batch*q.lines/warps < enough && q.k > 1024 {
-			s.Team = warps
-		}
-		for s.Team == 1 && s.Lanes > 4 && s.Lanes*s.Width*skinnyAhead/2 >= q.k {
-			s.Lanes /= 2
-		}
-		blocks, each = ceil(q.lines, s.Lines*warps*32/(s.Team*s.Lanes)), s.Lanes*s.Team
-	} else {
-		blocks, each = ceil(q.lines, 32*s.Width), skinnyThreads/32
+	if !s.Along {
+		return ceil(q.lines, 32*s.Width), skinnyThreads / 32
 	}
-	// Parts of the sum are multiples of unit terms: a thread has at least 16 loads, and parts begin
-	// at vectors.
-	const unit = 64
-	minimum := 16 * each
+	warps := skinnyThreads / 32
+	for s.Lines < skinnyMaxLines && s.Lines < s.Vectors && q.batch*q.lines/(2*s.Lines*warps) >= enough {
+		s.Lines *= 2
+	}
+	if q.batch*q.lines/warps < enough && q.k > skinnyMinTeam {
+		s.Team = warps
+	}
+	for s.Team == 1 && s.Lanes > skinnyMinLanes && s.Lanes*s.Width*skinnyAhead/2 >= q.k {
+		s.Lanes /= 2
+	}
+	return ceil(q.lines, s.Lines*warps*32/(s.Team*s.Lanes)), s.Lanes * s.Team
+}
+
+// split divides the sums into parts, so that every multiprocessor gets some blocks and no accumulator
+// adds too many terms. It returns the number of parts and the terms of each.
+func (q *skinnyRequest) split(s *skinnySpec, blocks, each int) (parts, terms int) {
+	minimum := skinnyMinLoads * each
 	if s.Along {
 		minimum *= s.Width
 	}
-	split := max(1, min(enough/max(1, blocks*q.batch), q.k/minimum))
-	split = max(split, ceil(q.k, exactTerms*each))
-	terms := ceil(ceil(q.k, split), unit) * unit
-	split = ceil(q.k, terms)
+	parts = max(1, min(skinnyBlocks*q.d.Multiprocessors/max(1, blocks*q.batch), q.k/minimum))
+	parts = max(parts, ceil(q.k, exactTerms*each))
+	terms = ceil(ceil(q.k, parts), skinnyUnit) * skinnyUnit
+	return ceil(q.k, terms), terms
+}
+
+// layOut adds a launch that lays out x along the terms if lanes with adjacent terms would read it with
+// a large stride. It returns x, the distance between its vectors, and the distance between products.
+func (q *skinnyRequest) layOut(p *Plan, s *skinnySpec) (x Arg, pitch, stride int) {
+	x, pitch, stride = input(q.x), q.k, q.strideX
+	if !s.Along || s.AlongX || s.Vectors < skinnyMinPacked || s.Type != op.F32 {
+		return x, pitch, stride
+	}
+	pitch, s.AlongX = packedPitch(q.k), true
+	n := q.batch
+	if stride == 0 {
+		n = 1
+	} else {
+		stride = s.Vectors * pitch
+	}
+	x = p.temporary(n * s.Vectors * pitch)
+	p.Stages = append(p.Stages, layOut(input(q.x), x, q.k, s.Vectors, n, true))
+	return x, pitch, stride
+}
+
+// plan returns the plan: one launch, and launches before and after it if needed.
+func (q *skinnyRequest) plan() *Plan {
+	s := q.spec
+	blocks, each := q.schedule(&s)
+	split, terms := q.split(&s, blocks, each)
 	s.Part, s.key = split > 1, q.e.key
 	bias := s.Bias
 	if s.Part {
 		s.Bias, s.key = false, ""
 	}
 	p := &Plan{Variant: fmt.Sprintf("skinny*%d", split)}
-	x, pitch, strideX := input(q.x), q.k, q.strideX
-	if s.Along && !s.AlongX && s.Vectors > 2 && s.Type == op.F32 {
-		// Otherwise lanes with adjacent terms would read x with a large stride.
-		pitch, s.AlongX = packedPitch(q.k), true
-		n := q.batch
-		if strideX == 0 {
-			n = 1
-		} else {
-			strideX = s.Vectors * pitch
-		}
-		x = p.temporary(n * s.Vectors * pitch)
-		p.Stages = append(p.Stages, layOut(input(q.x), x, q.k, s.Vectors, n, true))
-	}
+	x, pitch, strideX := q.layOut(p, &s)
 	args := []Arg{input(q.w), x, word(uint32(q.lines)), word(uint32(q.k)), word(uint32(q.strideW)), word(uint32(strideX)), word(uint32(terms)), word(uint32(pitch))}
 	if s.Bias {
 		args = append(args, input(2))

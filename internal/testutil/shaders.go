@@ -76,23 +76,28 @@ func Rejected(t testing.TB, compiler string, texts map[string]string) map[string
 		}
 	}
 	var mu sync.Mutex
+	inParallel(len(files), func(i int) {
+		if said, ok := ask(files[i]); !ok {
+			mu.Lock()
+			rejected[names[i]] = said
+			mu.Unlock()
+		}
+	})
+	return rejected
+}
+
+// inParallel calls f for 0 to n-1, on all processors.
+func inParallel(n int, f func(i int)) {
 	var group sync.WaitGroup
 	var next atomic.Int64
 	for range runtime.GOMAXPROCS(0) {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
-				if said, ok := ask(files[i]); !ok {
-					mu.Lock()
-					rejected[names[i]] = said
-					mu.Unlock()
-				}
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i))
 			}
-		}()
+		})
 	}
 	group.Wait()
-	return rejected
 }
 
 // Judge fails the test for each text that the compiler rejects, and shows it.

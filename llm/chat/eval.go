@@ -145,6 +145,19 @@ func (m *machine) char(s string, i int64) value {
 	return undefined{}
 }
 
+// every returns the items from:to:step. The bounds are within the list.
+func (m *machine) every(items list, from, to, step int64) (out list) {
+	n := int64(len(items))
+	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+		m.allocate(valueSize)
+		out = append(out, items[i])
+		if step > n || step < -n { // the sum could overflow
+			break
+		}
+	}
+	return out
+}
+
 // slice returns x[from:to:step].
 func (m *machine) slice(x slice, s *scope) value {
 	v := m.eval(x.of, s)
@@ -195,15 +208,7 @@ func (m *machine) slice(x slice, s *scope) value {
 		from, to = high, low
 	}
 	from, to = place(x.from, from), place(x.to, to)
-	var out list
-	for i := from; step > 0 && i < to || step < 0 && i > to; {
-		m.allocate(valueSize)
-		out = append(out, items[i])
-		if step > n || step < -n {
-			break
-		}
-		i += step
-	}
+	out := m.every(items, from, to, step)
 	if !isString {
 		return out
 	}

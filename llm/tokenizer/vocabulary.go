@@ -181,7 +181,7 @@ func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
 	}
 }
 
-// end says what a token ends.
+// end is the kind of end that a token marks.
 type end int
 
 const (

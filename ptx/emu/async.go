@@ -96,6 +96,20 @@ func (c *compiler) copyAsync(in *inst) {
 	in.run = (*warp).copyAsync
 }
 
+// sourceBytes returns the number of bytes that a lane of an asynchronous copy reads.
+func (w *warp) sourceBytes(in *inst, lane int) int {
+	x, n := in.x, in.x.bytes
+	if in.b >= 0 {
+		n = int(min(w.regs[in.b][lane], 1<<20))
+	}
+	if n <= x.bytes && x.pred >= 0 {
+		if v, _ := w.predValue(x.pred, x.predNot); v>>lane&1 != 0 {
+			return 0 // the source is ignored
+		}
+	}
+	return n
+}
+
 func (w *warp) copyAsync(in *inst, mask uint32) bool {
 	x, pc, b := in.x, w.pcOf(in), w.b
 	w.need(in, in.d, mask, "the address was not computed in this thread")
@@ -108,18 +122,10 @@ func (w *warp) copyAsync(in *inst, mask uint32) bool {
 	total := 0
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
-		some := x.bytes
-		if in.b >= 0 {
-			some = int(min(w.regs[in.b][lane], 1<<20))
-			if some > x.bytes {
-				w.stop(BadOperand, pc, lane, "the number of bytes to read exceeds the number of bytes to copy")
-				return false
-			}
-		}
-		if x.pred >= 0 {
-			if v, _ := w.predValue(x.pred, x.predNot); v>>lane&1 != 0 {
-				some = 0 // the source is ignored
-			}
+		some := w.sourceBytes(in, lane)
+		if some > x.bytes {
+			w.stop(BadOperand, pc, lane, "the number of bytes to read exceeds the number of bytes to copy")
+			return false
 		}
 		to := w.regs[in.d][lane] + uint64(x.off)
 		w.addr[lane] = to
@@ -153,10 +159,7 @@ func (w *warp) copyAsync(in *inst, mask uint32) bool {
 	c.LoadRequests++
 	c.LoadSectors += int64(sectors.n)
 	c.LoadBytes += int64(total)
-	c.SharedRequests++
-	n, least := passes(&w.addr, mask, x.bytes)
-	c.SharedPasses += int64(n)
-	c.Conflicts += int64(n - least)
+	w.countShared(pc, mask, x.bytes)
 	return true
 }
 

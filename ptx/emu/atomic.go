@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 // more the second operand of compare and exchange.
 type atomicFunc func(old, v, more uint64) uint64
 
-// atomicOps are the operations on memory by name and type.
+// atomicOp returns the operation on memory with a name and a type, or nil.
 func atomicOp(op, typ string) atomicFunc {
 	f := map[string]atomicFunc{
 		"add.u32": func(o, v, _ uint64) uint64 { return uint64(uint32(o) + uint32(v)) },
@@ -62,15 +63,10 @@ func atomicOp(op, typ string) atomicFunc {
 	return f[op+"."+typ]
 }
 
-// atomic executes atom and red.
-func (c *compiler) atomic(in *inst) {
-	p := c.parts()
-	if len(p) < 2 {
-		c.fail(unsupported)
-	}
-	x := &extra{strong: true, n: 1, pred: -1}
-	typ, op, hint := p[len(p)-1], "", false
-	for _, s := range p[:len(p)-1] {
+// atomicModifiers sets in x what the modifiers of atom or red say. It returns the operation, and
+// whether the last operand is a cache policy.
+func (c *compiler) atomicModifiers(x *extra, modifiers []string) (op string, hint bool) {
+	for _, s := range modifiers {
 		switch s {
 		case "global":
 			x.space = spaceGlobal
@@ -94,6 +90,18 @@ func (c *compiler) atomic(in *inst) {
 			op = s
 		}
 	}
+	return op, hint
+}
+
+// atomic executes atom and red.
+func (c *compiler) atomic(in *inst) {
+	p := c.parts()
+	if len(p) < 2 {
+		c.fail(unsupported)
+	}
+	x := &extra{strong: true, n: 1, pred: -1}
+	typ := p[len(p)-1]
+	op, hint := c.atomicModifiers(x, p[:len(p)-1])
 	if x.atomic = atomicOp(op, typ); x.atomic == nil {
 		c.fail(unsupported)
 	}
@@ -112,10 +120,8 @@ func (c *compiler) atomic(in *inst) {
 		if len(args) == 0 {
 			c.wrongCount(0, want+1, want+1)
 		}
-		if x.n > 1 || typ == "f16" || typ == "bf16" {
-			if x.n > 1 {
-				c.fail("vectors with results are %s", unsupported)
-			}
+		if x.n > 1 {
+			c.fail("vectors with results are %s", unsupported)
 		}
 		in.d = c.destOrSink(&args[0], x.wide)
 		args = args[1:]
@@ -132,11 +138,49 @@ func (c *compiler) atomic(in *inst) {
 	}
 }
 
+// atomicGlobal records an atomic access to global memory and returns the bytes, or nil if the
+// address is invalid.
+func (w *warp) atomicGlobal(x *extra, acc *access, addr uint64) []byte {
+	a, off := w.global(acc.pc, acc.lane, addr, acc.n, acc.n)
+	if a == nil {
+		return nil
+	}
+	if !w.b.run.m.config.Unchecked {
+		if !a.whole && !a.defined.has(off, acc.n) {
+			w.undefined(acc.pc, acc.lane, a.name, off)
+		}
+		acc.name = a.name
+		w.checkWrite(&a.shadow, off, acc, false, false)
+	}
+	a.defined.set(off, acc.n)
+	w.strong(addr, true, true, x)
+	return a.data[off : off+acc.n]
+}
+
+// atomicShared is [warp.atomicGlobal] for shared memory.
+func (w *warp) atomicShared(x *extra, acc *access, addr uint64) []byte {
+	b := w.b
+	off, a := w.shared(acc.pc, acc.lane, addr, acc.n, acc.n)
+	if off < 0 {
+		return nil
+	}
+	w.landed(acc.pc, acc.lane, off, acc.n, a)
+	if !b.run.m.config.Unchecked {
+		if !b.defined.has(off, acc.n) {
+			w.undefined(acc.pc, acc.lane, a.name, off+sharedBase-a.at)
+		}
+		acc.name, acc.base = a.name, a.at-sharedBase
+		w.checkWrite(&b.shadow, off, acc, true, false)
+	}
+	b.defined.set(off, acc.n)
+	w.touched(off, acc.n)
+	w.strong(b.key(off), true, true, x)
+	return b.memory[off : off+acc.n]
+}
+
 func (w *warp) atomic(in *inst, mask uint32) bool {
 	x, pc := in.x, w.pcOf(in)
 	w.need(in, in.a, mask, "the address was not computed in this thread")
-	b := w.b
-	check := !b.run.m.config.Unchecked
 	n := x.n * x.bytes
 	for _, s := range x.regs {
 		w.need(in, s, mask, "the operand was not computed in this thread")
@@ -158,43 +202,20 @@ func (w *warp) atomic(in *inst, mask uint32) bool {
 		if at == spaceNone {
 			at = spaceOf(addr)
 		}
+		acc.lane = lane
 		switch at {
 		case spaceGlobal:
-			a, off := w.global(pc, lane, addr, n, n)
-			if a == nil {
-				continue
+			if data = w.atomicGlobal(x, &acc, addr); data != nil {
+				sectors.add(addr >> 5)
 			}
-			sectors.add(addr >> 5)
-			if check {
-				if !a.whole && !a.defined.has(off, n) {
-					w.undefined(pc, lane, a.name, off)
-				}
-				acc.lane, acc.name = lane, a.name
-				w.checkWrite(&a.shadow, off, &acc, false, false)
-			}
-			a.defined.set(off, n)
-			data = a.data[off : off+n]
-			w.strong(addr, true, true, x)
 		case spaceShared:
-			off, a := w.shared(pc, lane, addr, n, n)
-			if off < 0 {
-				continue
-			}
-			w.landed(pc, lane, off, n, a)
-			if check {
-				if !b.defined.has(off, n) {
-					w.undefined(pc, lane, a.name, off+sharedBase-a.at)
-				}
-				acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
-				w.checkWrite(&b.shadow, off, &acc, true, false)
-			}
-			b.defined.set(off, n)
-			data = b.memory[off : off+n]
-			w.touched(off, n)
-			w.strong(b.key(off), true, true, x)
+			data = w.atomicShared(x, &acc, addr)
 		default:
 			w.stop(BadOperand, pc, lane, "the address is neither in global nor in shared memory")
 			return false
+		}
+		if data == nil {
+			continue
 		}
 		more := uint64(0)
 		if in.c >= 0 {
@@ -213,10 +234,8 @@ func (w *warp) atomic(in *inst, mask uint32) bool {
 		w.regs[in.d].blend(&w.tmp, mask)
 		w.def[in.d] |= mask
 	}
-	c := &b.run.counts[pc]
-	for m := mask; m != 0; m &= m - 1 {
-		c.Atomics++
-	}
+	c := &w.b.run.counts[pc]
+	c.Atomics += int64(bits.OnesCount32(mask))
 	if x.space == spaceGlobal {
 		c.StoreRequests++
 		c.StoreSectors += int64(sectors.n)

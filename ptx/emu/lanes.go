@@ -12,13 +12,23 @@ func (w *warp) members(in *inst, plane int32, mask uint32) (uint32, bool) {
 	return uint32(v), ok && w.together(in, mask, uint32(v))
 }
 
+// shuffles has the modes of shfl. Lane i reads lane j if ok. The segment of the lane has the bits
+// seg of i, and max is the last lane that it may read; for up it is the first.
+var shuffles = map[string]func(i, n, seg, max uint32) (j uint32, ok bool){
+	"up":   func(i, n, _, max uint32) (uint32, bool) { return i - n, int32(i-n) >= int32(max) },
+	"down": func(i, n, _, max uint32) (uint32, bool) { return i + n, i+n <= max },
+	"bfly": func(i, n, _, max uint32) (uint32, bool) { return i ^ n, i^n <= max },
+	"idx":  func(i, n, seg, max uint32) (uint32, bool) { j := i&seg | n&^seg; return j, j <= max },
+}
+
+// shuffle compiles shfl.sync.
 func (c *compiler) shuffle(in *inst) {
 	p := c.parts()
 	if len(p) != 3 || p[0] != "sync" || p[2] != "b32" {
 		c.fail(unsupported)
 	}
-	mode := p[1]
-	if mode != "up" && mode != "down" && mode != "bfly" && mode != "idx" {
+	from := shuffles[p[1]]
+	if from == nil {
 		c.fail(unsupported)
 	}
 	args := c.args(5, 5)
@@ -42,22 +52,7 @@ func (c *compiler) shuffle(in *inst) {
 			n, c := uint32(w.regs[in.b][i]), uint32(w.regs[clamp][i])
 			seg := c >> 8 & 31
 			limit := c & 31
-			most := uint32(i)&seg | limit&^seg
-			j, ok := uint32(i), false
-			switch mode {
-			case "up":
-				j = uint32(i) - n&31
-				ok = int32(j) >= int32(most)
-			case "down":
-				j = uint32(i) + n&31
-				ok = j <= most
-			case "bfly":
-				j = uint32(i) ^ n&31
-				ok = j <= most
-			case "idx":
-				j = uint32(i)&seg | n&31&^seg
-				ok = j <= most
-			}
+			j, ok := from(uint32(i), n&31, seg, uint32(i)&seg|limit&^seg)
 			if !ok {
 				j = uint32(i)
 			} else {

@@ -231,78 +231,96 @@ func (r *launch) order(clusters int) []int {
 	return order
 }
 
+// turns is the state of a launch whose blocks run in turns.
+type turns struct {
+	resident, idle []*block
+	window         int   // the number of clusters that run
+	slice          int   // the number of steps of each block before others run
+	left           int64 // the steps until the launch ends
+	cut            bool  // there was a finding, so the launch must end soon
+	stalled        int   // steps since a block has ended
+	ended          bool
+}
+
+// run runs all blocks of the launch.
 func (r *launch) run(ctx context.Context) error {
 	size := r.size()
 	clusters := r.blocks / size
 	order := r.order(clusters)
-	window, slice := 1, sliceSteps // number of clusters, and steps of each of their blocks
+	t := turns{window: 1, slice: sliceSteps, left: r.m.config.Steps}
 	if r.m.config.Schedule == Shuffled {
-		window, slice = min(max(4/size, 1), clusters), 256
+		t.window, t.slice = min(max(4/size, 1), clusters), 256
 	}
-	var resident, idle []*block
-	next, left := 0, r.m.config.Steps
-	cut := false // there was a finding, so the launch must end soon
-	stalled := 0 // steps since a block has ended
-	for {
-		for len(resident) <= (window-1)*size && next < clusters {
+	for next := 0; ; {
+		for len(t.resident) <= (t.window-1)*size && next < clusters {
 			n := next
 			if order != nil {
 				n = order[next]
 			}
 			next++
-			resident, idle = r.admit(n, resident, idle)
+			t.resident, t.idle = r.admit(n, t.resident, t.idle)
 		}
-		if len(resident) == 0 {
+		if len(t.resident) == 0 {
 			return nil
 		}
-		kept, did := resident[:0], 0
-		for _, b := range resident {
-			steps := b.advance(int(min(int64(slice), max(left, 0)+1)))
-			if runtime.GOARCH == "wasm" { // if the context cannot be cancelled, there is no timer either
-				runtime.Gosched()
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			left -= int64(steps)
-			stalled += steps
-			did += steps
-			if b.slept { // it probably waits for another block
-				stalled += sliceSteps
-				did++
-				b.slept = false
-			}
-			if r.report.full() {
-				return nil
-			}
-			if len(r.report.findings) > 0 && left > stepsAfter && !cut {
-				cut, left = true, stepsAfter
-			}
-			if left < 0 {
-				if !cut {
-					r.overrun(b)
-				}
-				return nil
-			}
-			if b.live > 0 {
-				kept = append(kept, b)
-			} else {
-				idle = append(idle, b)
-				stalled = 0
-			}
+		did, err := r.turn(ctx, &t)
+		if err != nil || t.ended {
+			return err
 		}
-		if resident = kept; did == 0 && len(kept) > 0 {
-			kept[0].stuck() // a cluster in which no warp can continue
+		if did == 0 && len(t.resident) > 0 {
+			t.resident[0].stuck() // a cluster in which no warp can continue
 			return nil
 		}
-		if stalled >= window*sliceSteps && size*window < maxResident {
+		if t.stalled >= t.window*sliceSteps && size*t.window < maxResident {
 			// The remaining warps may wait for blocks that have not started.
-			stalled = 0
-			if room := int64(window+1) * int64(size) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes && r.stacks < maxStacks/4 {
-				window++
+			t.stalled = 0
+			if room := int64(t.window+1) * int64(size) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes && r.stacks < maxStacks/4 {
+				t.window++
 			}
 		}
 	}
+}
+
+// turn runs each resident block for some steps, and returns the number of all steps.
+func (r *launch) turn(ctx context.Context, t *turns) (did int, err error) {
+	live := t.resident[:0]
+	for _, b := range t.resident {
+		steps := b.advance(int(min(int64(t.slice), max(t.left, 0)+1)))
+		if runtime.GOARCH == "wasm" { // if the context cannot be cancelled, there is no timer either
+			runtime.Gosched()
+		}
+		if err := ctx.Err(); err != nil {
+			return did, err
+		}
+		t.left -= int64(steps)
+		t.stalled += steps
+		did += steps
+		if b.slept { // it probably waits for another block
+			t.stalled += sliceSteps
+			did++
+			b.slept = false
+		}
+		if t.ended = r.report.full(); t.ended {
+			return did, nil
+		}
+		if len(r.report.findings) > 0 && t.left > stepsAfter && !t.cut {
+			t.cut, t.left = true, stepsAfter
+		}
+		if t.ended = t.left < 0; t.ended {
+			if !t.cut {
+				r.overrun(b)
+			}
+			return did, nil
+		}
+		if b.live > 0 {
+			live = append(live, b)
+		} else {
+			t.idle = append(t.idle, b)
+			t.stalled = 0
+		}
+	}
+	t.resident = live
+	return did, nil
 }
 
 // admit appends the blocks of cluster n to the resident blocks, and reuses idle ones.

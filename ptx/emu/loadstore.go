@@ -5,6 +5,30 @@ import (
 	"math/bits"
 )
 
+// define marks the registers of a load as computed in the lanes of mask.
+func (w *warp) define(x *extra, mask uint32) {
+	for _, d := range x.regs {
+		if d >= 0 {
+			w.def[d] |= mask
+		}
+	}
+}
+
+// needValues reports registers that a store reads and that were not computed.
+func (w *warp) needValues(in *inst, mask uint32) {
+	for _, s := range in.x.regs {
+		w.need(in, s, mask, "the value to store was not computed in this thread")
+	}
+}
+
+// blockOf returns the block whose shared memory has the address, or nil, and the address in it.
+func (w *warp) blockOf(x *extra, pc, lane int, addr uint64) (*block, uint64) {
+	if !x.cluster {
+		return w.b, addr
+	}
+	return w.peer(pc, lane, addr), addr & placeMask
+}
+
 func (w *warp) loadGlobal(in *inst, mask uint32) bool {
 	x, pc := in.x, w.pcOf(in)
 	w.need(in, in.a, mask, "the address was not computed in this thread")
@@ -39,11 +63,7 @@ func (w *warp) loadGlobal(in *inst, mask uint32) bool {
 			w.strong(addr, true, false, x)
 		}
 	}
-	for _, d := range x.regs {
-		if d >= 0 {
-			w.def[d] |= mask
-		}
-	}
+	w.define(x, mask)
 	c := &r.counts[pc]
 	c.LoadRequests++
 	c.LoadSectors += int64(sectors.n)
@@ -58,10 +78,8 @@ func (w *warp) storeGlobal(in *inst, mask uint32) bool {
 	check := !r.m.config.Unchecked
 	n := x.n * x.bytes
 	base := &w.regs[in.a]
-	for _, s := range x.regs {
-		if check {
-			w.need(in, s, mask, "the value to store was not computed in this thread")
-		}
+	if check {
+		w.needValues(in, mask)
 	}
 	var sectors distinct
 	acc := access{pc: pc, n: n, strong: x.strong}
@@ -134,19 +152,16 @@ func (w *warp) countShared(pc int, mask uint32, bytes int) {
 func (w *warp) loadShared(in *inst, mask uint32) bool {
 	x, pc := in.x, w.pcOf(in)
 	w.need(in, in.a, mask, "the address was not computed in this thread")
-	b := w.b
-	check := !b.run.m.config.Unchecked
+	check := !w.b.run.m.config.Unchecked
 	n := x.n * x.bytes
 	base := &w.regs[in.a]
 	acc := access{pc: pc, n: n, strong: x.strong}
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
 		addr := base[lane] + uint64(x.off)
-		if b = w.b; x.cluster {
-			if b = w.peer(pc, lane, addr); b == nil {
-				continue
-			}
-			addr &= placeMask
+		b, addr := w.blockOf(x, pc, lane, addr)
+		if b == nil {
+			continue
 		}
 		w.addr[lane] = addr
 		off, a := w.shared(pc, lane, addr, n, n)
@@ -173,11 +188,7 @@ func (w *warp) loadShared(in *inst, mask uint32) bool {
 			w.strong(b.key(off), true, false, x)
 		}
 	}
-	for _, d := range x.regs {
-		if d >= 0 {
-			w.def[d] |= mask
-		}
-	}
+	w.define(x, mask)
 	w.countShared(pc, mask, n)
 	return true
 }
@@ -188,24 +199,19 @@ func (b *block) key(off int) uint64 { return 1<<63 | uint64(b.number)<<20 | uint
 func (w *warp) storeShared(in *inst, mask uint32) bool {
 	x, pc := in.x, w.pcOf(in)
 	w.need(in, in.a, mask, "the address was not computed in this thread")
-	b := w.b
-	check := !b.run.m.config.Unchecked
+	check := !w.b.run.m.config.Unchecked
 	n := x.n * x.bytes
 	base := &w.regs[in.a]
-	for _, s := range x.regs {
-		if check {
-			w.need(in, s, mask, "the value to store was not computed in this thread")
-		}
+	if check {
+		w.needValues(in, mask)
 	}
 	acc := access{pc: pc, n: n, strong: x.strong}
 	for m := mask; m != 0; m &= m - 1 {
 		lane := lowest(m)
 		addr := base[lane] + uint64(x.off)
-		if b = w.b; x.cluster {
-			if b = w.peer(pc, lane, addr); b == nil {
-				continue
-			}
-			addr &= placeMask
+		b, addr := w.blockOf(x, pc, lane, addr)
+		if b == nil {
+			continue
 		}
 		w.addr[lane] = addr
 		off, a := w.shared(pc, lane, addr, n, n)

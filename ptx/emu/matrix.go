@@ -62,13 +62,73 @@ func (w *warp) allHere(mask uint32) bool {
 	return true
 }
 
+// matrixRows checks the rows of matrix i and returns their offsets in shared memory, negative for
+// invalid addresses.
+func (w *warp) matrixRows(in *inst, i int, writes bool) (offs [8]int) {
+	pc, b := w.pc, w.b
+	check := !b.run.m.config.Unchecked
+	acc := access{pc: pc, n: 16}
+	for row := range offs {
+		lane := 8*i + row
+		addr := w.regs[in.a][lane] + uint64(in.x.off)
+		w.addr[lane] = addr
+		off, a := w.shared(pc, lane, addr, 16, 16)
+		offs[row] = off
+		if off < 0 {
+			continue
+		}
+		w.landed(pc, lane, off, 16, a)
+		if !check {
+			continue
+		}
+		acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
+		if writes {
+			w.checkWrite(&b.shadow, off, &acc, true, false)
+		} else {
+			if !b.defined.has(off, 16) {
+				w.undefined(pc, lane, a.name, off+sharedBase-a.at)
+			}
+			w.checkRead(&b.shadow, off, &acc, true)
+		}
+	}
+	return offs
+}
+
+// moveMatrix moves one matrix between register r and the rows at offs. A negative r is a sink.
+func (w *warp) moveMatrix(r int32, offs *[8]int, transposed, writes bool) {
+	for lane := range 32 {
+		row, col := lane/4, 2*(lane%4)
+		v := uint32(0)
+		if r >= 0 && writes {
+			v = uint32(w.regs[r][lane])
+		}
+		for j := range 2 {
+			at, e := row, col+j
+			if transposed {
+				at, e = e, at
+			}
+			if offs[at] < 0 {
+				continue
+			}
+			m := w.b.memory[offs[at]+2*e:]
+			if writes {
+				store(m, 2, uint64(v>>(16*j)))
+			} else {
+				v |= uint32(load(m, 2)) << (16 * j)
+			}
+		}
+		if r >= 0 && !writes {
+			w.set(r, lane, uint64(v))
+		}
+	}
+}
+
 // matrix moves matrices between registers and shared memory.
 func (w *warp) matrix(in *inst, mask uint32, writes bool) bool {
 	if !w.allHere(mask) {
 		return false
 	}
 	x, pc, b := in.x, w.pc, w.b
-	check := !b.run.m.config.Unchecked
 	lanes := uint32(1<<(8*x.n) - 1)
 	w.need(in, in.a, lanes, "the address was not computed in this thread")
 	if writes {
@@ -76,58 +136,9 @@ func (w *warp) matrix(in *inst, mask uint32, writes bool) bool {
 			w.need(in, r, mask, "the value to store was not computed in this thread")
 		}
 	}
-	acc := access{pc: pc, n: 16}
 	for i := range x.n {
-		var offs [8]int
-		for row := range 8 {
-			lane := 8*i + row
-			addr := w.regs[in.a][lane] + uint64(x.off)
-			w.addr[lane] = addr
-			off, a := w.shared(pc, lane, addr, 16, 16)
-			offs[row] = off
-			if off < 0 {
-				continue
-			}
-			w.landed(pc, lane, off, 16, a)
-			if !check {
-				continue
-			}
-			acc.lane, acc.name, acc.base = lane, a.name, a.at-sharedBase
-			if writes {
-				w.checkWrite(&b.shadow, off, &acc, true, false)
-			} else {
-				if !b.defined.has(off, 16) {
-					w.undefined(pc, lane, a.name, off+sharedBase-a.at)
-				}
-				w.checkRead(&b.shadow, off, &acc, true)
-			}
-		}
-		r := x.regs[i]
-		for lane := range 32 {
-			row, col := lane/4, 2*(lane%4)
-			v := uint32(0)
-			if r >= 0 && writes {
-				v = uint32(w.regs[r][lane])
-			}
-			for j := range 2 {
-				at, e := row, col+j
-				if x.mode == "trans" {
-					at, e = e, at
-				}
-				if offs[at] < 0 {
-					continue
-				}
-				m := b.memory[offs[at]+2*e:]
-				if writes {
-					store(m, 2, uint64(v>>(16*j)))
-				} else {
-					v |= uint32(load(m, 2)) << (16 * j)
-				}
-			}
-			if r >= 0 && !writes {
-				w.set(r, lane, uint64(v))
-			}
-		}
+		offs := w.matrixRows(in, i, writes)
+		w.moveMatrix(x.regs[i], &offs, x.mode == "trans", writes)
 		if writes {
 			for _, off := range offs {
 				if off >= 0 {
@@ -138,11 +149,7 @@ func (w *warp) matrix(in *inst, mask uint32, writes bool) bool {
 		}
 	}
 	// A pass serves one matrix.
-	cn := &b.run.counts[pc]
-	cn.SharedRequests++
-	n, least := passes(&w.addr, lanes, 16)
-	cn.SharedPasses += int64(n)
-	cn.Conflicts += int64(n - least)
+	w.countShared(pc, lanes, 16)
 	return true
 }
 

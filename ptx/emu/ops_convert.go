@@ -125,7 +125,21 @@ var roundings = []struct {
 
 // conversions adds cvt and similar instructions.
 func (t table) conversions() {
-	// Between floating-point formats.
+	t.floatConversions()
+	t.shortConversions()
+	// Between integers and floating-point numbers, and between integers.
+	fromInteger[uint8](t, "u8", 4)
+	fromInteger[int8](t, "s8", 4)
+	fromInteger[uint16](t, "u16", 2)
+	fromInteger[int16](t, "s16", 2)
+	fromInteger[uint32](t, "u32", 4)
+	fromInteger[int32](t, "s32", 4)
+	fromInteger[uint64](t, "u64", 8)
+	fromInteger[int64](t, "s64", 8)
+}
+
+// floatConversions adds the conversions between floating-point formats.
+func (t table) floatConversions() {
 	for _, s := range floatFormats {
 		for _, d := range floatFormats {
 			convert := func(d1, a, _, _ *plane) {
@@ -149,6 +163,10 @@ func (t table) conversions() {
 			}
 		}
 	}
+}
+
+// shortConversions adds the conversions of float32 to formats with fewer bits, alone and in pairs.
+func (t table) shortConversions() {
 	t.add("cvt.rz.bf16.f32", lanes1(func(x uint32) uint16 {
 		if f := f32(x); f != f {
 			return nan16
@@ -176,15 +194,6 @@ func (t table) conversions() {
 			return pack(b32(relu(f32(high))), b32(relu(f32(low))))
 		}), 4, 4, 4)
 	}
-	// Between integers and floating-point numbers, and between integers.
-	fromInteger[uint8](t, "u8", 4)
-	fromInteger[int8](t, "s8", 4)
-	fromInteger[uint16](t, "u16", 2)
-	fromInteger[int16](t, "s16", 2)
-	fromInteger[uint32](t, "u32", 4)
-	fromInteger[int32](t, "s32", 4)
-	fromInteger[uint64](t, "u64", 8)
-	fromInteger[int64](t, "s64", 8)
 }
 
 func relu(x float32) float32 {

@@ -169,57 +169,85 @@ func maxNum[T float32 | float64](x, y T) T {
 	return max(x, y)
 }
 
-func (t table) floats() {
-	one := func(name string, f func(x float32) float32) {
-		t.add(name+".f32", lanes1(func(x uint32) uint32 { return b32(f(f32(x))) }), 4, 4)
-		t.flushed(name, func(x, _, _ float32) float32 { return f(x) }, 4, 4)
-	}
-	two := func(name string, f func(x, y float32) float32) {
-		t.add(name+".f32", lanes2(func(x, y uint32) uint32 { return b32(f(f32(x), f32(y))) }), 4, 4, 4)
-		t.flushed(name, func(x, y, _ float32) float32 { return f(x, y) }, 4, 4, 4)
-	}
-	three := func(name string, f func(x, y, z float32) float32) {
-		t.add(name+".f32", lanes3(func(x, y, z uint32) uint32 { return b32(f(f32(x), f32(y), f32(z))) }), 4, 4, 4, 4)
-		t.flushed(name, f, 4, 4, 4, 4)
-	}
-	one64 := func(name string, f func(x float64) float64) {
-		t.add(name+".f64", lanes1(func(x uint64) uint64 { return b64(f(f64(x))) }), 8, 8)
-	}
-	two64 := func(name string, f func(x, y float64) float64) {
-		t.add(name+".f64", lanes2(func(x, y uint64) uint64 { return b64(f(f64(x), f64(y))) }), 8, 8, 8)
-	}
-	three64 := func(name string, f func(x, y, z float64) float64) {
-		t.add(name+".f64", lanes3(func(x, y, z uint64) uint64 { return b64(f(f64(x), f64(y), f64(z))) }), 8, 8, 8, 8)
-	}
+// float1 adds an operation on one float32, and its variant that flushes subnormal numbers.
+func (t table) float1(name string, f func(x float32) float32) {
+	t.add(name+".f32", lanes1(func(x uint32) uint32 { return b32(f(f32(x))) }), 4, 4)
+	t.flushed(name, func(x, _, _ float32) float32 { return f(x) }, 4, 4)
+}
 
+// float2 adds an operation on two float32, and its variant that flushes subnormal numbers.
+func (t table) float2(name string, f func(x, y float32) float32) {
+	t.add(name+".f32", lanes2(func(x, y uint32) uint32 { return b32(f(f32(x), f32(y))) }), 4, 4, 4)
+	t.flushed(name, func(x, y, _ float32) float32 { return f(x, y) }, 4, 4, 4)
+}
+
+// float3 adds an operation on three float32, and its variant that flushes subnormal numbers.
+func (t table) float3(name string, f func(x, y, z float32) float32) {
+	t.add(name+".f32", lanes3(func(x, y, z uint32) uint32 { return b32(f(f32(x), f32(y), f32(z))) }), 4, 4, 4, 4)
+	t.flushed(name, f, 4, 4, 4, 4)
+}
+
+// double1 adds an operation on one float64.
+func (t table) double1(name string, f func(x float64) float64) {
+	t.add(name+".f64", lanes1(func(x uint64) uint64 { return b64(f(f64(x))) }), 8, 8)
+}
+
+// double2 adds an operation on two float64.
+func (t table) double2(name string, f func(x, y float64) float64) {
+	t.add(name+".f64", lanes2(func(x, y uint64) uint64 { return b64(f(f64(x), f64(y))) }), 8, 8, 8)
+}
+
+// double3 adds an operation on three float64.
+func (t table) double3(name string, f func(x, y, z float64) float64) {
+	t.add(name+".f64", lanes3(func(x, y, z uint64) uint64 { return b64(f(f64(x), f64(y), f64(z))) }), 8, 8, 8, 8)
+}
+
+// floats adds the operations on float32 and float64.
+func (t table) floats() {
+	t.floatArithmetic()
+	t.floatRoundings()
+	t.floatFunctions()
+	t.floatSigns()
+}
+
+// floatArithmetic adds the operations that round to the nearest number.
+func (t table) floatArithmetic() {
 	for _, rn := range []string{"", ".rn"} {
-		two("add"+rn, func(x, y float32) float32 { return x + y })
-		two("sub"+rn, func(x, y float32) float32 { return x - y })
-		two("mul"+rn, func(x, y float32) float32 { return x * y })
-		two64("add"+rn, func(x, y float64) float64 { return x + y })
-		two64("sub"+rn, func(x, y float64) float64 { return x - y })
-		two64("mul"+rn, func(x, y float64) float64 { return x * y })
+		t.float2("add"+rn, func(x, y float32) float32 { return x + y })
+		t.float2("sub"+rn, func(x, y float32) float32 { return x - y })
+		t.float2("mul"+rn, func(x, y float32) float32 { return x * y })
+		t.double2("add"+rn, func(x, y float64) float64 { return x + y })
+		t.double2("sub"+rn, func(x, y float64) float64 { return x - y })
+		t.double2("mul"+rn, func(x, y float64) float64 { return x * y })
 		t.add("add"+rn+".f32", addF32, 4, 4, 4)
 		t.add("mul"+rn+".f32", mulF32, 4, 4, 4)
 	}
-	three("fma.rn", fma32)
+	t.float3("fma.rn", fma32)
 	t.add("fma.rn.f32", fmaF32, 4, 4, 4, 4)
-	three64("fma.rn", math.FMA)
+	t.double3("fma.rn", math.FMA)
 	t["mad.rn.f32"], t["mad.rn.f64"] = t["fma.rn.f32"], t["fma.rn.f64"]
+}
+
+// floatRoundings adds the operations that round in another direction.
+func (t table) floatRoundings() {
 	for name, m := range map[string]direction{"rz": towardsZero, "rm": down, "rp": up} {
-		three("fma."+name, m.fma32)
-		three64("fma."+name, m.fma64)
-		two("mul."+name, func(x, y float32) float32 { return m.product32(x, y) })
-		two("add."+name, func(x, y float32) float32 { return m.fma32(x, 1, y) })
-		two("sub."+name, func(x, y float32) float32 { return m.fma32(x, 1, -y) })
-		two64("mul."+name, func(x, y float64) float64 { return m.fma64(x, y, math.Copysign(0, x*y)) })
-		two64("add."+name, func(x, y float64) float64 { return m.fma64(x, 1, y) })
-		two64("sub."+name, func(x, y float64) float64 { return m.fma64(x, 1, -y) })
+		t.float3("fma."+name, m.fma32)
+		t.double3("fma."+name, m.fma64)
+		t.float2("mul."+name, func(x, y float32) float32 { return m.product32(x, y) })
+		t.float2("add."+name, func(x, y float32) float32 { return m.fma32(x, 1, y) })
+		t.float2("sub."+name, func(x, y float32) float32 { return m.fma32(x, 1, -y) })
+		t.double2("mul."+name, func(x, y float64) float64 { return m.fma64(x, y, math.Copysign(0, x*y)) })
+		t.double2("add."+name, func(x, y float64) float64 { return m.fma64(x, 1, y) })
+		t.double2("sub."+name, func(x, y float64) float64 { return m.fma64(x, 1, -y) })
 	}
-	two("div.rn", func(x, y float32) float32 { return x / y })
-	two64("div.rn", func(x, y float64) float64 { return x / y })
-	two("div.full", func(x, y float32) float32 { return x / y })
-	two("div.approx", func(x, y float32) float32 {
+}
+
+// floatFunctions adds divisions, roots and elementary functions.
+func (t table) floatFunctions() {
+	t.float2("div.rn", func(x, y float32) float32 { return x / y })
+	t.double2("div.rn", func(x, y float64) float64 { return x / y })
+	t.float2("div.full", func(x, y float32) float32 { return x / y })
+	t.float2("div.approx", func(x, y float32) float32 {
 		if a := math.Abs(float64(y)); a > 0x1p126 && !math.IsInf(a, 0) {
 			if math.IsInf(float64(x), 0) {
 				return float32(math.NaN())
@@ -228,14 +256,14 @@ func (t table) floats() {
 		}
 		return x / y
 	})
-	one("rcp.rn", func(x float32) float32 { return 1 / x })
-	one("rcp.approx", func(x float32) float32 { return 1 / x })
-	one64("rcp.rn", func(x float64) float64 { return 1 / x })
-	one("sqrt.rn", func(x float32) float32 { return float32(math.Sqrt(float64(x))) })
-	one("sqrt.approx", func(x float32) float32 { return float32(math.Sqrt(float64(x))) })
-	one64("sqrt.rn", math.Sqrt)
-	one("rsqrt.approx", func(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) })
-	one64("rsqrt.approx", func(x float64) float64 {
+	t.float1("rcp.rn", func(x float32) float32 { return 1 / x })
+	t.float1("rcp.approx", func(x float32) float32 { return 1 / x })
+	t.double1("rcp.rn", func(x float64) float64 { return 1 / x })
+	t.float1("sqrt.rn", func(x float32) float32 { return float32(math.Sqrt(float64(x))) })
+	t.float1("sqrt.approx", func(x float32) float32 { return float32(math.Sqrt(float64(x))) })
+	t.double1("sqrt.rn", math.Sqrt)
+	t.float1("rsqrt.approx", func(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) })
+	t.double1("rsqrt.approx", func(x float64) float64 {
 		// The device treats subnormal operands as zeros, for which the result is an infinity.
 		r := 1 / math.Sqrt(x)
 		if x < 0x1p-1022 && x > -0x1p-1022 {
@@ -243,25 +271,28 @@ func (t table) floats() {
 		}
 		return r
 	})
-	one64("rcp.approx.ftz", func(x float64) float64 { return upper(1 / flush64(x)) })
-	one64("rsqrt.approx.ftz", func(x float64) float64 { return upper(1 / math.Sqrt(flush64(x))) })
-	one("ex2.approx", func(x float32) float32 { return float32(math.Exp2(float64(x))) })
-	one("lg2.approx", func(x float32) float32 { return float32(math.Log2(float64(x))) })
-	one("sin.approx", func(x float32) float32 { return float32(math.Sin(float64(x))) })
-	one("cos.approx", func(x float32) float32 { return float32(math.Cos(float64(x))) })
-	one("tanh.approx", func(x float32) float32 { return float32(math.Tanh(float64(x))) })
+	t.double1("rcp.approx.ftz", func(x float64) float64 { return upper(1 / flush64(x)) })
+	t.double1("rsqrt.approx.ftz", func(x float64) float64 { return upper(1 / math.Sqrt(flush64(x))) })
+	t.float1("ex2.approx", func(x float32) float32 { return float32(math.Exp2(float64(x))) })
+	t.float1("lg2.approx", func(x float32) float32 { return float32(math.Log2(float64(x))) })
+	t.float1("sin.approx", func(x float32) float32 { return float32(math.Sin(float64(x))) })
+	t.float1("cos.approx", func(x float32) float32 { return float32(math.Cos(float64(x))) })
+	t.float1("tanh.approx", func(x float32) float32 { return float32(math.Tanh(float64(x))) })
+}
 
-	two("min", minNum[float32])
-	two("max", maxNum[float32])
-	two64("min", minNum[float64])
-	two64("max", maxNum[float64])
-	two("min.NaN", func(x, y float32) float32 { return min(x, y) })
-	two("max.NaN", func(x, y float32) float32 { return max(x, y) })
+// floatSigns adds minima, maxima, moves and the operations on the sign bit.
+func (t table) floatSigns() {
+	t.float2("min", minNum[float32])
+	t.float2("max", maxNum[float32])
+	t.double2("min", minNum[float64])
+	t.double2("max", maxNum[float64])
+	t.float2("min.NaN", func(x, y float32) float32 { return min(x, y) })
+	t.float2("max.NaN", func(x, y float32) float32 { return max(x, y) })
 	// These operations change only the sign bit, but for a NaN the device returns nan32.
-	one("neg", func(x float32) float32 { return -x })
-	one("abs", func(x float32) float32 { return float32(math.Abs(float64(x))) })
-	one64("neg", func(x float64) float64 { return -x })
-	one64("abs", math.Abs)
+	t.float1("neg", func(x float32) float32 { return -x })
+	t.float1("abs", func(x float32) float32 { return float32(math.Abs(float64(x))) })
+	t.double1("neg", func(x float64) float64 { return -x })
+	t.double1("abs", math.Abs)
 	t.add("copysign.f32", lanes2(func(x, y uint32) uint32 { return x&(1<<31) | y&^(1<<31) }), 4, 4, 4)
 	t.add("copysign.f64", lanes2(func(x, y uint64) uint64 { return x&(1<<63) | y&^(1<<63) }), 8, 8, 8)
 	t.add("mov.f32", func(d, a, _, _ *plane) { *d = *a }, 4, 4)

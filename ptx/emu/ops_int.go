@@ -6,12 +6,31 @@ import (
 	"strconv"
 )
 
+// integers adds the operations on integers.
 func (t table) integers() {
 	integer[uint32, int32](t, 32)
 	integer[uint64, int64](t, 64)
 	integer[uint16, int16](t, 16)
-	// The most frequent instructions have their own loops: a call for each lane costs more than the
-	// addition.
+	t.frequentIntegers()
+	t.wideIntegers()
+	t.highProducts()
+	t.add("dp4a.s32.s32", lanes3(dot4[int8, int8]), 4, 4, 4, 4)
+	t.add("dp4a.u32.u32", lanes3(dot4[uint8, uint8]), 4, 4, 4, 4)
+	t.add("dp4a.u32.s32", lanes3(dot4[uint8, int8]), 4, 4, 4, 4)
+	t.add("dp4a.s32.u32", lanes3(dot4[int8, uint8]), 4, 4, 4, 4)
+}
+
+// dot4 returns z plus the scalar product of the four bytes of x and y.
+func dot4[X, Y int8 | uint8](x, y, z uint32) uint32 {
+	for i := 0; i < 32; i += 8 {
+		z += uint32(int32(X(x>>i)) * int32(Y(y>>i)))
+	}
+	return z
+}
+
+// frequentIntegers replaces the most frequent instructions by loops of their own: a call for each
+// lane costs more than the addition.
+func (t table) frequentIntegers() {
 	t.add("add.u32", func(d, a, b, _ *plane) {
 		for i := range d {
 			d[i] = uint64(uint32(a[i]) + uint32(b[i]))
@@ -56,14 +75,22 @@ func (t table) integers() {
 			d[i] = uint64(int64(int32(a[i]))*int64(int32(b[i]))) + c[i]
 		}
 	}, 8, 4, 4, 8)
+}
+
+// wideIntegers adds saturating sums, and products that are wider than their operands.
+func (t table) wideIntegers() {
 	t.add("add.sat.s32", lanes2(func(x, y uint32) uint32 { return clamp32(int64(int32(x)) + int64(int32(y))) }), 4, 4, 4)
 	t.add("sub.sat.s32", lanes2(func(x, y uint32) uint32 { return clamp32(int64(int32(x)) - int64(int32(y))) }), 4, 4, 4)
 	t.add("mul.wide.s16", lanes2(func(x, y uint16) uint32 { return uint32(int32(int16(x)) * int32(int16(y))) }), 4, 2, 2)
 	t.add("mad.wide.u16", lanes3(func(x, y uint16, z uint32) uint32 { return uint32(x)*uint32(y) + z }), 4, 2, 2, 4)
 	t.add("mad.wide.s16", lanes3(func(x, y uint16, z uint32) uint32 { return uint32(int32(int16(x))*int32(int16(y))) + z }), 4, 2, 2, 4)
+	t.add("mul.wide.u16", lanes2(func(x, y uint16) uint32 { return uint32(x) * uint32(y) }), 4, 2, 2)
+}
+
+// highProducts adds the products of which the result is the upper half.
+func (t table) highProducts() {
 	t.add("mul.hi.u16", lanes2(func(x, y uint16) uint16 { return uint16(uint32(x) * uint32(y) >> 16) }), 2, 2, 2)
 	t.add("mul.hi.s16", lanes2(func(x, y uint16) uint16 { return uint16(int32(int16(x)) * int32(int16(y)) >> 16) }), 2, 2, 2)
-	t.add("mul.wide.u16", lanes2(func(x, y uint16) uint32 { return uint32(x) * uint32(y) }), 4, 2, 2)
 	t.add("mul.hi.u32", lanes2(func(x, y uint32) uint32 { return uint32(uint64(x) * uint64(y) >> 32) }), 4, 4, 4)
 	t.add("mul.hi.s32", lanes2(func(x, y uint32) uint32 { return uint32(int64(int32(x)) * int64(int32(y)) >> 32) }), 4, 4, 4)
 	t.add("mul.hi.u64", lanes2(mulHigh), 8, 8, 8)
@@ -78,30 +105,6 @@ func (t table) integers() {
 		return h
 	}), 8, 8, 8)
 	t.add("mad.hi.u32", lanes3(func(x, y, z uint32) uint32 { return uint32(uint64(x)*uint64(y)>>32) + z }), 4, 4, 4, 4)
-	t.add("dp4a.s32.s32", lanes3(func(x, y, z uint32) uint32 {
-		for i := 0; i < 32; i += 8 {
-			z += uint32(int32(int8(x>>i)) * int32(int8(y>>i)))
-		}
-		return z
-	}), 4, 4, 4, 4)
-	t.add("dp4a.u32.u32", lanes3(func(x, y, z uint32) uint32 {
-		for i := 0; i < 32; i += 8 {
-			z += x >> i & 0xff * (y >> i & 0xff)
-		}
-		return z
-	}), 4, 4, 4, 4)
-	t.add("dp4a.u32.s32", lanes3(func(x, y, z uint32) uint32 {
-		for i := 0; i < 32; i += 8 {
-			z += uint32(int32(x>>i&0xff) * int32(int8(y>>i)))
-		}
-		return z
-	}), 4, 4, 4, 4)
-	t.add("dp4a.s32.u32", lanes3(func(x, y, z uint32) uint32 {
-		for i := 0; i < 32; i += 8 {
-			z += uint32(int32(int8(x>>i)) * int32(y>>i&0xff))
-		}
-		return z
-	}), 4, 4, 4, 4)
 }
 
 func clamp32(v int64) uint32 { return uint32(max(min(v, math.MaxInt32), math.MinInt32)) }

@@ -314,16 +314,30 @@ func (p *parser) statement() {
 	}
 	if s.guard < 0 && p.at < len(p.s) && p.peek() == ':' {
 		p.at++
-		name := p.labelName(s.name, len(p.scopes)-1)
-		if _, ok := p.f.labels[name]; ok {
-			p.fail("label %s is defined twice", s.name)
-		}
-		p.f.labels[name] = len(p.f.statements)
-		if p.peek() == '.' {
-			p.labelled(name)
-		}
+		p.label(s.name)
 		return
 	}
+	p.operands(&s)
+	if len(p.f.statements) == maxInstructions {
+		p.fail("more than %d instructions", maxInstructions)
+	}
+	p.f.statements = append(p.f.statements, s)
+}
+
+// label defines a label before the next instruction.
+func (p *parser) label(s string) {
+	name := p.labelName(s, len(p.scopes)-1)
+	if _, ok := p.f.labels[name]; ok {
+		p.fail("label %s is defined twice", s)
+	}
+	p.f.labels[name] = len(p.f.statements)
+	if p.peek() == '.' {
+		p.labelled(name)
+	}
+}
+
+// operands reads the operands of an instruction, up to its semicolon.
+func (p *parser) operands(s *statement) {
 	for !p.accept(';') {
 		if len(s.args) > 0 {
 			p.expect(',')
@@ -337,10 +351,6 @@ func (p *parser) statement() {
 			p.fail("too many operands")
 		}
 	}
-	if len(p.f.statements) == maxInstructions {
-		p.fail("more than %d instructions", maxInstructions)
-	}
-	p.f.statements = append(p.f.statements, s)
 }
 
 // labelName returns a name that is unique in the function.

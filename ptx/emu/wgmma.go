@@ -106,7 +106,9 @@ func (w *warp) wholeGroup(mask uint32) bool {
 	return true
 }
 
-func (c *compiler) wgmmaProduct(in *inst, rest string) {
+// wgmmaShapeOf returns the shape that the modifiers of wgmma.mma_async give, and the number of
+// registers of the accumulators.
+func (c *compiler) wgmmaShapeOf(rest string) (s *wgmmaShape, regs int) {
 	p := strings.Split(rest, ".")
 	limit := false
 	if len(p) == 5 && p[4] == "satfinite" {
@@ -121,12 +123,12 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 	if !okA || !okB || ta.bits != tb.bits || (ta.integer == nil) != (tb.integer == nil) {
 		c.fail(unsupported)
 	}
-	s := &wgmmaShape{n: atoi(nk[0]), bytes: ta.bits / 8}
+	s = &wgmmaShape{n: atoi(nk[0]), bytes: ta.bits / 8}
 	s.mmaShape = mmaShape{k: atoi(nk[1]), per: 32 / ta.bits, from: ta.from, integer: ta.integer, integerB: tb.integer, limit: limit}
 	if s.n < 8 || s.n > 256 || s.n%8 != 0 || s.k*s.bytes != 32 {
 		c.fail(unsupported)
 	}
-	regs := s.n / 2
+	regs = s.n / 2
 	switch {
 	case p[1] == "s32" && s.integer != nil, p[1] == "f32" && s.from != nil:
 	case p[1] == "f16" && s.from != nil:
@@ -135,6 +137,12 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 	default:
 		c.fail(unsupported)
 	}
+	return s, regs
+}
+
+// wgmmaProduct compiles wgmma.mma_async.
+func (c *compiler) wgmmaProduct(in *inst, rest string) {
+	s, regs := c.wgmmaShapeOf(rest)
 	args := c.args(4, 8)
 	x := &extra{wg: s, n: regs, bytes: 4}
 	if args[0].kind != operandVector {
@@ -161,7 +169,12 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 	} else {
 		x.pred, x.predNot = c.predOperand(&args[3])
 	}
-	flags := args[4:]
+	c.wgmmaFlags(s, args[4:])
+	in.x, in.run = x, (*warp).wgmmaStart
+}
+
+// wgmmaFlags reads the signs and the transpositions of the operands.
+func (c *compiler) wgmmaFlags(s *wgmmaShape, flags []operand) {
 	sign := func(o *operand) bool {
 		if o.kind != operandInteger || o.bits != 1 && int64(o.bits) != -1 {
 			c.fail("the scale of an operand must be 1 or -1")
@@ -177,7 +190,7 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 		}
 	}
 	if len(flags) != want {
-		c.wrongCount(len(args), 4+want, 4+want)
+		c.wrongCount(4+len(flags), 4+want, 4+want)
 	}
 	if want > 0 {
 		s.negA, s.negB = sign(&flags[0]), sign(&flags[1])
@@ -188,7 +201,6 @@ func (c *compiler) wgmmaProduct(in *inst, rest string) {
 	if want > 2 {
 		s.transB = c.number(&flags[want-1], 1) == 1
 	}
-	in.x, in.run = x, (*warp).wgmmaStart
 }
 
 func (w *warp) wgmmaStart(in *inst, mask uint32) bool {

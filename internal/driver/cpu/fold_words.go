@@ -309,7 +309,7 @@ func (t *wordTask) reduceRows(b *[wordLanes]uint32, l *lane, lo, hi int) {
 	}
 }
 
-// finishRows converts what the kernel returned for rows to their results.
+// finishRows converts the kernel's values of rows to the results.
 func (t *wordTask) finishRows(dst []uint32) {
 	if t.reduction.count && t.typ != op.Bool { // minus the number of zeros
 		for i := range dst {

@@ -20,8 +20,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// compile makes SPIR-V of a shader. The compiler is a translation that is
-// young: whatever it does, the process lives.
+// compile translates a shader to SPIR-V. The compiler is new, so a panic of the compiler becomes an
+// error.
 func compile(s *webgpu.Shader) (words []uint32, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,7 +100,7 @@ var aliases = func() *strings.Replacer {
 // hexadecimal matches numbers that the compiler does not read, such as 0x1.8p-3f.
 var hexadecimal = regexp.MustCompile(`\b0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fh]?`)
 
-// decimal writes such a number in decimal.
+// decimal converts a hexadecimal number to decimal.
 func decimal(hex string) string {
 	digits := strings.TrimRight(hex, "fh")
 	v, err := strconv.ParseFloat(digits, 64)

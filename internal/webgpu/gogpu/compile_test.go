@@ -16,8 +16,8 @@ func TestHostile(t *testing.T) {
 	hosttest.Survive(t, hosttest.Guarded(t, New, "lavapipe"), hosttest.Hostile(20_000))
 }
 
-// TestDeep: no text is nested so deep, or so long, that the compiler ends the process,
-// without what the guard refuses before.
+// TestDeep checks that no text without the guard's limits is nested so deeply, or is so long, that the
+// compiler ends the process.
 func TestDeep(t *testing.T) {
 	refused := []string{
 		"parentheses", "open", "minus apart", "not", "blocks", "loops", "sum", "calls", "indices", "complements", "address", "array sizes", "minima",
@@ -44,8 +44,8 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// TestMistakes: mistakes that end the process where nobody looks for them before, and what
-// is made of them in SPIR-V.
+// TestMistakes compiles texts with mistakes that would end the process without a check, and checks the
+// SPIR-V for them.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		text         string

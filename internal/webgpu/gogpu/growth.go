@@ -8,26 +8,26 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// The compiler repeats some work at each use of a name, so that a chain of names, each using the
-// one before twice, doubles the time with each step:
+// The compiler repeats some work at each use of a name. In a chain in which each name uses the
+// previous name twice, the time doubles with each step:
 //
-//   - let: the type of an operator's result is looked for in both operands each time that it is
-//     asked for, through all the names to the first. A variable's type is known, and so
-//     such a let is made a var, which is as long a word: places in the text stay.
+//   - let: for each use, the compiler finds the type of an operator's result from both operands,
+//     through all names of the chain. The type of a variable is known, so such a let becomes a var.
+//     Both words are equally long, so positions in the text do not change.
 //   - const in a function, without a type, and const in the module that is a vector, matrix
-//     or array: its expression is compiled anew at each use. It may be needed where
-//     no variable is allowed, so that nothing can be put in its place.
+//     or array: its expression is compiled at each use. The language may need a constant there, so it
+//     cannot be replaced by a variable.
 //   - components of components, as v.xyz.xyz: each is compiled twice for the next.
-//   - struct: its alignment is that of all that lies in it, looked for anew at each use.
+//   - struct: the alignments of all its members are computed at each use.
 //
-// What cannot be rewritten, and would take longer than anybody waits, is refused.
+// Texts that cannot be rewritten and would take too long are refused.
 const (
-	maxType      = 64      // steps to the type of a let that stays one
+	maxType      = 64      // steps to the type of a let that does not become a var
 	maxSteps     = 1 << 29 // to the types of all expressions: some seconds
 	maxConstants = 1 << 19 // lexemes of constants, counted for each compilation
 	maxMembers   = 1 << 23 // lexemes of structures, counted for each visit
 	maxSwizzles  = 16      // components of components
-	endless      = 1 << 40 // what counts stop at
+	endless      = 1 << 40 // the limit of all counts
 )
 
 // ended returns n where that is less than endless.
@@ -120,10 +120,10 @@ type declaration struct {
 	weight    int64    // how many that is in the end; 0 before it is known
 }
 
-// known is what is known of a name of a function, or of several: then the worst of each.
+// known are the costs of a name of a function, or the maximum costs of several names.
 type known struct {
 	steps int64 // to its type
-	words int64 // lexemes that a use of it compiles, where it is a constant; else 0
+	words int64 // lexemes that a use of a constant compiles; 0 for other names
 }
 
 // tame returns the text with the lets that would be endless as variables, or a [costly] error.
@@ -258,9 +258,9 @@ func (g *growth) declare(i int) int {
 	return end
 }
 
-// compiledAnew says that the constant of the module whose name is lexeme i is compiled at each
-// use: a vector, a matrix or an array without types, or such a one by another name. Others
-// are kept.
+// compiledAnew reports whether the constant of the module with the name at lexeme i is compiled at each
+// use: a vector, a matrix or an array without types, or another name of one. Other constants are
+// compiled once.
 func (g *growth) compiledAnew(i, to int) bool {
 	if i+1 >= to || g.list[i+1].text == ":" {
 		return false
@@ -360,7 +360,7 @@ func (g *growth) assignment(from, to int) {
 	}
 }
 
-// assign notes the names of what is assigned to, but for those of its indices.
+// assign records the names of the operand of an assignment, without the names in its indices.
 func (g *growth) assign(from, to int) {
 	for ; from < to; from++ {
 		if l := &g.list[from]; l.word {
@@ -386,7 +386,7 @@ func (g *growth) unary(i int) bool {
 	return true
 }
 
-// statement counts what the compiler does for a statement, and notes what it declares.
+// statement counts the compiler's work for a statement, and records its declarations.
 func (g *growth) statement(from, to int) error {
 	if from >= to {
 		return nil

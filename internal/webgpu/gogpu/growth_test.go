@@ -17,7 +17,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// steps writes a chain: $0 means the number of the step before, $1 for that of the step.
+// steps writes a chain of n steps. $1 stands for the number of a step, and $0 for the number of the
+// step before it.
 func steps(n int, step string) string {
 	var b strings.Builder
 	for i := range n {
@@ -26,8 +27,8 @@ func steps(n int, step string) string {
 	return b.String()
 }
 
-// TestChains: chains of names that are made of the one before twice compile, and those
-// that cannot be rewritten compile where they are short and are refused where they are long.
+// TestChains compiles chains in which each name uses the previous name twice. Chains that cannot be
+// rewritten must compile if they are short, and be refused if they are long.
 func TestChains(t *testing.T) {
 	for _, c := range []struct {
 		module, first, step, last string
@@ -104,8 +105,8 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestVariables: only what must becomes a variable, and nothing that may be a pointer or that
-// something is assigned to.
+// TestVariables checks that only the necessary lets become variables, and no let that may be a pointer
+// or that is assigned to.
 func TestVariables(t *testing.T) {
 	// Of these h3, h7 and h11 are over 64 steps.
 	chain := "let h0 = a[0];\n" + steps(11, "let h$1 = h$0 * h$0;")
@@ -145,7 +146,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// differences returns how many lets of one text are vars in the other, where nothing else
+// differences returns how many lets of one text are vars in the other. It fails if anything else
 // differs.
 func differences(t *testing.T, before, after string) int {
 	if len(before) != len(after) {
@@ -165,7 +166,7 @@ func differences(t *testing.T, before, after string) int {
 	return n
 }
 
-// TestStaysWrong: a let that something is assigned to is a mistake in a chain too, at its place.
+// TestStaysWrong checks that an assignment to a let of a chain is still reported, at its place.
 func TestStaysWrong(t *testing.T) {
 	for _, wrong := range []string{"h30 = 1.0;", "h30 += 1.0;", "a[0] = missing;"} {
 		s := hosttest.InMain("let h0 = a[0];\n" + steps(30, "let h$1 = h$0 * h$0;") + wrong)
@@ -181,9 +182,9 @@ func TestStaysWrong(t *testing.T) {
 	}
 }
 
-// noise is a text as people write them: octaves of noise that are written out, with hundreds of
-// lets that are used twice and more, and the same in Go. It has no jumps, and the place of an octave
-// moves by at most 0.85 of what that of the one before moves by.
+// noise returns a typical user's text, and the same function in Go: octaves of noise, written out, with
+// hundreds of lets that are used at least twice. The function is continuous. If the position of an
+// octave moves, the position of the next octave moves by at most 0.85 times as much.
 func noise(octaves int) (text string, value func(x float64) float64) {
 	var b strings.Builder
 	b.WriteString(`const lattice = vec3(1.0, 57.0, 113.0);
@@ -225,8 +226,8 @@ fn fade(t: f32) -> f32 {
 	}
 }
 
-// TestNoise: such a text computes what it says. Places up to 20 are rounded by 2e-6, and errors
-// fade from octave to octave: they add up to less than 10 of the first.
+// TestNoise checks the results of such a text. Positions up to 20 have rounding errors of 2e-6. The
+// errors decrease from octave to octave, so their sum is less than 10 times the first error.
 func TestNoise(t *testing.T) {
 	text, want := noise(60)
 	s := hosttest.User(text)
@@ -264,7 +265,7 @@ func TestNoise(t *testing.T) {
 	})
 }
 
-// FuzzCompile has any text compiled: nothing panics and everything ends.
+// FuzzCompile compiles any text: the compiler must neither panic nor hang.
 func FuzzCompile(f *testing.F) {
 	for _, s := range hosttest.Hostile(100) {
 		f.Add(s.Text)
@@ -286,7 +287,8 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// TestPrintedChain: kernels in Go that double so are printed with such lets, and compile too.
+// TestPrintedChain compiles kernels in Go whose values double in this way. They are printed with the
+// same lets.
 func TestPrintedChain(t *testing.T) {
 	k := kernel.New("chain", func(b *kernel.Builder, _ *struct{}) {
 		b.LocalSize(64, 1, 1)

@@ -24,7 +24,7 @@ func drivers(t *testing.T, f func(t *testing.T, d webgpu.HostDevice)) {
 	}
 }
 
-// TestReleaseTwice: what is released again is left alone.
+// TestReleaseTwice checks that a second release does nothing.
 func TestReleaseTwice(t *testing.T) {
 	d := hosttest.Open(t, New, "lavapipe")
 	for u := webgpu.Storage; u <= webgpu.Readback; u++ {

@@ -12,15 +12,15 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// shapes are operands that one operation or another takes.
+// shapes are the shapes of operands. Each operation accepts some of them.
 var shapes = [][]op.Shape{
 	{{5, 64}}, {{70000}}, {{5, 33}, {5, 33}}, {{5, 33}, {33}}, {{5, 33}, {33}, {33}},
 	{{64, 128}, {128, 192}}, {{1, 128}, {128, 64}}, {{64, 128}, {128, 192}, {192}}, {{19, 23}, {23}}, {{10, 8}, {5}},
 	{{1, 3, 9, 9}, {4, 3, 3, 3}}, {{6, 2, 8}}, {{2, 6, 8}, {2, 6, 8}, {2, 6, 8}}, {{6, 2, 8}, {6, 2, 8}, {6, 2, 8}},
 }
 
-// TestLibrary compiles the portable library's kernels, as what is trusted and as what is
-// not: what is written for them passes every check.
+// TestLibrary compiles the kernels of the portable library, as trusted and as untrusted texts. Their
+// texts must pass every check.
 func TestLibrary(t *testing.T) {
 	target := wgsl.Target{Consumer: wgsl.NagaGo, Limits: wgsl.Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, WorkgroupBytes: 32 << 10, Bindings: 16, Grid: 65535}}
 	seen := map[string]bool{}

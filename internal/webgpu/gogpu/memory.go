@@ -21,8 +21,8 @@ const (
 	cached   = vk.MemoryPropertyFlags(vk.MemoryPropertyHostCachedBit)
 )
 
-// wishes lists for each usage what its memory should be, best first. The host
-// reads uncached memory at a tenth of the speed.
+// wishes lists the preferred properties of the memory for each usage, best first. The host reads
+// uncached memory at a tenth of the speed.
 var wishes = [...][]vk.MemoryPropertyFlags{
 	webgpu.Storage:  {local, 0},
 	webgpu.Uniform:  {local, 0},
@@ -30,7 +30,7 @@ var wishes = [...][]vk.MemoryPropertyFlags{
 	webgpu.Readback: {visible | coherent | cached, visible | coherent},
 }
 
-// usages are what buffers are created for.
+// usages are the usage flags of buffers.
 var usages = [...]vk.BufferUsageFlagBits{
 	webgpu.Storage:  vk.BufferUsageStorageBufferBit | vk.BufferUsageTransferSrcBit | vk.BufferUsageTransferDstBit,
 	webgpu.Uniform:  vk.BufferUsageUniformBufferBit | vk.BufferUsageTransferSrcBit | vk.BufferUsageTransferDstBit,

@@ -20,11 +20,11 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// gogpuTarget is what untrusted texts are printed for.
+// gogpuTarget is the target of untrusted texts.
 var gogpuTarget = wgsl.Target{Consumer: wgsl.NagaGo, Limits: wgsl.Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, WorkgroupBytes: 32 << 10, Bindings: 16, Grid: 65535}}
 
-// originals are texts that work: kernels of the portable library, the examples' and one
-// with what is unusual.
+// originals are valid texts: kernels of the portable library and of the examples, and one with unusual
+// constructs.
 func originals(t *testing.T) []string {
 	texts := map[string]bool{}
 	for _, o := range op.Catalogue() {
@@ -50,7 +50,7 @@ func originals(t *testing.T) []string {
 	return list
 }
 
-// foreign are words that a mutation may bring.
+// foreign are words that a mutation may insert.
 var foreign = strings.Fields("a x i n 0 1 2u 3.5 -1 4294967295u f32 u32 i32 bool vec3u vec2<f32> array<u32,4> let const var fn struct alias return if else for loop break" +
 	" continue switch while ( ) { } [ ] < > ; , : . = + - * / % & && | ^ ! ~ << >> @ @builtin(position) @compute ptr<function,f32> atomic<u32> private workgroup")
 
@@ -94,8 +94,8 @@ func mutate(text string, r *rand.Rand) string {
 	return text
 }
 
-// TestMutations changes words of texts at random: whatever they say then, compiling them ends,
-// and so does running what compiles, and the process lives. RAYO_SEED repeats a run.
+// TestMutations changes words of texts at random. The compilation of each text must end, and so must a
+// run of each text that compiles. RAYO_SEED repeats a run.
 func TestMutations(t *testing.T) {
 	testutil.Vulkan(t, "lavapipe")
 	const n = 2000

@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// layout is what pipelines with the same kinds of bindings share. It stays until
-// the device is closed.
+// layout has the objects that pipelines with the same kinds of bindings share. They exist until the
+// device is closed.
 type layout struct {
 	kinds    []vk.DescriptorType
 	set      vk.DescriptorSetLayout

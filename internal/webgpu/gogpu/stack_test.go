@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// TestAddresses: what the driver writes to by an address in an integer stays where it
-// is when the stack moves, unlike a variable.
+// TestAddresses checks that memory to which the driver writes by an integer address does not move with
+// the stack. A variable on the stack would move.
 func TestAddresses(t *testing.T) {
 	moved := make(chan bool)
 	go func() {
@@ -34,7 +34,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSteady: what submissions need they use again.
+// TestSteady checks that submissions reuse the objects of earlier submissions.
 func TestSteady(t *testing.T) {
 	d := hosttest.Open(t, New, "lavapipe")
 	here := func(f func()) { f() }

@@ -11,7 +11,7 @@ import (
 // Linked says that the library is part of the program.
 const Linked = false
 
-// New returns the library, where it is linked.
+// New returns an error: the library is not linked.
 func New() (webgpu.Host, error) {
 	return nil, fmt.Errorf("this build has no Vulkan without cgo: %w", webgpu.ErrNoAdapter)
 }

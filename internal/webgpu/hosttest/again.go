@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// NoDriver finds no driver at all, quietly.
+// NoDriver checks that a library without a driver has no adapters and prints nothing.
 func NoDriver(t *testing.T, library Library) {
 	stderr, child := testutil.Again(t, testutil.VulkanEnv("/nonexistent")...)
 	if !child {
@@ -32,8 +32,8 @@ func NoDriver(t *testing.T, library Library) {
 	}
 }
 
-// Quiet computes where there is no screen: nothing is written to the standard error,
-// and the environment stays what it was.
+// Quiet checks that a computation without a screen writes nothing to the standard error and does not
+// change the environment.
 func Quiet(t *testing.T, library Library, driver string) {
 	testutil.Vulkan(t, driver)
 	without := []string{"env", "-u", "XDG_RUNTIME_DIR", "-u", "NODEVICE_SELECT"}

@@ -20,9 +20,9 @@ var fmaKernel = kernel.New("fma", func(b *kernel.Builder, _ *struct{}) {
 	out.Set(i, x.At(i).Fma(y.At(i), z.At(i)))
 })
 
-// fma has factors of all exponents multiplied, where the text makes up for a device whose fma rounds
-// twice: the product alone is rounded once, and what is left beside its rounding is within
-// a unit. What is subnormal may be lost on the way, a dozen times.
+// fma multiplies and adds numbers of all exponents. The text must correct a device whose fma rounds
+// twice: the product may be rounded once, and the error of the sum is at most a unit in the last
+// place. Subnormal intermediate results may be lost, up to a dozen times.
 func fma(t *testing.T, d webgpu.HostDevice) {
 	target := d.Adapter().Target
 	if !target.Unfused {

@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// refused has what libraries answer with an abort, a hang or
-// nothing at all. What is wrong comes back as an error, and the device works on.
+// refused makes mistakes at which libraries abort, hang or do nothing. Each mistake must return an
+// error, and the device must continue to work.
 func refused(t *testing.T, d *webgpu.Device) {
 	r, err := NewRig(d, 1000, webgpu.Storage, webgpu.Storage)
 	if err != nil {
@@ -64,8 +64,8 @@ func refused(t *testing.T, d *webgpu.Device) {
 			t.Errorf("%s: %v, not %v", name, c.got, c.want)
 		}
 	}
-	// A range that is too short for an element is refused, or nothing is written there
-	// where libraries leave that to the hardware.
+	// A range that is too short for an element is an error; or, if the library leaves the check to the
+	// hardware, nothing is written there.
 	r.Fill()
 	out := make([]byte, len(r.Out))
 	err = d.Run(ctx, &webgpu.Submission{Uploads: []webgpu.Transfer{{Host: r.Out, Buffer: r.Y}}})
@@ -80,7 +80,7 @@ func refused(t *testing.T, d *webgpu.Device) {
 	if err != nil || !bytes.Equal(out, r.Out) {
 		t.Errorf("too short: %v, or written", err)
 	}
-	// Freed while submissions use them.
+	// Free arrays while submissions use them.
 	for range 50 {
 		other, err := NewRig(d, 5000, webgpu.Storage, webgpu.Output)
 		if err != nil {

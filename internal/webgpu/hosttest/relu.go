@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// Shader is relu over as many workgroups as it takes, folded into two axes.
+// Shader computes relu. The workgroups of a grid have two axes.
 var Shader = &webgpu.Shader{
 	Label: "relu",
 	Text: `@group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n: vec3<u
 	Entry: "main", Bindings: []webgpu.BindingKind{webgpu.ReadOnly, webgpu.ReadWrite}, Lanes: [3]uint32{256, 1, 1}, Trusted: true,
 }
 
-// Rig is relu of some elements, ready to run again and again.
+// Rig computes relu of some elements. It can run many times.
 type Rig struct {
 	X, Y       *webgpu.Buffer
 	Pipeline   *webgpu.Pipeline
@@ -59,7 +59,7 @@ func NewRig(d *webgpu.Device, n int, from, to webgpu.Usage) (*Rig, error) {
 	return r, nil
 }
 
-// Free frees what the rig has on the device.
+// Free frees the buffers and the pipeline of the rig.
 func (r *Rig) Free() {
 	r.Group.Free()
 	r.Pipeline.Free()
@@ -71,7 +71,7 @@ func bytesOf(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
 
-// Fill makes other operands, and results that are none.
+// Fill writes new operands, and results that relu does not have.
 func (r *Rig) Fill() {
 	g := rand.NewPCG(rand.Uint64(), 0)
 	for i := range r.x {
@@ -91,7 +91,7 @@ func (r *Rig) Check() error {
 	return nil
 }
 
-// Relu does relu of n elements, through stages and without.
+// Relu computes relu of n elements, with and without staging buffers.
 func Relu(d *webgpu.Device, n int) error {
 	for _, u := range [][2]webgpu.Usage{{webgpu.Storage, webgpu.Storage}, {webgpu.Input, webgpu.Output}} {
 		r, err := NewRig(d, n, u[0], u[1])

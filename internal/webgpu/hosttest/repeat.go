@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// repeated runs the same submissions again and again: one alone, few in turns, and more
-// than a host may remember.
+// repeated runs the same submissions many times: a single one, a few in turns, and more than a host
+// can cache.
 func repeated(t *testing.T, d *webgpu.Device) {
 	for _, count := range []int{1, 3, 12} {
 		var rigs []*Rig
@@ -35,8 +35,8 @@ func repeated(t *testing.T, d *webgpu.Device) {
 	}
 }
 
-// renewed submits the same commands again and again, over buffers and groups that are
-// freed now and then and made anew, which a library may well put where the old ones were.
+// renewed submits the same commands many times. In between, it frees their buffers and groups and
+// makes new ones, which may have the addresses of the old ones.
 func renewed(t *testing.T, d webgpu.HostDevice) {
 	const n = 256
 	up, down := Must(d.NewBuffer(4*n, webgpu.Upload))(t), Must(d.NewBuffer(4*n, webgpu.Readback))(t)

@@ -22,8 +22,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 `
 
-// Trip makes, fills, binds, runs, reads and frees everything that a submission
-// needs, each in a goroutine of its own if apart is set, and checks the result.
+// Trip makes, fills, binds, runs, reads and frees everything that a submission needs, and checks the
+// result. If apart is set, each call runs in its own goroutine.
 func Trip(d webgpu.HostDevice, n int, apart func(func())) (err error) {
 	var p webgpu.HostPipeline
 	var g webgpu.HostGroup
@@ -101,7 +101,7 @@ func Trip(d webgpu.HostDevice, n int, apart func(func())) (err error) {
 	return nil
 }
 
-// Deep calls f below n frames, of sizes such that the stack is full at another
+// Deep calls f below n frames. The sizes of the frames vary, so that the stack is full at another
 // place of f each time.
 func Deep(n int, f func()) (sum byte) {
 	var room [136]byte
@@ -113,10 +113,9 @@ func Deep(n int, f func()) (sum byte) {
 	return Deep(n-1, f) + room[(n+1)%len(room)]
 }
 
-// stacks makes every call at the bottom of a new stack, which grows before, on the
-// way to and inside of it, while the collector frees and other goroutines overwrite
-// whatever nothing refers to, and stacks shrink. A result in a place that has moved, or
-// an argument that is gone, would be seen.
+// stacks makes every call on a new stack, which grows before or during the call. Meanwhile the
+// collector frees memory without references, other goroutines overwrite it, and stacks shrink. The
+// test fails if a result is written to an old address, or if an argument is freed too early.
 func stacks(t *testing.T, d webgpu.HostDevice) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	stop := make(chan struct{})
@@ -156,7 +155,7 @@ func stacks(t *testing.T, d webgpu.HostDevice) {
 		for range goroutines {
 			all.Go(func() {
 				for range max(1, trips*8/goroutines) {
-					// Large buffers have memory of their own, which is mapped each time.
+					// A large buffer has its own memory, which is mapped each time.
 					n := 1 + rand.IntN(3000)
 					if rand.IntN(8) == 0 {
 						n += 1 << 18

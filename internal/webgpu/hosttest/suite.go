@@ -1,7 +1,6 @@
-// Package hosttest is what a library must do as a host of package webgpu, whichever it
-// is: each call and what comes of it, alone and beneath the guard, from many
-// goroutines, with mistakes in commands and texts, and without a driver. A host's test
-// is a few lines:
+// Package hosttest tests a library as a host of package webgpu. It tests the results of each call,
+// with and without the guard, from many goroutines, with mistakes in commands and texts, and without
+// a driver. The test of a host is a few lines:
 //
 //	func TestHost(t *testing.T) { hosttest.Run(t, New, "lavapipe", "swiftshader") }
 package hosttest
@@ -21,9 +20,9 @@ var ctx = context.Background()
 // Library returns the host to test, a new one each time.
 type Library func() (webgpu.Host, error)
 
-// Run tests a library with software drivers, "lavapipe" or "swiftshader", or that of a
-// "browser": its calls with each, and what the guard makes of them with the first. With
-// RAYO_TEST_HARDWARE set it takes the first adapter that is no software instead.
+// Run tests a library with the software drivers "lavapipe" and "swiftshader", or with the driver of a
+// "browser". It tests the calls with each driver, and the guard with the first one. If
+// RAYO_TEST_HARDWARE is set, it uses the first hardware adapter instead.
 func Run(t *testing.T, library Library, drivers ...string) {
 	for i, driver := range drivers {
 		t.Run(driver, func(t *testing.T) {
@@ -46,11 +45,10 @@ func Run(t *testing.T, library Library, drivers ...string) {
 	}
 }
 
-// hardware is the variable that has the tests run on the first adapter that is no
-// software.
+// hardware is the environment variable with which the tests use the first hardware adapter.
 const hardware = "RAYO_TEST_HARDWARE"
 
-// browser is the driver of a host whose library is that of a page.
+// browser is the driver of a host that is the WebGPU of a page.
 const browser = "browser"
 
 // need asks for a driver.

@@ -22,8 +22,7 @@ func trips(t *testing.T, d *webgpu.Device) {
 	}
 }
 
-// copies carries bytes there and back that no kernel sees, more than a binding
-// holds.
+// copies copies more bytes than a binding can have to the device and back, without a kernel.
 func copies(t *testing.T, d *webgpu.Device) {
 	for _, n := range []int{1, 2, 3, 5, 65537, 300<<20 + 1} {
 		if testing.Short() && n > 1<<20 {
@@ -64,7 +63,7 @@ func concurrent(t *testing.T, d *webgpu.Device) {
 	all.Wait()
 }
 
-// stamps has the device note times, where it has clocks, as software has.
+// stamps reads timestamps, if the device has clocks. Software drivers have them.
 func stamps(t *testing.T, d *webgpu.Device) {
 	a := d.Adapter()
 	if a.Type == webgpu.Software && !a.Clocks {

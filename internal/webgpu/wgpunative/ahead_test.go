@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// turns runs a list some times, and has the device get ready for it to come again.
+// turns runs a list several times, and lets the device prepare it for the next run.
 func turns(t *testing.T, d *device, times int, list ...webgpu.HostCommand) {
 	t.Helper()
 	for range times {
@@ -21,8 +21,8 @@ func turns(t *testing.T, d *device, times int, list ...webgpu.HostCommand) {
 	}
 }
 
-// TestAhead shows that what comes again is ready the third time, and that nothing stays
-// ready when something is freed.
+// TestAhead checks that a repeated list is prepared for its third run, and that no list stays prepared
+// after one of its objects is freed.
 func TestAhead(t *testing.T) {
 	d := hosttest.Open(t, New, driver).(*device)
 	buffer := func() webgpu.HostBuffer { return hosttest.Must(d.NewBuffer(64, webgpu.Storage))(t) }

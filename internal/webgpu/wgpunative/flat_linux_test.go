@@ -13,7 +13,7 @@ import (
 // slack is the number of bytes by which memory may grow, because the fragmentation of allocators varies.
 const slack = 16 << 20
 
-// TestFlat has memory stay where it is over many round trips.
+// TestFlat requires that memory does not grow over many round trips.
 func TestFlat(t *testing.T) {
 	d := hosttest.Guarded(t, New, driver)
 	n := 2500 // of four round trips

@@ -20,9 +20,8 @@ import (
 // Linked says that the library is part of the program.
 const Linked = true
 
-// The interfaces of systems to their GPUs that the library may use. OpenGL is not
-// among them: it writes to the standard error, and has wrong answers where it has
-// any.
+// The graphics interfaces that the library may use. OpenGL is not one of them: it writes to the
+// standard error, and its results are wrong.
 const (
 	vulkan = C.WG_BACKEND_VULKAN
 	metal  = C.WG_BACKEND_METAL
@@ -62,7 +61,7 @@ func (h *host) Adapters(ctx context.Context) ([]webgpu.Adapter, error) {
 	return append([]webgpu.Adapter(nil), h.infos...), h.err
 }
 
-// maxAdapters bounds how many adapters are listed.
+// maxAdapters is the maximum number of adapters in the list.
 const maxAdapters = 64
 
 func (h *host) list() {
@@ -168,7 +167,7 @@ func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 	return d, l
 }
 
-// wanted are the features that devices are opened with where the adapter has them.
+// wanted are the features with which devices are opened, if the adapter has them.
 var wanted = []C.uint32_t{
 	C.WG_FEATURE_TIMESTAMPS, C.WG_FEATURE_TIMESTAMPS_IN_ENCODERS,
 	C.WG_FEATURE_HALF, C.WG_FEATURE_SUBGROUPS, C.WG_FEATURE_SUBGROUP_BARRIER,

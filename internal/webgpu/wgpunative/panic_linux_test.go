@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// TestPanic submits what the library ends the process for, as it does where a
-// device is lost: memory that is still mapped. On Linux it comes back as an error, again
-// and again on one thread, and other devices work.
+// TestPanic submits memory that is still mapped, for which the library ends the process, as it does if
+// a device is lost. On Linux the call returns an error instead, also repeatedly on one thread, and
+// other devices continue to work.
 func TestPanic(t *testing.T) {
 	testutil.Vulkan(t, driver)
 	if stderr, child := testutil.Again(t); !child {

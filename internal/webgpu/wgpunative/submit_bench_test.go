@@ -10,8 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
 )
 
-// BenchmarkCalls is what the calls of a round trip take of the processor, and how
-// long the device takes for it.
+// BenchmarkCalls measures the processor's time for the calls of a round trip, and the device's time.
 func BenchmarkCalls(b *testing.B) {
 	d := hosttest.Open(b, New, driver)
 	buffer := func(n int64, u webgpu.Usage) webgpu.HostBuffer {

@@ -11,7 +11,7 @@ import (
 // Linked says that the library is part of the program.
 const Linked = false
 
-// New returns the library, where it is linked.
+// New returns an error: the library is not linked.
 func New() (webgpu.Host, error) {
 	return nil, fmt.Errorf("wgpu-native is not part of this program: %w", webgpu.ErrNoAdapter)
 }

@@ -165,62 +165,10 @@ func generate() (map[string][]byte, error) {
 func expand() (forms []form, methods string) {
 	var w strings.Builder
 	for _, r := range append(rows, tensorRows()...) {
-		on := strings.Fields(r.on)
-		if len(on) == 0 {
-			_, result := operands(r.args, "")
-			forms = append(forms, form{"op" + r.name, r.ptx, r.layout, r.need, r.fold, [4]string{kind(result), "0", "0", "0"}})
-			continue
-		}
-		for _, name := range on {
-			t := typeNamed(name)
-			args, result := operands(r.args, name)
-			f := form{code: "op" + r.name + name, layout: r.layout, need: r.need, fold: r.fold}
-			f.text = strings.NewReplacer("{t}", t.suffix, "{b}", t.bits).Replace(r.ptx)
-			f.kinds = [4]string{kind(result), kind(name), "0", "0"}
-			for i, a := range args {
-				f.kinds[2+i] = kind(a.typ)
-			}
-			forms = append(forms, f)
-			if r.doc == "" {
-				continue
-			}
-			var params, handles []string
-			for _, a := range args {
-				params = append(params, a.name+" "+a.typ)
-				handles = append(handles, ", handle("+a.name+")")
-			}
-			fmt.Fprintf(&w, "// %s returns %s.\n", r.name, r.doc)
-			if r.need != "" {
-				v, sm, _ := strings.Cut(r.need, " ")
-				fmt.Fprintf(&w, "// It needs sm_%s and PTX %s.\n", sm, v)
-			}
-			fmt.Fprintf(&w, "func (x %s) %s(%s) %s { return %s(op%d(%s, handle(x)%s)) }\n\n", name, r.name,
-				strings.Join(params, ", "), result, result, 1+len(args), f.code, strings.Join(handles, ""))
-		}
+		forms = append(forms, r.expand(&w)...)
 	}
 	for _, m := range mmas {
-		f := form{code: "op" + m.name, layout: "mma", need: m.need}
-		f.text = fmt.Sprintf("mma.sync.aligned.%s.row.col.%s.%s.%s.%s", m.shape, m.d, m.a, m.b, m.d)
-		f.kinds = [4]string{kind(m.acc), kind(m.frag), kind(m.frag), kind(m.acc)}
-		forms = append(forms, f)
-		v, sm, _ := strings.Cut(m.need, " ")
-		fmt.Fprintf(&w, "// %s adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by\n"+
-			"// a matrix of 8 columns. The elements are %s.\n// It needs sm_%s and PTX %s.\n", m.name, m.doc, sm, v)
-		fmt.Fprintf(&w, "func (k *Kernel) %s(acc *[%d]Var[%s], a [%d]%s, b [%d]%s) {\n", m.name, m.nd, m.acc, m.na, m.frag, m.nb, m.frag)
-		w.WriteString("k = k.owner()\nk.startList()\n")
-		for _, l := range []struct {
-			name string
-			n    int
-		}{{"acc", m.nd}, {"a", m.na}, {"b", m.nb}} {
-			for i := range l.n {
-				if l.name == "acc" {
-					fmt.Fprintf(&w, "k.listVar(varHandle(acc[%d]), %s)\n", i, kind(m.acc))
-				} else {
-					fmt.Fprintf(&w, "k.list(handle(%s[%d]), %s)\n", l.name, i, kind(m.frag))
-				}
-			}
-		}
-		fmt.Fprintf(&w, "k.mma(op%s, %d, %d, %d)\n}\n\n", m.name, m.nd, m.na, m.nb)
+		forms = append(forms, m.expand(&w))
 	}
 	for _, m := range wgmmas {
 		f, text := m.expand()
@@ -239,6 +187,68 @@ func expand() (forms []form, methods string) {
 		}
 	}
 	return forms, w.String() + methods
+}
+
+// expand returns the forms of a row, one for each type, and appends their methods to w.
+func (r *row) expand(w *strings.Builder) (forms []form) {
+	on := strings.Fields(r.on)
+	if len(on) == 0 {
+		_, result := operands(r.args, "")
+		return []form{{"op" + r.name, r.ptx, r.layout, r.need, r.fold, [4]string{kind(result), "0", "0", "0"}}}
+	}
+	for _, name := range on {
+		t := typeNamed(name)
+		args, result := operands(r.args, name)
+		f := form{code: "op" + r.name + name, layout: r.layout, need: r.need, fold: r.fold}
+		f.text = strings.NewReplacer("{t}", t.suffix, "{b}", t.bits).Replace(r.ptx)
+		f.kinds = [4]string{kind(result), kind(name), "0", "0"}
+		for i, a := range args {
+			f.kinds[2+i] = kind(a.typ)
+		}
+		forms = append(forms, f)
+		if r.doc == "" {
+			continue
+		}
+		var params, handles []string
+		for _, a := range args {
+			params = append(params, a.name+" "+a.typ)
+			handles = append(handles, ", handle("+a.name+")")
+		}
+		fmt.Fprintf(w, "// %s returns %s.\n", r.name, r.doc)
+		if r.need != "" {
+			v, sm, _ := strings.Cut(r.need, " ")
+			fmt.Fprintf(w, "// It needs sm_%s and PTX %s.\n", sm, v)
+		}
+		fmt.Fprintf(w, "func (x %s) %s(%s) %s { return %s(op%d(%s, handle(x)%s)) }\n\n", name, r.name,
+			strings.Join(params, ", "), result, result, 1+len(args), f.code, strings.Join(handles, ""))
+	}
+	return forms
+}
+
+// expand returns the form of an instruction that multiplies matrices, and appends its method to w.
+func (m *mma) expand(w *strings.Builder) form {
+	f := form{code: "op" + m.name, layout: "mma", need: m.need}
+	f.text = fmt.Sprintf("mma.sync.aligned.%s.row.col.%s.%s.%s.%s", m.shape, m.d, m.a, m.b, m.d)
+	f.kinds = [4]string{kind(m.acc), kind(m.frag), kind(m.frag), kind(m.acc)}
+	v, sm, _ := strings.Cut(m.need, " ")
+	fmt.Fprintf(w, "// %s adds the product of a and b to acc, in place: one warp multiplies a matrix of 16 rows by\n"+
+		"// a matrix of 8 columns. The elements are %s.\n// It needs sm_%s and PTX %s.\n", m.name, m.doc, sm, v)
+	fmt.Fprintf(w, "func (k *Kernel) %s(acc *[%d]Var[%s], a [%d]%s, b [%d]%s) {\n", m.name, m.nd, m.acc, m.na, m.frag, m.nb, m.frag)
+	w.WriteString("k = k.owner()\nk.startList()\n")
+	for _, l := range []struct {
+		name string
+		n    int
+	}{{"acc", m.nd}, {"a", m.na}, {"b", m.nb}} {
+		for i := range l.n {
+			if l.name == "acc" {
+				fmt.Fprintf(w, "k.listVar(varHandle(acc[%d]), %s)\n", i, kind(m.acc))
+			} else {
+				fmt.Fprintf(w, "k.list(handle(%s[%d]), %s)\n", l.name, i, kind(m.frag))
+			}
+		}
+	}
+	fmt.Fprintf(w, "k.mma(op%s, %d, %d, %d)\n}\n\n", m.name, m.nd, m.na, m.nb)
+	return f
 }
 
 // expand returns the form of a product, and its methods.
@@ -348,7 +358,7 @@ func values(methods string) []byte {
 		}
 	}
 	fmt.Fprintf(&w, "}\n\n// Value holds every type of value.\ntype Value interface { %s }\n\n", strings.Join(all, " | "))
-	fmt.Fprintf(&w, "// Element holds what an element of memory may be.\ntype Element interface { %s }\n\n", strings.Join(elements, " | "))
+	fmt.Fprintf(&w, "// Element holds the types of elements of memory.\ntype Element interface { %s }\n\n", strings.Join(elements, " | "))
 	w.WriteString("// kindFor returns the kind of a type.\nfunc kindFor[T Value]() kind {\nvar v T\n// The most frequent ones first.\nif _, ok := any(v).(F32); ok {\nreturn kF32\n}\nif _, ok := any(v).(U32); ok {\nreturn kU32\n}\nswitch any(v).(type) {\n")
 	for _, t := range types {
 		fmt.Fprintf(&w, "case %s: return %s\n", t.name, kind(t.name))
