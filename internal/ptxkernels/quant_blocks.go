@@ -42,11 +42,11 @@ func (c *blockDecoder) aligned() bool { return !c.split && c.levels == nil }
 func (c *blockDecoder) fits(k int) bool { return c.levels == nil || k%digitGroup == 0 }
 
 // tableBytes is the size of the table in shared memory.
-func (c *blockDecoder) tableBytes() int {
+func (c *blockDecoder) tableBytes(small bool) int {
 	if c.levels == nil {
 		return 0
 	}
-	return c.levels.tableBytes()
+	return c.levels.tableBytes(small)
 }
 
 // blockGroup returns the size of the group that blockDecoder.build multiplies at once: one block of

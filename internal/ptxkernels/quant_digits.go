@@ -134,7 +134,7 @@ type constants struct {
 	// bit23 is 1<<23. The assembler multiplies by a power of 2 in the unit that permutes bytes, which
 	// limits the speed of these kernels. A multiplication by a register runs beside it.
 	bit23 ptx.S32
-	// factor is a mask for twice the value of a small factor: see levelLane.odd.
+	// factor is 2*levelDecoder.factors: the mask of levelLane.odd, and the number 2 for Q1_0.
 	factor ptx.B32
 	levels ptx.B32 // of a format with a grid: the first four levels
 }

@@ -35,6 +35,7 @@ type quantFewSpec struct {
 	Bulk         bool // not with Tensor: one bulk copy loads each row of a stage, from a multiple of 16 bytes on
 	Split        int  // with Ring: blocks that divide rows along K, because a row's activations do not fit; else 1
 	Claim        int  // with Ring: rows that a block claims at a time
+	Small        bool // the GPU has little shared memory
 	Bias         bool
 	Key          string // key of the epilogue
 }
@@ -128,6 +129,12 @@ func (s *quantFewSpec) rowPitch() int {
 	return 16 * (ceilDiv(bytes+late, 16) | 1)
 }
 
+// smallTable reports whether the table of the format is small: see levelDecoder.tableCopies.
+func (s *quantFewSpec) smallTable() bool { return s.Small || s.Digits == 0 }
+
+// littleShared is the size of shared memory in bytes below which tables are small.
+const littleShared = 200 << 10
+
 // stageBytes is the size of a stage: a multiple of 128, because copies of tiles must begin at one.
 func (s *quantFewSpec) stageBytes() int {
 	n := s.high() * s.rowPitch()
@@ -169,7 +176,7 @@ func (s *quantFewSpec) bytes() int {
 	if blockDecoders[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
-	return n + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
+	return n + 128 + blockDecoders[s.Blocks.Block()].tableBytes(s.smallTable())
 }
 
 // quantFewKind is a set of kinds of products.
@@ -216,7 +223,7 @@ var lone = map[block.Format][]loneStage{
 	block.TQ1_0:   {{8, 8, 2, true}, {12, 4, 2, false}, {8, 4, 2, false}},
 	block.TQ2_0:   {{8, 8, 2, true}, {8, 4, 2, true}, {12, 4, 2, false}},
 	block.IQ1_S:   {{12, 4, 2, false}, {8, 4, 2, false}},
-	block.IQ1_M:   {{16, 2, 2, true}, {8, 4, 2, false}},
+	block.IQ1_M:   {{16, 2, 2, true}, {8, 4, 2, false}, {8, 2, 2, false}},
 	block.IQ2_XXS: {{16, 2, 2, true}, {12, 4, 2, false}, {8, 4, 2, false}, {8, 3, 2, false}},
 	block.IQ2_XS:  {{12, 4, 2, false}, {12, 2, 2, false}, {8, 3, 2, false}},
 	block.IQ2_S:   {{8, 4, 2, false}, {8, 3, 2, false}},
@@ -228,13 +235,17 @@ var lone = map[block.Format][]loneStage{
 	block.MXFP4:   {{16, 2, 2, false}, {12, 2, 2, false}},
 }
 
+// maxLone is the largest number of blocks that may share rows with the stages of lone: each block fills its table and writes its
+// partials.
+const maxLone = 3
+
 // alone sets the stages of lone, and reports whether there are any that fit.
 func (s *quantFewSpec) alone(p op.Product, groups int, d *Device) bool {
 	if s.M > 1 || !s.Whole || p.N < 2*fewRows*8*d.Multiprocessors {
 		return false
 	}
 	s.SharingWarps, s.Digits = 1, digits
-	for s.Split = 1; s.Split <= min(maxParts, d.Multiprocessors); s.Split++ {
+	for s.Split = 1; s.Split <= min(maxLone, d.Multiprocessors); s.Split++ {
 		part := s.part(groups)
 		if part*(s.Split-1) >= groups {
 			continue
@@ -254,6 +265,9 @@ func (s *quantFewSpec) alone(p op.Product, groups int, d *Device) bool {
 func (s *quantFewSpec) fitStages(groups int, d *Device) bool {
 	_, bytes := blockGroup(s.Blocks, s.Whole)
 	s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
+	if s.Split > 1 && bytes*s.Groups%16 == 0 && s.part(groups)*bytes%16 != 0 {
+		s.Tensor = false // multiplyStage expects that all stages begin at multiples of 16
+	}
 	s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
 	s.RowStride = 1
 	return s.bytes() <= d.Shared
@@ -264,7 +278,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	if p.M > maxFew || !blockDecoders[blocks.Block()].fits(p.K) {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0, Small: d.Shared < littleShared}
 	weights, bytes := blockGroup(blocks, s.Whole)
 	groups := p.K / weights
 	splits := min(maxParts, d.Multiprocessors)

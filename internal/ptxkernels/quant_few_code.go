@@ -205,7 +205,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	for i := range s.Stages {
 		c.load(ptx.N(i))
 	}
-	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
+	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads(), s.smallTable())
 	pieces := func() {
 		c.prepare(tid)
 		k.Sync()

@@ -307,7 +307,7 @@ func (c *levelLane) tq1() *levels {
 
 // tritsOf returns the digits of a byte.
 func (c *levelLane) tritsOf(v ptx.U32) ptx.B32 {
-	return ptx.CastShared[ptx.B32](c.table.trits.At(v.MulAdd(ptx.U(signEntry), c.table.tritCopy))).Load()
+	return ptx.CastShared[ptx.B32](c.table.trits.At(v.MulAdd(ptx.N(4*c.table.copies.trits), c.table.tritCopy))).Load()
 }
 
 // orderTQ1 is the order of TQ1_0: see tq1. Each 32 bytes, then each 16, have the digits of elements 32 or 16 apart.

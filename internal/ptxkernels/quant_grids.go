@@ -86,7 +86,10 @@ func (c *levelLane) laneField(w ptx.U32, at, distance, n, size int) ptx.U32 {
 }
 
 // gridEntry is the size in bytes of the copies of an entry of the grid.
-func (c *levelLane) gridEntry() int { return 4 * c.code.copies }
+func (c *levelLane) gridEntry() int { return 4 * c.table.copies.grid }
+
+// signEntry is the size in bytes of the copies of an entry of the table of signs.
+func (c *levelLane) signEntry() int { return 4 * c.table.copies.signs }
 
 // odd returns 2n+1, where n is the field of a word at bit at, at most c.code.factors.
 func (c *levelLane) odd(w ptx.U32, at int) ptx.S32 {
@@ -123,7 +126,7 @@ func (c *levelLane) iq2XXS() *levels {
 		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 6+8*part).U32(), 28) },
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		code := c.gridAt(byteIn(c.row[r].At(c.quad), 2+8*part), ptx.U(0))
-		return c.laneField(c.fixed(r, 6+8*part).U32(), 0, 7, 7, signEntry), []ptx.U32{code}
+		return c.laneField(c.fixed(r, 6+8*part).U32(), 0, 7, 7, c.signEntry()), []ptx.U32{code}
 	})
 }
 
@@ -135,7 +138,7 @@ func (c *levelLane) iq2XS() *levels {
 		sub:   func(r, part, step int) ptx.S32 { return c.odd(c.fixed(r, 66+part&^3).U32(), 8*(part%4)+4*step) },
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		v := wordIn(c.row[r].At(two), 2+8*part)
-		return field(v, 9, 7, signEntry), []ptx.U32{c.gridField(v, 0, 9)}
+		return field(v, 9, 7, c.signEntry()), []ptx.U32{c.gridField(v, 0, 9)}
 	})
 }
 
@@ -147,7 +150,7 @@ func (c *levelLane) iq2S() *levels {
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		at, size := c.row[r].At(c.quad), c.gridEntry()
 		high := c.laneField(c.fixed(r, 66+part&^3).U32(), 8*(part%4), 2, 2, 256*size)
-		return byteIn(at, 34+4*part).Mul(ptx.N(signEntry)), []ptx.U32{c.gridAt(byteIn(at, 2+4*part), high)}
+		return byteIn(at, 34+4*part).Mul(ptx.N(c.signEntry())), []ptx.U32{c.gridAt(byteIn(at, 2+4*part), high)}
 	})
 }
 
@@ -158,7 +161,7 @@ func (c *levelLane) iq3XXS() *levels {
 		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 66+4*part).U32(), 28) },
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		codes := wordIn(c.row[r].At(two), 2+8*part)
-		return c.laneField(c.fixed(r, 66+4*part).U32(), 0, 7, 7, signEntry), []ptx.U32{c.gridField(codes, 0, 8), c.gridField(codes, 8, 8)}
+		return c.laneField(c.fixed(r, 66+4*part).U32(), 0, 7, 7, c.signEntry()), []ptx.U32{c.gridField(codes, 0, 8), c.gridField(codes, 8, 8)}
 	})
 }
 

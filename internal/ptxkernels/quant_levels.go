@@ -19,7 +19,7 @@ type levelDecoder struct {
 	// copies is the number of copies of the grid, in different banks for different lanes.
 	copies  int
 	signs   signKind
-	factors uint32 // with a grid: the largest n of the small factors 2n+1
+	factors uint32 // the largest n of the small factors 2n+1 of a grid; 1 for Q1_0, see constants.factor
 	trits   bool   // levels are digits of bytes in base 3
 	shifted bool   // the levels of the grid are -1, 0 and 1, shifted by 1/8
 	// If unsigned, levels are bytes below 128, and the weight is the level minus offset. Otherwise
@@ -50,8 +50,7 @@ type levels struct {
 	whole func(r int) ptx.F32
 	sub   func(r, part, step int) ptx.S32
 	// plus, if not nil, returns four bytes to add to the levels, with digits only.
-	plus   func(r, part, step int) ptx.B32
-	offset int // with digits: subtracted from the levels, besides plus
+	plus func(r, part, step int) ptx.B32
 	// fours, with digits and if not 0: levels are bytes from 0 to 255, and the levels of these parts are multiplied by 4.
 	fours uint8
 	steps bool // the steps of a part have different factors

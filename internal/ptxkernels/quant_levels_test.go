@@ -3,10 +3,12 @@ package ptxkernels
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
@@ -40,6 +42,49 @@ func TestMatMulQLevels(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err = x.run(&rig{device: few, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
+				t.Errorf("%v %v %s: %v", blocks, s, plan.Variant, err)
+			}
+		}
+	}
+}
+
+// TestMatMulQLone multiplies one row by many rows of a matrix with the stages of lone, and on GPUs with less shared memory.
+func TestMatMulQLone(t *testing.T) {
+	few := h200
+	few.Multiprocessors = 2
+	little := Device{Target: ptx.SM89, Multiprocessors: 2, Shared: ptx.SM89.MaxShared()}
+	ampere := a100
+	ampere.Multiprocessors = 2
+	cases := []struct {
+		device     Device
+		m, k, n    int
+		onlyFormat block.Format // if valid
+	}{
+		{few, 1, 1024, 520, 0},
+		{little, 1, 2048, 520, 0},
+		{ampere, 4, 2048, 24, 0},
+		{few, 1, 18432, 520, block.TQ1_0}, // two blocks share rows, and the second part does not begin at a multiple of 16 bytes
+	}
+	for f := range lone {
+		blocks := op.QuantType(f)
+		one := rand.IntN(3)
+		for i, s := range cases {
+			if only := s.onlyFormat; i == 3 && (only != f || testing.Short() && rand.IntN(4) > 0) || i < 3 && testing.Short() && i != one {
+				continue
+			}
+			x, err := newQuantTrial(op.F32, blocks, s.m, s.k, s.n, false, op.MatMulQOpts{}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := For(x.request, s.device)
+			if err != nil {
+				t.Errorf("%v %v: %v", blocks, s, err)
+				continue
+			}
+			if alone := strings.Contains(plan.Variant, "_t1_"); s.m == 1 && !alone && !strings.Contains(plan.Variant, "ring") {
+				t.Errorf("%v %v: %s, which is no schedule of lone", blocks, s, plan.Variant)
+			}
+			if err = x.run(&rig{device: s.device, schedule: emu.Schedule(rand.IntN(3))}, plan); err != nil {
 				t.Errorf("%v %v %s: %v", blocks, s, plan.Variant, err)
 			}
 		}

@@ -89,7 +89,7 @@ func (s *quantManySpec) threads() int {
 }
 
 func (s *quantManySpec) bytes() int {
-	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
+	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128 + blockDecoders[s.Blocks.Block()].tableBytes(true)
 }
 
 // quantManyTiles are the widths of the tiles by the number of rows of activations: the fastest on an H200.
@@ -414,7 +414,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	c.memory()
 
 	tid := k.Special(ptx.TidX)
-	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
+	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads(), true)
 	warp := tid.Shr(ptx.U(5))
 	c.lane = tid.And(ptx.U(31))
 	c.col, c.row = k.Special(ptx.CtaidX).Mul(ptx.N(s.cols())), k.Special(ptx.CtaidY).Mul(ptx.N(s.rows()))

@@ -72,7 +72,7 @@ func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, e
 
 func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	groups := ceilDiv(p.K, digitGroup)
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, RowStride: 1, Split: 1}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, RowStride: 1, Split: 1, Small: d.Shared < littleShared}
 	s.Short = p.K%digitGroup != 0
 	if p.M > maxRing || !blockDecoders[blocks.Block()].fits(p.K) || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)

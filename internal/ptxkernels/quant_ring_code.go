@@ -83,7 +83,7 @@ func (c *ringCode) build(e *epilogue) {
 	c.lane = tid.And(ptx.U(31))
 	c.chunks = c.groups.Add(ptx.N(s.Width - 1)).Div(ptx.N(s.Width))
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
+	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads(), s.smallTable())
 	k.If(tid.Eq(ptx.U(0)), c.initBarriers)
 	k.Sync()
 	k.IfElse(warp.Ge(ptx.N(s.Warps)), func() {

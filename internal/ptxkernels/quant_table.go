@@ -17,33 +17,47 @@ type sharedTable struct {
 	// of the lane's copy in an entry, which is in other banks than the copies of other lanes.
 	grid, signs        ptx.Shared[ptx.U8]
 	gridCopy, signCopy ptx.U32
+	copies             tableCopies
+}
+
+// tableCopies has the numbers of copies of the words of tables. With 32 copies each lane reads its own bank.
+type tableCopies struct{ grid, signs, trits int }
+
+// tableCopies returns the numbers of copies. A kernel has a small table if decoding does not limit its speed, or if there is
+// little shared memory.
+func (f *levelDecoder) tableCopies(small bool) tableCopies {
+	if small {
+		return tableCopies{f.copies / 2, 8, 4}
+	}
+	return tableCopies{f.copies, 32, 32}
 }
 
 // tableBytes is the size of the table in shared memory.
-func (f *levelDecoder) tableBytes() int {
+func (f *levelDecoder) tableBytes(small bool) int {
+	c := f.tableCopies(small)
 	switch {
 	case f.table != nil:
 		return 32 + 16
 	case f.trits:
-		return 32 + 256*signEntry
+		return 32 + 256*4*c.trits
 	case f.grid != nil:
-		return 32 + f.grid.Rows*(4*f.copies+2) + f.signCodes()*signEntry
+		return 32 + f.grid.Rows*(4*c.grid+2) + f.signCodes()*4*c.signs
 	}
 	return 0
 }
 
 // share writes the levels of the table and their summands, or a grid, to shared memory. The result
 // is valid after the next barrier of the block.
-func (f *levelDecoder) share(k *ptx.Kernel, tid ptx.U32, threads int) (t sharedTable) {
+func (f *levelDecoder) share(k *ptx.Kernel, tid ptx.U32, threads int, small bool) (t sharedTable) {
 	if f == nil || f.table == nil && f.grid == nil && !f.trits {
 		return t
 	}
 	k.Align(16)
 	if f.trits {
-		return f.shareTrits(k, tid, threads)
+		return f.shareTrits(k, tid, threads, f.tableCopies(small))
 	}
 	if f.grid != nil {
-		return f.shareGrid(k, tid, threads)
+		return f.shareGrid(k, tid, threads, f.tableCopies(small))
 	}
 	t.levels = ptx.DynamicShared[ptx.B32](k, 8)
 	k.If(tid.Eq(ptx.U(0)), func() {
@@ -93,9 +107,6 @@ func (f *levelDecoder) gridCodes() (levels []int8, codes []uint32) {
 	return levels, codes
 }
 
-// signEntry is the size in bytes of the copies of an entry of the table of signs: one bank each.
-const signEntry = 128
-
 // signCodes is the number of entries of the table of signs.
 func (f *levelDecoder) signCodes() int {
 	return [...]int{noSigns: 0, sevenSigns: 128, eightSigns: 256}[f.signs]
@@ -107,9 +118,9 @@ func (f *levelDecoder) selected() bool { return f.grid.Width == 8 && !f.shifted 
 
 // shareGrid writes the indices of levels, which are constants of the kernel, to shared memory and expands them to the levels of all
 // codes. The copies of the word of one code follow each other.
-func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) (t sharedTable) {
+func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int, c tableCopies) (t sharedTable) {
 	places := ptx.DynamicShared[ptx.B32](k, f.grid.Rows/2)
-	grid := ptx.DynamicShared[ptx.B32](k, f.grid.Rows*f.copies)
+	grid := ptx.DynamicShared[ptx.B32](k, f.grid.Rows*c.grid)
 	levels, codes := f.gridCodes()
 	warps := threads / 32
 	for w := range warps {
@@ -124,18 +135,20 @@ func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) (t sha
 		})
 	}
 	k.Sync()
-	k.For(tid, ptx.N(f.grid.Rows*f.copies), ptx.N(threads), func(i ptx.U32) {
-		place := ptx.CastShared[ptx.U16](places).At(i.Div(ptx.N(f.copies))).Load().U32()
+	k.For(tid, ptx.N(f.grid.Rows*c.grid), ptx.N(threads), func(i ptx.U32) {
+		place := ptx.CastShared[ptx.U16](places).At(i.Div(ptx.N(c.grid))).Load().U32()
 		grid.At(i).Store(f.gridWord(levels, place))
 	})
 	t.grid = ptx.CastShared[ptx.U8](grid)
-	t.gridCopy = tid.And(ptx.N(f.copies - 1)).Shl(ptx.U(2))
+	t.gridCopy, t.copies = tid.And(ptx.N(c.grid-1)).Shl(ptx.U(2)), c
 	if n := f.signCodes(); n > 0 {
-		signs := ptx.DynamicShared[ptx.B32](k, n*signEntry/4)
-		k.For(tid, ptx.N(n*signEntry/4), ptx.N(threads), func(i ptx.U32) { signs.At(i).Store(f.signWord(i)) })
-		t.signs, t.signCopy = ptx.CastShared[ptx.U8](signs), tid.And(ptx.U(31)).Shl(ptx.U(2))
-		if !f.selected() {
-			t.signCopy = tid.And(ptx.U(15)).Shl(ptx.U(3))
+		signs := ptx.DynamicShared[ptx.B32](k, n*c.signs)
+		k.For(tid, ptx.N(n*c.signs), ptx.N(threads), func(i ptx.U32) {
+			signs.At(i).Store(f.signWord(i.Div(ptx.N(c.signs)), i.And(ptx.U(1))))
+		})
+		t.signs, t.signCopy = ptx.CastShared[ptx.U8](signs), tid.And(ptx.N(c.signs-1)).Shl(ptx.U(2))
+		if !f.selected() { // two words
+			t.signCopy = tid.And(ptx.N(c.signs/2 - 1)).Shl(ptx.U(3))
 		}
 	}
 	return t
@@ -170,25 +183,24 @@ func spread(v ptx.U32, bits, width, step int) ptx.U32 {
 	return v
 }
 
-// signWord returns word i of the table of signs.
-func (f *levelDecoder) signWord(i ptx.U32) ptx.B32 {
-	signs := i.Shr(ptx.U(5))
+// signWord returns a word of the table of signs. half is 1 if it is for the last four of eight weights.
+func (f *levelDecoder) signWord(signs, half ptx.U32) ptx.B32 {
 	if f.signs == sevenSigns { // the number of negative weights is even
 		signs = signs.CountOnes().Shl(ptx.U(7)).And(ptx.U(0x80)).Or(signs)
 	}
 	if f.selected() {
 		return spread(signs, 8, 1, 4).Shl(ptx.U(2)).B32()
 	}
-	four := signs.Shr(i.And(ptx.U(1)).Shl(ptx.U(2))).And(ptx.U(15))
+	four := signs.Shr(half.Shl(ptx.U(2))).And(ptx.U(15))
 	return spread(four, 4, 1, 8).Mul(ptx.U(0xff)).B32()
 }
 
 // shareTrits writes a word for each byte v to shared memory. Digit n of v is (v·3ⁿ mod 256)·3 / 256. Byte n of the word has digit n in
 // the low two bits, for n below 4, and above them digit 4.
-func (f *levelDecoder) shareTrits(k *ptx.Kernel, tid ptx.U32, threads int) (t sharedTable) {
-	words := ptx.DynamicShared[ptx.B32](k, 256*signEntry/4)
-	k.For(tid, ptx.N(256*signEntry/4), ptx.N(threads), func(i ptx.U32) {
-		v, w := i.Shr(ptx.U(5)), ptx.U(0)
+func (f *levelDecoder) shareTrits(k *ptx.Kernel, tid ptx.U32, threads int, c tableCopies) (t sharedTable) {
+	words := ptx.DynamicShared[ptx.B32](k, 256*c.trits)
+	k.For(tid, ptx.N(256*c.trits), ptx.N(threads), func(i ptx.U32) {
+		v, w := i.Div(ptx.N(c.trits)), ptx.U(0)
 		for n := range 5 {
 			v = v.And(ptx.U(0xff)).Mul(ptx.U(3))
 			digit := v.Shr(ptx.U(8))
@@ -200,5 +212,5 @@ func (f *levelDecoder) shareTrits(k *ptx.Kernel, tid ptx.U32, threads int) (t sh
 		}
 		words.At(i).Store(w.B32())
 	})
-	return sharedTable{trits: ptx.CastShared[ptx.U8](words), tritCopy: tid.And(ptx.U(31)).Shl(ptx.U(2))}
+	return sharedTable{trits: ptx.CastShared[ptx.U8](words), tritCopy: tid.And(ptx.N(c.trits - 1)).Shl(ptx.U(2)), copies: c}
 }
