@@ -290,7 +290,7 @@ func TestProfileKeepsABaseline(t *testing.T) {
 	if code, out, errs := rayo(t, "bench", "--profile", "--baseline", base); code != 0 || !strings.Contains(out, "ratio") {
 		t.Errorf("code %d, %q\n%s", code, errs, out)
 	}
-	if code, _, errs := rayo(t, "bench", "--profile", "--baseline", trace); code != 1 || !strings.Contains(errs, "baseline line 1") {
+	if code, _, errs := rayo(t, "bench", "--profile", "--baseline", trace); code != 1 || !strings.Contains(errs, "line 1 of the baseline") {
 		t.Errorf("a baseline that is none: code %d, %q", code, errs)
 	}
 }
