@@ -233,6 +233,45 @@ func TestInt8NotFinite(t *testing.T) {
 	}
 }
 
+// TestInt8Infinite checks that products of positive numbers and a block whose scale or bias is infinite are infinite and not NaN,
+// in blocks at the end of rows that are no multiple of 128 elements, which vectors do not fill.
+func TestInt8Infinite(t *testing.T) {
+	const depth, n = 320, 9
+	a := make([]float32, depth)
+	for i := range a {
+		a[i] = 1
+	}
+	for level, k := range int8Supported() {
+		for _, f := range []block.Format{block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q8_0} {
+			for at := range depth / f.Elements() {
+				for _, s := range []block.Float{f.Layout().Scale, f.Layout().Bias} {
+					if s.Number == nil {
+						continue
+					}
+					w := make([]byte, n*depth/f.Elements()*f.Bytes())
+					for i := range w {
+						w[i] = 0xff
+						if f == block.Q8_0 {
+							w[i] = 0x7f
+						}
+					}
+					finiteScales(f, w)
+					row := len(w) / n
+					for j := range n {
+						inf := w[j*row+at*f.Bytes()+s.Number[0].At/8:]
+						inf[0], inf[1] = 0, 0x7c
+					}
+					for j, v := range multiplyInt8(&k, f, 1, depth, n, a, w, nil) {
+						if !math.IsInf(float64(v), 1) {
+							t.Fatalf("%s, %v: with an infinite factor in block %d, column %d is %v", level, f, at, j, v)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestInt8Levels compares bits with package block, of any bytes.
 func TestInt8Levels(t *testing.T) {
 	r := testutil.Rand(t)

@@ -357,7 +357,6 @@ func (w *wide) shortBlocks() func() {
 		w.lanes[i] = w.mask(0xf << (4 * i))
 	}
 	nibbles, scales, biases := w.nibbles(), w.shortScales(w.l.Scale), func(reg.VecVirtual) reg.VecVirtual { return nil }
-	w.mask(1<<(2*size) - 1)
 	header := func(at, blocks int) reg.VecVirtual {
 		if blocks == 4 {
 			return w.load(w.at(at))
@@ -373,7 +372,14 @@ func (w *wide) shortBlocks() func() {
 		for i := 1; i < 4; i++ {
 			w.pairs[i] = w.mask(3 << (2 * i))
 		}
-		header = func(at, blocks int) reg.VecVirtual { return w.inLanes(w.VPBROADCASTQ, &w.pairs, at, size, blocks) }
+		w.mask(0xf)
+		header = func(at, blocks int) reg.VecVirtual {
+			v := w.inLanes(w.VPBROADCASTQ, &w.pairs, at, size, blocks)
+			if blocks < 4 { // infinite scales of the first block must not get to the other lanes
+				w.VMOVDQA64_Z(v, w.mask(1<<(2*blocks)-1), v)
+			}
+			return v
+		}
 		first := bit(&level[1], 0)
 		mask, bits := w.spread(16), [2]reg.VecVirtual{}
 		for h := range bits {
@@ -383,6 +389,8 @@ func (w *wide) shortBlocks() func() {
 			w.orBits(low, w.op3(w.VPMULTISHIFTQB, header, bits[0]), mask)
 			w.orBits(high, w.op3(w.VPMULTISHIFTQB, header, bits[1]), mask)
 		}
+	} else {
+		w.mask(1<<(2*size) - 1)
 	}
 	if w.l.Scale.Encoding == block.Binary16 {
 		index := w.bytes(func(i int) int { return (i/8*step + w.l.Scale.Number[0].At/8 + i%2) & 63 })
