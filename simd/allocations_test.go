@@ -48,6 +48,7 @@ func TestReduceAllocatesNothing(t *testing.T) {
 		"short":       func() { Reduce(p, ReduceSum, x[:100], nil) },
 		"long":        func() { Reduce(p, ReduceVar, x, nil) },
 		"rows":        func() { ReduceRows(p, ReduceSum, 0, dst, x, nil, 1<<10, 1<<10) },
+		"means":       func() { ReduceRows(p, ReduceMean, 0, dst, x, nil, 1<<10, 1<<6) },
 		"index":       func() { ReduceRowsIndex(p, ReduceArgMax, index, x, 1<<10, 1<<10) },
 		"softmax":     func() { o.Rows(p, x, x, 1<<10, 1<<10) },
 		"long row":    func() { o.Rows(p, x, x, 1, 1<<20) },

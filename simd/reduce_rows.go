@@ -127,6 +127,9 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 // runs, its thread cannot stop for the garbage collector.
 const uninterrupted = 1 << 16
 
+// divideRows is the number of rows from which a kernel that divides sums is faster than one division after the other.
+const divideRows = 16
+
 // direct reduces rows of one block each with the kernel for many rows.
 func (t *rowsTask) direct(first, last int) {
 	r, cols, k := t.r, t.cols, t.r.kind()
@@ -140,9 +143,14 @@ func (t *rowsTask) direct(first, last int) {
 	case ReduceMax, ReduceMin, ReduceMaxAbs:
 		return
 	case ReduceMean:
-		if allFinite(dst) { // cols is exact in float32, so the quotients are those of float64, rounded
-			n := float32(cols)
-			Map("code.div.vs")(&dst[0], &dst[0], nil, nil, len(dst), &n)
+		if len(dst) < divideRows {
+			break
+		}
+		if divide := LevelMap("code.div.vs"); divide != nil && allFinite(dst) {
+			s := chunks.Get().(*chunk)
+			s.a[0] = float32(cols) // exact, so the quotients are those of float64, rounded
+			divide(&dst[0], &dst[0], nil, nil, len(dst), &s.a[0])
+			chunks.Put(s)
 			return
 		}
 	}
