@@ -5,6 +5,7 @@ package simd
 import (
 	"math"
 	"slices"
+	"unsafe"
 )
 
 const (
@@ -74,7 +75,7 @@ func countValues(counts, values *[equalValues]uint32, n int, x []uint32) bool {
 	var more [equalValues]uint32
 	vectors := len(x) &^ 15
 	for at := 0; at < n && vectors > 0; at += equalCall {
-		sortKernel.count(&more[at], &values[at], &x[0], vectors)
+		sortKernel.count((*uint32)(noescape(unsafe.Pointer(&more[at]))), (*uint32)(noescape(unsafe.Pointer(&values[at]))), &x[0], vectors)
 	}
 	for _, v := range x[vectors:] {
 		if i := slices.Index(values[:n], v); i >= 0 {
