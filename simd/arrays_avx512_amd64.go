@@ -4,7 +4,7 @@
 
 package simd
 
-// sortSplitAVX512 moves the n keys of src that are greater than pivot to move, and the others to keep. With the lower 16 bits of
+// sortSplitAVX512 divides the n keys of src: those greater than pivot go to move, and the others to keep. With the lower 16 bits of
 // invert set it is the reverse. It returns the number of keys at keep. keep may be at or before src. n is positive.
 //
 //go:noescape

@@ -176,7 +176,7 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 	s.small(dst, from)
 }
 
-// small sets dst to the sorted keys of from, which are at most sortBase.
+// small sets dst to the sorted keys of from, which are at most sortKernel.base.
 func (s *quickSort) small(dst, from []uint32) {
 	n := len(from)
 	if n <= sortInsert {

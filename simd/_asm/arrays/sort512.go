@@ -25,7 +25,7 @@ func avx512() *gen {
 // twice, and stores whole vectors, because the elements behind the keys are free in both arrays.
 func (g *gen) split() {
 	g.function("sortSplitAVX512", "func(keep, move, src *uint32, n int, pivot, invert uint32) int",
-		"sortSplitAVX512 moves the n keys of src that are greater than pivot to move, and the others to keep. With the lower 16 bits of",
+		"sortSplitAVX512 divides the n keys of src: those greater than pivot go to move, and the others to keep. With the lower 16 bits of",
 		"invert set it is the reverse. It returns the number of keys at keep. keep may be at or before src. n is positive.")
 	keep, move, src, n := g.Load(g.Param("keep"), g.GP64()), g.Load(g.Param("move"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.GP64()
 	g.Load(g.Param("n"), n)
