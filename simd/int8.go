@@ -20,8 +20,8 @@ type (
 	// times the negated offset between unsigned codes and levels.
 	int8DotFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)
 	// int8ColumnsFunc writes the dot products of one row of integers with count rows of one or more
-	// blocks, row bytes apart. The operands are those of int8DotFunc, after the order of int8Columns
-	// if that is not nil.
+	// blocks, row bytes apart. A kernel with streams (see int8Columns) writes those with streams*count rows.
+	// The operands are those of int8DotFunc, after the order of int8Columns if that is not nil.
 	int8ColumnsFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int)
 	// int8PackFunc interleaves groups of 32 levels of sixteen rows: four levels of each row, then the
 	// next four of each. It adds zero to each level.
@@ -204,6 +204,15 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 
 // anyCode is the greatest code of tiles that support all bytes.
 const anyCode = 255
+
+// Streams returns the number of parts of the columns of a call of Columns that the kernel reads at once, or 0 if it
+// reads one row of blocks after the other.
+func (p *Int8Product) Streams() int {
+	if p.many == nil {
+		return 0
+	}
+	return p.many.streams
+}
 
 // Scratch returns the numbers of 32-bit words of memory that Bind and each call of Columns need: shared
 // is for the rounded rows, and lane for a call of Columns.
@@ -412,7 +421,7 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 	}
 	blocks := p.K / p.format.Elements()
 	row := blocks * p.format.Bytes()
-	each := max(4, columnsCall/p.K&^3) // columns of a call: a multiple of 4, which kernels compute together
+	each := max(4, columnsCall/p.K&^3) // columns of a call: a multiple of 4, which kernels compute together or read from as many streams
 	for r := range p.M {
 		to := c[r*p.N:][first:end]
 		for j := 0; j < len(to); j += each {

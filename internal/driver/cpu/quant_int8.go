@@ -25,9 +25,9 @@ const (
 // int8Columns is the maximum number of columns in a part. The context is not checked within a part.
 const int8Columns = 256
 
-// int8RowColumns is that number for a single row. Its parts are as large as possible, because the kernels read each
-// part at several places, and the first bytes at each place arrive late.
-const int8RowColumns = 1024
+// int8StreamColumns is that number, before it is rounded up, for a single row and kernels that read several places of a
+// part at once. These parts are large, because the first bytes at each place arrive late.
+const int8StreamColumns = 1024
 
 func (t *quantTask) configureInt8(p op.Product) {
 	q := &t.rounded
@@ -36,14 +36,24 @@ func (t *quantTask) configureInt8(p op.Product) {
 	q.rounder.t = t
 	q.words, q.lane = q.product.Scratch()
 	threads := t.d.pool.Threads()
-	most, parts := int8Columns, partsPerThread*threads
-	if p.M == 1 {
-		most, parts = int8RowColumns, threads
+	if p.M == 1 && q.product.Streams() > 0 {
+		q.columns = streamColumns(p.N, threads)
+	} else {
+		parts := partsPerThread * threads
+		q.columns = min(int8Columns, (p.N+parts-1)/parts)
+		q.columns = max(panelUnit, q.columns/panelUnit*panelUnit)
 	}
-	q.columns = min(most, (p.N+parts-1)/parts)
-	q.columns = max(panelUnit, q.columns/panelUnit*panelUnit)
 	t.rows = q.columns
 	t.work(min(threads, t.panels()))
+}
+
+// streamColumns returns the number of columns in a part of a single row of n columns. Each thread gets as few parts as
+// int8StreamColumns permits, and no thread gets one more than that.
+func streamColumns(n, threads int) int {
+	parts := (n + int8StreamColumns - 1) / int8StreamColumns
+	parts = max(1, (parts+threads-1)/threads) * threads
+	each := (n + parts - 1) / parts
+	return max(panelUnit, (each+panelUnit-1)/panelUnit*panelUnit)
 }
 
 // An int8Rounder rounds rows, a few in a part.
