@@ -205,8 +205,8 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 // anyCode is the greatest code of tiles that support all bytes.
 const anyCode = 255
 
-// Streams returns the number of parts of the columns of a call of Columns that the kernel reads at once, or 0 if it
-// reads one row of blocks after the other.
+// Streams returns the number of parts into which the kernel divides the columns of a call of Columns, because it reads
+// all parts at once. It is 0 for kernels that read the blocks in their order.
 func (p *Int8Product) Streams() int {
 	if p.many == nil {
 		return 0
