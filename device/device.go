@@ -58,6 +58,10 @@ type Refusal struct {
 // RAYO_DEVICE=kind:index, or kind:name with a part of a name, selects another device and pins it,
 // and so do [Require] and [WithName].
 //
+// Open refuses a device that gives wrong results in a short self-test: see [Device.Refused]. Other operations are
+// tested before their first use on the device. In pages this includes functions (exp, tanh, gelu and others): if a
+// device computes them incorrectly, calls, batches and kernels that use functions return [ErrUnsupported].
+//
 // # Errors
 //   - [ErrNoDevice] if the required device is not available; the error has the reason.
 //   - the error of ctx.

@@ -6,7 +6,6 @@ import (
 	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/fmt"
-	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -48,32 +47,6 @@ var openTests = []func(context.Context, *engine.Engine) error{func(ctx context.C
 	}
 	return knownElements(ctx, e)
 }}
-
-func init() {
-	engine.TestFunctions = func(ctx context.Context, e *engine.Engine) (used bool, err error) {
-		if e.Info().Kind == CPU {
-			return true, nil // computes functions by tables of kernels that tests cover
-		}
-		t := functionTest{ctx: ctx, e: e}
-		ir.IfFunctions(&t)
-		return t.used, t.err
-	}
-}
-
-// functionTest tests functions on a device, in programs that have them.
-type functionTest struct {
-	ctx  context.Context
-	e    *engine.Engine
-	used bool
-	err  error
-}
-
-func (t *functionTest) WithFunctions() {
-	t.used = true
-	if err := knownFunctions(t.ctx, t.e); err != nil {
-		t.err = fmt.Errorf("self-test of functions on %s: %w", t.e.Name(), err)
-	}
-}
 
 // knownMaxima tests an operation of the CPU. A page may not have the kernels for other operations.
 func knownMaxima(ctx context.Context, e *engine.Engine) error {

@@ -116,10 +116,10 @@ func (m mixture) test(ctx context.Context, e *engine.Engine) error {
 	}
 	for i, v := range got {
 		if i == mixedNaN && v == v {
-			return fmt.Errorf("elementwise functions of %v and %v gave %v, not NaN", x[i], y[i], v)
+			return fmt.Errorf("elementwise functions of %v and %v gave %v, not NaN: %w", x[i], y[i], v, engine.ErrWrong)
 		}
 		if off := math.Abs(float64(v) - float64(m.results[i])); i != mixedNaN && !(off <= knownWithin) {
-			return fmt.Errorf("elementwise functions of %v and %v gave %v, not %v", x[i], y[i], v, m.results[i])
+			return fmt.Errorf("elementwise functions of %v and %v gave %v, not %v: %w", x[i], y[i], v, m.results[i], engine.ErrWrong)
 		}
 	}
 	return nil

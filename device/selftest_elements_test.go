@@ -3,9 +3,11 @@
 package device
 
 import (
+	"errors"
 	"math"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -31,5 +33,21 @@ func TestMixed(t *testing.T) {
 				t.Errorf("%s: result %d: %v, expected %v", o, i, m.results[i], float32(w))
 			}
 		}
+	}
+}
+
+// TestMixedWrong checks that a wrong result gives an error with a type.
+func TestMixedWrong(t *testing.T) {
+	d, err := Open(t.Context(), Require(CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m := functionMixture()
+	results := *m.results
+	results[0] += 2 * knownWithin
+	m.results = &results
+	if err := m.test(t.Context(), d.eng); !errors.Is(err, engine.ErrWrong) || !errors.Is(err, ErrUnsupported) {
+		t.Errorf("a wrong result: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ func knownSum(ctx context.Context, e *engine.Engine) error {
 		want += x[i] * y[i]
 	}
 	if v := math.Float32frombits(bits); v != want {
-		return fmt.Errorf("a dot product gave %v, not %v", v, want)
+		return fmt.Errorf("a dot product gave %v, not %v: %w", v, want, engine.ErrWrong)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func knownProduct(ctx context.Context, e *engine.Engine) error {
 			want += x[i/c*k+j] * y[j*c+i%c]
 		}
 		if prod[i] != want {
-			return fmt.Errorf("element %d of a product gave %v, not %v", i, prod[i], want)
+			return fmt.Errorf("element %d of a product gave %v, not %v: %w", i, prod[i], want, engine.ErrWrong)
 		}
 	}
 	return nil

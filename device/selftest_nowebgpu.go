@@ -19,6 +19,3 @@ func useGraphs() { engine.UsePlanner() }
 
 // knownElements serves devices other than the CPU, which such a page does not have.
 func knownElements(context.Context, *engine.Engine) error { return ErrUnsupported }
-
-// knownFunctions likewise.
-func knownFunctions(context.Context, *engine.Engine) error { return ErrUnsupported }

@@ -36,10 +36,7 @@ type Engine struct {
 	// blockSelfTests has the results for products with blocks, by the index of the block type in op.QuantTypes.
 	blockSelfTests [64]selfTestResult
 	selfTestMu     sync.Mutex
-	functionTest   struct {
-		mu sync.Mutex
-		ok atomic.Bool
-	}
+	functions      functionTest
 
 	mu      sync.Mutex
 	buffers map[*Buffer]struct{}

@@ -100,15 +100,15 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
-	if err := e.testFunctions(ctx); err != nil {
-		return nil, err
-	}
 	simple := g
 	if planning.passes != nil {
 		var err error
 		if simple, err = graph.Apply(g, planning.passes()...); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.testFunctions(ctx, simple); err != nil {
+		return nil, err
 	}
 	for i := range simple.Nodes {
 		if n := &simple.Nodes[i]; n.Kind == graph.Compute {

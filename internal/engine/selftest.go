@@ -22,8 +22,9 @@ type selfTestResult struct {
 }
 
 // untested reports whether o needs no separate test. Elementwise operations other than conversions
-// are tested together when the device is opened (in pages, of a CPU only Relu); reshape moves nothing; and the reference itself
-// computes operations with neither a probe nor a portable kernel.
+// are tested together when the device is opened (in pages, of a CPU only Relu, and of other devices only those without
+// functions: see [TestFunctions]); reshape moves nothing; and the reference itself computes operations with neither a
+// probe nor a portable kernel.
 func untested(o *op.Operation) bool {
 	switch o.Class() {
 	case op.Elementwise:
@@ -144,32 +145,9 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 		p.ok.Store(true)
 	case errors.Is(err, driver.ErrLimit):
 		return nil // the case does not fit on the device, so nothing is tested
-	case errors.Is(err, errWrong):
+	case errors.Is(err, ErrWrong):
 		p.err = err
 	}
-	return err
-}
-
-// TestFunctions, if not nil, tests the functions of expressions on e if the program uses any, and reports whether it
-// does. Pages set it, because they use functions only after Open has tested other expressions.
-var TestFunctions func(ctx context.Context, e *Engine) (used bool, err error)
-
-// inFunctionTest marks the contexts of the test itself.
-type inFunctionTest struct{}
-
-// testFunctions calls TestFunctions before the first plan after functions are used.
-func (e *Engine) testFunctions(ctx context.Context) error {
-	t := &e.functionTest
-	if TestFunctions == nil || t.ok.Load() || ctx.Value(inFunctionTest{}) != nil {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ok.Load() {
-		return nil
-	}
-	used, err := TestFunctions(context.WithValue(ctx, inFunctionTest{}, true), e)
-	t.ok.Store(used && err == nil)
 	return err
 }
 
@@ -192,8 +170,8 @@ func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node
 	return e.selfTest(ctx, n.Op, size)
 }
 
-// errWrong is the error of kernels that fail their self-test.
-var errWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
+// ErrWrong is the error of kernels that fail their self-test. It wraps ErrUnsupported.
+var ErrWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
 
 // blockOperand returns the operand of o that has a quantised type, or 0 for none.
 func blockOperand(o *op.Operation) int {
@@ -288,7 +266,7 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 		return err
 	}
 	if err := t.compare(out); err != nil {
-		return fmt.Errorf("%s on %s: %v: %w", o, e.name, err, errWrong)
+		return fmt.Errorf("%s on %s: %v: %w", o, e.name, err, ErrWrong)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestProofs(t *testing.T) {
 		e := New(&miscompiled{graphOnly{c}, o})
 		before := e.Stats()
 		for range 2 {
-			if err := e.selfTest(ctx, o, usual); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, errWrong) {
+			if err := e.selfTest(ctx, o, usual); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, ErrWrong) {
 				t.Errorf("%s miscompiled: %v", o, err)
 			}
 		}
@@ -100,7 +100,7 @@ func TestProofs(t *testing.T) {
 			if err := good.selfTest(ctx, o, size); err != nil {
 				t.Errorf("%s, size %d: %v", o, size, err)
 			}
-			if err := bad.selfTest(ctx, o, size); !errors.Is(err, errWrong) {
+			if err := bad.selfTest(ctx, o, size); !errors.Is(err, ErrWrong) {
 				t.Errorf("%s miscompiled, size %d: %v", o, size, err)
 			}
 		}
@@ -126,7 +126,7 @@ func TestProofs(t *testing.T) {
 		if err := good.selfTest(ctx, op.MatMulQ, size); err != nil {
 			t.Errorf("matmul_q by %v: %v", d, err)
 		}
-		if err := bad.selfTest(ctx, op.MatMulQ, size); !errors.Is(err, errWrong) {
+		if err := bad.selfTest(ctx, op.MatMulQ, size); !errors.Is(err, ErrWrong) {
 			t.Errorf("matmul_q by %v miscompiled: %v", d, err)
 		}
 	}
