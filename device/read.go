@@ -18,7 +18,7 @@ import (
 // negative or exceeds the address space, the error wraps [ErrShape].
 func ReadFloats(r io.Reader, n int) ([]float32, error) {
 	if n < 0 || n > math.MaxInt/16 {
-		return nil, fmt.Errorf("cannot read %d floats: expected 0 or more, in the address space: %w", n, op.ErrShape)
+		return nil, fmt.Errorf("cannot read %d floats: expected a number from 0 to %d: %w", n, math.MaxInt/16, op.ErrShape)
 	}
 	const most = 16 << 10 // numbers in one read
 	buf := make([]byte, 4*min(n, most))
