@@ -7,7 +7,7 @@
 // A target is a system, an architecture and build tags. Cgo is off. The program finds errors of
 // syntax and of types, constants that overflow an int of the target, imports that do not exist for
 // it, and functions without a body that no assembly defines. It does not assemble and it does not
-// link.
+// link. For js it also finds operands that internal/fmt formats otherwise than fmt: see formats.
 package main
 
 import (
@@ -129,7 +129,14 @@ func (t *target) pkg(p *listed) error {
 	if p.Module != nil {
 		c.GoVersion = "go" + cmp.Or(p.Module.GoVersion, "1.16")
 	}
-	t.packages[p.ImportPath], _ = c.Check(p.ImportPath, fileSet, files, nil)
+	var info *types.Info
+	if main && t.system == "js" {
+		info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	}
+	t.packages[p.ImportPath], _ = c.Check(p.ImportPath, fileSet, files, info)
+	if info != nil && t.packages[p.ImportPath] != nil {
+		errs = append(errs, formats(t.packages[p.ImportPath], info, files))
+	}
 	if main {
 		errs = append(errs, stubs(p, files))
 	}

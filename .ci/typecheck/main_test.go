@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,5 +40,58 @@ func TestPlanted(t *testing.T) {
 				t.Errorf("on a target without the mistake: %v", err)
 			}
 		})
+	}
+}
+
+// TestFormats checks which operands formats reports.
+func TestFormats(t *testing.T) {
+	const text = `package p
+
+import "example.com/p/internal/fmt"
+
+type level int
+
+func (level) String() string { return "" }
+
+type levels []level
+
+func (levels) String() string { return "" }
+
+type point struct {
+	X    int
+	l    level
+	Next *point
+}
+
+func wrap(format string, args ...any) { fmt.Print(format, args...) }
+
+var _ = point{}.l
+
+func f() {
+	fmt.Print("%v", OPERAND)
+	wrap("%v", OPERAND)
+}
+`
+	for operand, want := range map[string]bool{
+		"level(1)": false, "levels{1}": false, "[]int{1}": false, "point{}": false, "&point{}": false, "[]any{1}": false, "nil": false,
+		"[]level{1}": true, "[2]level{}": true, "map[string]level{}": true, "struct{ L level }{}": true, "&struct{ L []level }{}": true, "[]error{nil}": true,
+	} {
+		t.Chdir(t.TempDir()) // files are parsed once
+		if err := os.MkdirAll("internal/fmt", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"go.mod":              "module example.com/p\n\ngo 1.26\n",
+			"internal/fmt/fmt.go": "package fmt\n\nfunc Print(format string, args ...any) {}\n",
+			"p.go":                strings.ReplaceAll(text, "OPERAND", operand),
+		} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := newTarget("js/wasm").check()
+		if n := strings.Count(fmt.Sprint(err), "pages print"); (n == 2) != want || !want && err != nil {
+			t.Errorf("%s: %v, expected an error: %v", operand, err, want)
+		}
 	}
 }
