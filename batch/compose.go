@@ -61,8 +61,11 @@ func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 	if t.Size() == 0 {
 		return b.fail(fmt.Errorf("numbers of type %v are stored in blocks: use a type with single elements: %w", t, device.ErrUnsupported))
 	}
-	if err != nil || n > math.MaxInt/8 {
-		return b.fail(fmt.Errorf("a table of shape %v is too large: %w", s, device.ErrShape))
+	if err == nil && n > math.MaxInt/8 {
+		err = fmt.Errorf("a table of shape %v: expected at most %d elements: %w", s, math.MaxInt/8, device.ErrShape)
+	}
+	if err != nil {
+		return b.fail(err)
 	}
 	data := make([]byte, n*t.Size())
 	for i := range n {

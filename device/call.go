@@ -187,7 +187,7 @@ func lengths(in [][]float32) []int {
 
 func checkMap(o *op.Operation, in [][]float32) error {
 	if o == nil || o.Class() != op.Elementwise {
-		return fmt.Errorf("the operation is not elementwise: call its own method: %w", ErrUnsupported)
+		return fmt.Errorf("the operation is nil or not elementwise: Map computes elementwise operations only: %w", ErrUnsupported)
 	}
 	if err := o.Err(); err != nil {
 		return err
@@ -517,7 +517,7 @@ func ReduceAsync[T float32 | int32](ctx context.Context, d *Device, dst []T, o *
 // reduceRows returns the request of a reduction along rows.
 func reduceRows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, nrows, cols int, in [][]float32) (*request, error) {
 	if o == nil || o.Class() != op.Reduction {
-		return nil, fmt.Errorf("the operation is not a reduction: call its own method: %w", ErrUnsupported)
+		return nil, fmt.Errorf("the operation is nil or not a reduction: Reduce computes reductions only: %w", ErrUnsupported)
 	}
 	_, arity := o.Arity()
 	if len(in) != arity {

@@ -164,7 +164,7 @@ func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, 
 		d, err := open(i)
 		switch {
 		case err != nil && i > 0 && errors.Is(err, ErrNoDevice):
-			return nil, fmt.Errorf("no device has a name that contains %q: see the names by rayo devices: %w", c.name, ErrNoDevice)
+			return nil, fmt.Errorf("no device has a name that contains %q: the command rayo devices lists the names: %w", c.name, ErrNoDevice)
 		case err != nil:
 			return nil, err
 		}
