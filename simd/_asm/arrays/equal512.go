@@ -13,7 +13,7 @@ func (g *gen) countEqual() {
 	g.function("sortCountAVX512", "func(counts, values, src *uint32, n int)",
 		"sortCountAVX512 adds the numbers of the elements of src that equal each of 8 values to counts. n is a positive multiple of 16.")
 	counts, values, src, n := g.Load(g.Param("counts"), g.GP64()), g.Load(g.Param("values"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.Load(g.Param("n"), g.GP64())
-	one, v, k := g.ZMM(), g.ZMM(), g.K()
+	one, v := g.ZMM(), g.ZMM()
 	var value, count [countedValues]reg.VecVirtual
 	g.VPTERNLOGD(U8(0xff), one, one, one)
 	for i := range value {
@@ -24,7 +24,7 @@ func (g *gen) countEqual() {
 	g.Label("loop")
 	g.VMOVDQU32(Mem{Base: src}, v)
 	for i := range value {
-		k = g.K()
+		k := g.K()
 		g.VPCMPEQD(v, value[i], k)
 		g.VPSUBD(one, count[i], k, count[i]) // subtracts -1
 	}
