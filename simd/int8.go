@@ -48,9 +48,9 @@ type int8Columns struct {
 	// the scales in the memory of the quads. It is nil for kernels that read the row in its own order.
 	// If it is not nil, the length of the row must be a multiple of columnSuper, or of columnTail with streams.
 	order func(q []int8, quads []int32, scales []float32, group int)
-	// streams, if it is not 0, is the number of parts of rows of blocks. The kernel reads one row of each
-	// part at a time. It computes count rows of each part, and parts follow one another. If the length of the
-	// row is no multiple of columnPad, zeros follow in all operands of the row.
+	// streams, if it is not 0, is the number of consecutive parts into which the kernel divides the rows of
+	// blocks. Each part has count rows, and the kernel reads one row of each part at a time. The operands of
+	// the multiplied row are padded with zeros to a multiple of columnPad elements.
 	streams int
 }
 

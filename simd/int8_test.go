@@ -234,7 +234,7 @@ func TestInt8NotFinite(t *testing.T) {
 }
 
 // TestInt8Infinite checks that products of positive numbers and a block whose scale or bias is infinite are infinite and not NaN,
-// in blocks at the end of rows that are no multiple of 128 elements, which vectors do not fill.
+// in blocks at the end of rows whose length is not a multiple of 128, so that they do not fill a vector.
 func TestInt8Infinite(t *testing.T) {
 	const depth, n = 320, 9
 	a := make([]float32, depth)

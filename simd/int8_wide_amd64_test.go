@@ -13,7 +13,7 @@ import (
 )
 
 // TestInt8Streams compares kernels with streams with float64: rows of every length from columnSuper on, and numbers
-// of rows that are no multiple of the streams. The blocks end where memory ends. A result must not depend on the
+// of rows that are not a multiple of the number of streams. The blocks end where memory ends. A result must not depend on the
 // number of rows, which depends on the number of threads.
 func TestInt8Streams(t *testing.T) {
 	r := testutil.Rand(t)

@@ -94,7 +94,7 @@ func TestCompactEqualsFmt(t *testing.T) {
 	}
 }
 
-// TestContents checks that what operands hold prints without methods, and what has no text by its type.
+// TestContents checks that elements and fields print without their String methods, and that values without a text print as their type.
 func TestContents(t *testing.T) {
 	for _, c := range []struct {
 		a    any

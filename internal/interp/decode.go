@@ -106,13 +106,7 @@ func (c *checker) fill(group bool) {
 func (c *checker) initial(in *ir.Instr, lane int) uint32 {
 	switch in.Code {
 	case ir.Const:
-		switch in.Type {
-		case ir.Bool:
-			return truth(in.Imm != 0)
-		case ir.F16:
-			return laneConvertF32F16(in.Imm, 0, 0, 0)
-		}
-		return in.Imm
+		return constantBits(in)
 	case ir.Param32:
 		return c.l.params[in.Imm]
 	case ir.Len:

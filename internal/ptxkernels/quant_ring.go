@@ -317,20 +317,20 @@ var ringRowLimits = []struct {
 // of groups. A row of 80 groups is an exception: two blocks share it with full stages.
 func longRow(groups int) bool { return groups > 64 && groups != 80 }
 
-// ringStage is a division of the groups of a part of a row into stages.
+// ringStage is a rule for dividing a row, or the part of a row that one block multiplies, into stages.
 type ringStage struct {
-	// The formats, the numbers of groups of a part (0: no limit), whether rows must be long, and
-	// numbers of which the groups of a part or of a row must be multiples (0: any).
-	short            bool     // only formats with groups of at most shortGroup bytes
-	blocks           op.DType // InvalidType: all formats
-	minPart, maxPart int
-	long             bool
-	part, row        int
+	// The rule applies if all of these conditions hold.
+	short            bool     // the groups of the format have at most shortGroup bytes
+	blocks           op.DType // the format; InvalidType for all formats
+	minPart, maxPart int      // the smallest and the largest number of groups in a part; 0 for no limit
+	long             bool     // the row is long: see longRow
+	part, row        int      // the number of groups in a part, or in a row, is a multiple of this; 0 for any number
 
+	// The result. Either width or widest is set.
 	warps  int
-	width  int // the groups of all stages but the last, or
-	widest int // the largest width of stages with equal widths,
-	thirds int // but parts with stages of this width have three stages
+	width  int // each stage has this number of groups; the last stage may have fewer
+	widest int // stages have equal widths, at most this
+	thirds int // with widest: if stages would have this width, the part has three stages instead
 	stages int // the maximum number of stages
 }
 
@@ -349,8 +349,8 @@ var ringDivisions = []ringStage{
 	{warps: 8, width: 8, stages: ringStages},
 }
 
-// fits reports whether a division is for rows of blocks with the given number of groups, of which a
-// stage's blocks have part.
+// fits reports whether the rule applies to rows with the given number of groups, if each block
+// multiplies part groups of a row.
 func (r *ringStage) fits(blocks op.DType, groups, part int) bool {
 	_, bytes := blockGroup(blocks, true)
 	return (!r.short || bytes <= shortGroup) && (r.blocks == op.InvalidType || r.blocks == blocks) &&

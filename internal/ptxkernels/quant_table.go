@@ -9,12 +9,12 @@ import (
 // sharedTable is the table of a levelDecoder in shared memory.
 type sharedTable struct {
 	levels ptx.Shared[ptx.B32] // of a format with a table: the levels, then their summands
-	// trits has a word for each byte, see shareTrits; tritCopy is like gridCopy.
+	// Of TQ1_0: a word for each byte, see shareTrits. tritCopy is like gridCopy.
 	trits    ptx.Shared[ptx.U8]
 	tritCopy ptx.U32
 	// Of a format with a grid: a word for each code, and one or two words for each combination of
-	// eight signs. All lanes have the same addresses; gridCopy and signCopy are the offsets in bytes
-	// of the lane's copy in an entry, which is in other banks than the copies of other lanes.
+	// eight signs. An entry has several copies of its words in different banks. grid and signs are the
+	// same for all lanes; gridCopy and signCopy are the offsets in bytes of the lane's copy in an entry.
 	grid, signs        ptx.Shared[ptx.U8]
 	gridCopy, signCopy ptx.U32
 	copies             tableCopies

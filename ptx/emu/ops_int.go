@@ -87,7 +87,7 @@ func (t table) wideIntegers() {
 	t.add("mul.wide.u16", lanes2(func(x, y uint16) uint32 { return uint32(x) * uint32(y) }), 4, 2, 2)
 }
 
-// highProducts adds the products of which the result is the upper half.
+// highProducts adds the instructions that return the upper half of a product.
 func (t table) highProducts() {
 	t.add("mul.hi.u16", lanes2(func(x, y uint16) uint16 { return uint16(uint32(x) * uint32(y) >> 16) }), 2, 2, 2)
 	t.add("mul.hi.s16", lanes2(func(x, y uint16) uint16 { return uint16(int32(int16(x)) * int32(int16(y)) >> 16) }), 2, 2, 2)
