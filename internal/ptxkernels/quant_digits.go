@@ -137,14 +137,15 @@ type constants struct {
 	// factor is 2*levelDecoder.factors: the mask of levelLane.odd, and the number 2 for Q1_0.
 	factor ptx.B32
 	levels ptx.B32 // of a format with a grid: the first four levels
+	entry  ptx.U32 // of a format with a grid: the size of the entry of a code
 }
 
 // constantBytes is the size of the constants in shared memory.
-const constantBytes = 4 * 4
+const constantBytes = 4 * 5
 
-// constantsOf returns the constants of a format.
-func constantsOf(f block.Format) [constantBytes / 4]uint32 {
-	v := [...]uint32{topBits, 1 << 23, 0, 0}
+// constantsOf returns the constants of a format whose tables have the given numbers of copies.
+func constantsOf(f block.Format, copies tableCopies) [constantBytes / 4]uint32 {
+	v := [...]uint32{topBits, 1 << 23, 0, 0, uint32(4 * copies.grid)}
 	if l := levelDecoders[f]; l != nil {
 		v[2] = 2 * l.factors
 		if l.grid != nil {
@@ -156,21 +157,21 @@ func constantsOf(f block.Format) [constantBytes / 4]uint32 {
 }
 
 // literal returns the constants as numbers that the assembler knows.
-func literal(f block.Format) constants {
-	v := constantsOf(f)
-	return constants{ptx.B(v[0]), ptx.S(int32(v[1])), ptx.B(v[2]), ptx.B(v[3])}
+func literal(f block.Format, copies tableCopies) constants {
+	v := constantsOf(f, copies)
+	return constants{ptx.B(v[0]), ptx.S(int32(v[1])), ptx.B(v[2]), ptx.B(v[3]), ptx.U(v[4])}
 }
 
 // storeConstants stores the constants in shared memory. One thread calls it.
 func (c *quantFewCode) storeConstants() {
-	for i, v := range constantsOf(c.Blocks.Block()) {
+	for i, v := range constantsOf(c.Blocks.Block(), c.tableCopies()) {
 		c.inexact.Offset(1 + i).Store(ptx.U(v))
 	}
 }
 
 func (c *quantFewCode) loadConstants() constants {
 	at := func(i int) ptx.B32 { return c.inexact.Offset(1 + i).Load().B32() }
-	return constants{at(0), at(1).S32(), at(2), at(3)}
+	return constants{at(0), at(1).S32(), at(2), at(3), at(4).U32()}
 }
 
 // digitPlace returns the offset in a column of the four activations from position 4*i of a group

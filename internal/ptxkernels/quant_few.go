@@ -132,6 +132,14 @@ func (s *quantFewSpec) rowPitch() int {
 // smallTable reports whether the table of the format is small: see levelDecoder.tableCopies.
 func (s *quantFewSpec) smallTable() bool { return s.Small || s.Digits == 0 }
 
+// tableCopies returns the numbers of copies of the tables of the format.
+func (s *quantFewSpec) tableCopies() tableCopies {
+	if l := blockDecoders[s.Blocks.Block()].levels; l != nil {
+		return l.tableCopies(s.smallTable())
+	}
+	return tableCopies{}
+}
+
 // littleShared is the size of shared memory in bytes below which tables are small.
 const littleShared = 200 << 10
 

@@ -147,16 +147,20 @@ func (c *digitRow) load(group ptx.U32) (x [2][4]ptx.F32) {
 		}
 		return x
 	}
+	levels := blockDecoders[c.Blocks.Block()].levels
 	for i := range x {
-		if levels := blockDecoders[c.Blocks.Block()].levels; levels.ordered() {
-			slot := c.lane.Shl(ptx.U(1)).Add(ptx.N(i))
+		slot := c.lane.Shl(ptx.U(1)).Add(ptx.N(i))
+		at := slot.Shl(ptx.U(2))
+		switch {
+		case levels != nil && levels.own != nil:
+			at = ownOrder(slot, levels.shifted)
+		case levels.ordered():
 			for e, v := range levels.activations(c.Type, c.quantFewCode.a, group.Add(c.before).MulAdd(ptx.N(digitGroup), c.a), slot) {
 				x[i][e] = ptx.F32(v)
 			}
 			continue
 		}
-		at := group.Add(c.before).MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
-		for e, v := range c.read(at, 4) {
+		for e, v := range c.read(group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 4) {
 			x[i][e] = ptx.F32(v)
 		}
 	}

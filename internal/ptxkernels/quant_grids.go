@@ -190,36 +190,17 @@ func negateOdd(v ptx.B32, bits ptx.U32) ptx.B32 {
 	return v.Xor(mask.And(ptx.B(0xfefefefe)))
 }
 
-// shifted1 returns the eight levels of a word of a shifted grid, at offset code. The bytes of minus are ones if the weights are
-// shifted by -1/8, else 0.
-func (c *levelLane) shifted1(code ptx.U32, minus ptx.B32) [2]ptx.B32 {
-	v := c.gridWord(code)
-	y := [2]ptx.B32{v.And(ptx.B(gridLevels)), v.Shr(ptx.U(2)).And(ptx.B(gridLevels))}
-	if !c.digits { // levels have the offset 9
-		for i := range y {
-			y[i] = y[i].U32().Add(minus.Not().And(ptx.B(0x02020202)).U32()).B32()
-		}
-	}
-	return y
-}
-
-// gridLevels are the bits of four levels of a shifted grid: 0, 8 or 16.
-const gridLevels = 0x18181818
-
-// shiftedLevels returns the levels of a shifted grid. f returns the offset of the code in the grid, and
-// bytes of ones if the lane's weights are shifted by -1/8, else 0.
+// shiftedLevels returns the levels of a shifted grid, which have the offset 9. f returns the offset of the code in the grid, and
+// bytes of ones if the lane's weights are shifted by -1/8, else 0. Kernels that multiply by digits use ownShifted instead.
 func (c *levelLane) shiftedLevels(l *levels, f func(r, part int) (code ptx.U32, minus ptx.B32)) *levels {
-	shifts := map[levelWord]ptx.B32{}
-	l.four = eight(func(r, part int) [2]ptx.B32 {
+	l.four = eight(func(r, part int) (y [2]ptx.B32) {
 		code, minus := f(r, part)
-		shifts[levelWord{r: r, off: part}] = minus
-		return c.shifted1(code, minus)
-	})
-	if c.digits { // add -8+1 or -8-1
-		l.plus = func(r, part, _ int) ptx.B32 {
-			return shifts[levelWord{r: r, off: part}].And(ptx.B(0x0e0e0e0e)).Xor(ptx.B(0xf9f9f9f9))
+		v, plus := c.gridWord(code), minus.Not().And(ptx.B(0x02020202)).U32()
+		for i := range y { // 0, 8 or 16
+			y[i] = v.Shl(ptx.N(3 - 2*i)).And(ptx.B(0x18181818)).U32().Add(plus).B32()
 		}
-	}
+		return y
+	})
 	return l
 }
 
@@ -238,12 +219,9 @@ func (c *levelLane) iq1M() *levels {
 	four := c.quad.Shl(ptx.U(2))
 	return c.shiftedLevels(&levels{
 		lanes: true,
-		whole: func(r int) ptx.F32 { // each word of factors holds four of its bits
-			bits := ptx.U(0)
-			for i := range 4 {
-				bits = bits.Or(c.word16(r, 48+2*i).Shr(ptx.U(12)).Shl(ptx.N(4 * i)))
-			}
-			return bits.HalfBits().F32()
+		whole: func(r int) ptx.F32 { // each word of 16 bits has four of its bits on top
+			top := c.fixed(r, 48).Permute(c.fixed(r, 52), ptx.U(0x7531)).Shr(ptx.U(4)).And(ptx.B(lowNibbles))
+			return top.Or(top.Shr(ptx.U(4))).Permute(ptx.B(0), ptx.U(0x4420)).U32().HalfBits().F32()
 		},
 		sub: func(r, part, step int) ptx.S32 {
 			n := 2*part + step

@@ -28,7 +28,9 @@ type levelDecoder struct {
 	offset         int     // with digits, mins subtracts it if set
 	unit           float32 // the value of 1 in a level times a small factor
 	open           func(c *levelLane) *levels
-	format         block.Format // set by register
+	// own, if not nil, decodes for kernels that multiply by digits: see ownLevels.
+	own    func(c *levelLane) *ownLevels
+	format block.Format // set by register
 }
 
 // signKind is how a format with a grid stores the signs of eight weights.
@@ -54,7 +56,7 @@ type levels struct {
 	// fours, with digits and if not 0: levels are bytes from 0 to 255, and the levels of these parts are multiplied by 4.
 	fours uint8
 	steps bool // the steps of a part have different factors
-	lanes bool // in a part, lanes 0 and 1 have the factors of step 0, lanes 2 and 3 those of step 1
+	lanes bool // without digits only: in a part, lanes 0 and 1 have the factors of step 0, lanes 2 and 3 those of step 1
 	span  int  // consecutive parts with the same scale; 0 means 1
 	// less, if not nil, returns four bytes. Their products with the activations, times lessWhole,
 	// are subtracted.
@@ -87,6 +89,9 @@ func (f *levelDecoder) register(b block.Format) {
 	bytes := b.Bytes() * digitGroup / b.Elements()
 	blockDecoders[b] = &blockDecoder{split: f.split, mins: f.mins, levels: f, build: func(c *blockLane) { c.levels(f, bytes) }}
 	digitDecoders[b] = &digitDecoder{split: f.split, build: func(c *digitLane) { c.levels(f, bytes) }}
+	if f.own != nil {
+		digitDecoders[b] = &digitDecoder{split: true, build: func(c *digitLane) { c.ownLevels(f, bytes) }}
+	}
 }
 
 func init() {
@@ -174,15 +179,20 @@ func signedByte(w ptx.B32, i int) ptx.S32 { return w.Permute(ptx.B(0), ptx.N(0x8
 // bytesOf returns a word of four copies of byte i.
 func bytesOf(w ptx.B32, i int) ptx.B32 { return w.Permute(ptx.B(0), ptx.N(0x1111*i)) }
 
-// newLevels returns the lane's view of a group. known is nil if the kernel does not multiply by digits.
+// newLevels returns the lane's view of a group.
 func (c *blockLane) newLevels(f *levelDecoder, bytes int, known *constants) *levels {
+	return f.open(c.newLevelLane(f, bytes, known))
+}
+
+// newLevelLane returns a levelLane. known is nil if the kernel does not multiply by digits.
+func (c *blockLane) newLevelLane(f *levelDecoder, bytes int, known *constants) *levelLane {
 	l := &levelLane{blockLane: c, code: f, bytes: bytes, digits: known != nil, had: map[levelWord]ptx.B32{}}
 	if known == nil {
-		v := literal(f.format)
+		v := literal(f.format, c.table.copies)
 		known = &v
 	}
 	l.constants = *known
-	return f.open(l)
+	return l
 }
 
 // levelBF16s returns levels as bf16.
@@ -328,49 +338,26 @@ func (c *digitLane) multiplyTo(s *integers, w [2][2]ptx.B32, x [2]ptx.B32) {
 }
 
 // multiplyLevels returns the sums of products of a part: one sum, or one for each step.
-func (c *digitLane) multiplyLevels(f *levelDecoder, l *levels, w [2][2]ptx.B32, x [2]ptx.B32, part int) (y []*integers) {
-	var plus [][2][2]ptx.B32
+func (c *digitLane) multiplyLevels(l *levels, w [2][2]ptx.B32, x [2]ptx.B32, part int) (y []*integers) {
+	factors := [][2][2]ptx.B32{w}
 	if l.plus != nil {
-		plus = append(plus, c.weights(l.plus, part))
+		factors = append(factors, c.weights(l.plus, part))
 	}
-	switch {
-	case l.lanes:
-		late := c.quad.Ge(ptx.U(2))
-		for i := range 2 {
-			var mine [2]ptx.B32
-			for n, v := range x {
-				mine[n] = ptx.Select(late, [2]ptx.B32{ptx.B(0), v}[i], [2]ptx.B32{v, ptx.B(0)}[i])
-			}
-			y = append(y, c.newIntegers())
-			c.multiplyOffset(f, y[i], w, mine, plus...)
+	if !l.steps {
+		s := c.newIntegers()
+		for _, v := range factors {
+			c.multiplyTo(s, v, x)
 		}
-		return y
-	case !l.steps:
-		y = []*integers{c.newIntegers()}
-		c.multiplyOffset(f, y[0], w, x, plus...)
-		return y
+		return []*integers{s}
 	}
 	for step := range 2 {
 		s := c.newIntegers()
-		c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(s), [2]ptx.B32{w[0][step], w[1][step]}, [1]ptx.B32{x[step]})
-		for _, v := range plus {
+		for _, v := range factors {
 			c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(s), [2]ptx.B32{v[0][step], v[1][step]}, [1]ptx.B32{x[step]})
 		}
 		y = append(y, s)
 	}
 	return y
-}
-
-// multiplyOffset adds to s the products of the levels, of the bytes in plus, and of minus the offset.
-func (c *digitLane) multiplyOffset(f *levelDecoder, s *integers, w [2][2]ptx.B32, x [2]ptx.B32, plus ...[2][2]ptx.B32) {
-	c.multiplyTo(s, w, x)
-	for _, v := range plus {
-		c.multiplyTo(s, v, x)
-	}
-	if f.offset != 0 && !f.mins && len(plus) == 0 {
-		v := ptx.B(uint32(byte(-f.offset)) * 0x01010101)
-		c.multiplyTo(s, [2][2]ptx.B32{{v, v}, {v, v}}, x)
-	}
 }
 
 // scaledLevels multiplies levels that have a float32 factor for each part or step.
@@ -387,9 +374,9 @@ func (c *digitLane) scaledLevels(f *levelDecoder, l *levels) {
 		var scale [2][2]ptx.F32
 		for m, group := range groups {
 			if part%span == 0 {
-				sums[m] = c.multiplyLevels(f, l, w, x(m, part), part)
+				sums[m] = c.multiplyLevels(l, w, x(m, part), part)
 			} else {
-				c.multiplyOffset(f, sums[m][0], w, x(m, part))
+				c.multiplyTo(sums[m][0], w, x(m, part))
 			}
 			if (part+1)%span != 0 {
 				continue
@@ -440,10 +427,10 @@ func (c *digitLane) wholeLevels(f *levelDecoder, l *levels) {
 				c.k.MmaU8S8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x(m, part))
 				continue
 			case l.sub == nil:
-				c.multiplyOffset(f, sum, w, x(m, part))
+				c.multiplyTo(sum, w, x(m, part))
 				continue
 			}
-			for step, s := range c.multiplyLevels(f, l, w, x(m, part), part) {
+			for step, s := range c.multiplyLevels(l, w, x(m, part), part) {
 				if m == 0 {
 					sub[step] = [2]ptx.S32{l.sub(0, part, step), l.sub(1, part, step)}
 				}

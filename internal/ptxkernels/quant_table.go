@@ -166,9 +166,9 @@ func (f *levelDecoder) gridWord(levels []int8, place ptx.U32) ptx.B32 {
 	if !f.shifted {
 		return spread(place, 16, 2, 4).B32()
 	}
-	// Byte i has the level of weight i in bits 3 and 4, and the level of weight i+4 in bits 5 and 6.
+	// Byte i has the index of the level of weight i in bits 0 and 1, and that of weight i+4 in bits 2 and 3.
 	first, second := spread(place.And(ptx.U(0xff)), 8, 2, 8), spread(place.Shr(ptx.U(8)), 8, 2, 8)
-	return first.Shl(ptx.U(3)).Or(second.Shl(ptx.U(5))).B32()
+	return first.Or(second.Shl(ptx.U(2))).B32()
 }
 
 // spread moves the fields of a word with the given number of bits, which are width bits wide, to distances of step bits.
