@@ -1239,7 +1239,7 @@ next:
 	RET
 
 // func int8LevelsNVFP4AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, F16C
 TEXT ·int8LevelsNVFP4AVX2(SB), NOSPLIT, $0-40
 	MOVQ levels+0(FP), AX
 	MOVQ scales+8(FP), CX
@@ -1248,11 +1248,12 @@ TEXT ·int8LevelsNVFP4AVX2(SB), NOSPLIT, $0-40
 
 next:
 	VMOVD          (DX), X0
-	VPMOVZXBD      X0, Y0
-	VPAND          int8Constant53<>+0(SB), Y0, Y0
-	VPCMPEQD       int8Constant53<>+0(SB), Y0, Y1
-	VPANDN         Y0, Y1, Y0
-	VPSLLD         $0x14, Y0, Y0
+	VPMOVZXBW      X0, X0
+	VPAND          int8Constant53<>+0(SB), X0, X0
+	VPCMPEQW       int8Constant53<>+0(SB), X0, X1
+	VPANDN         X0, X1, X0
+	VPSLLW         $0x07, X0, X0
+	VCVTPH2PS      X0, Y0
 	VMULPS         int8Constant54<>+0(SB), Y0, Y0
 	VMOVUPS        X0, (CX)
 	VBROADCASTI128 4(DX), Y0
@@ -1761,16 +1762,16 @@ next:
 	VPSHUFB      int8Constant81<>+0(SB), Y0, Y0
 	VPMULLW      int8Constant82<>+0(SB), Y0, Y0
 	VPSRLW       $0x07, Y0, Y0
-	VPAND        int8Constant83<>+0(SB), Y0, Y0
+	VPAND        int8Constant53<>+0(SB), Y0, Y0
 	VMOVDQU      6(DX), X3
 	VINSERTI128  $0x01, 22(DX), Y3, Y1
-	VPSHUFB      int8Constant84<>+0(SB), Y1, Y1
+	VPSHUFB      int8Constant83<>+0(SB), Y1, Y1
 	VPMULLW      int8Constant82<>+0(SB), Y1, Y1
 	VPSRLW       $0x07, Y1, Y1
-	VPAND        int8Constant83<>+0(SB), Y1, Y1
+	VPAND        int8Constant53<>+0(SB), Y1, Y1
 	VPACKUSWB    Y0, Y1, Y0
 	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      int8Constant85<>+0(SB), Y4
+	VMOVDQU      int8Constant84<>+0(SB), Y4
 	VPAND        int8Constant5<>+0(SB), Y0, Y1
 	VPSRLW       $0x04, Y0, Y2
 	VPAND        int8Constant5<>+0(SB), Y2, Y2
@@ -1943,27 +1944,27 @@ TEXT ·int8LevelsIQ2_XSAVX2(SB), NOSPLIT, $96-40
 next:
 	VMOVDQU        2(DX), X1
 	VINSERTI128    $0x01, 18(DX), Y1, Y0
-	VPSHUFB        int8Constant86<>+0(SB), Y0, Y0
-	VPAND          int8Constant87<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant85<>+0(SB), Y0, Y0
+	VPAND          int8Constant86<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, (SP)
 	VMOVDQU        34(DX), X1
 	VINSERTI128    $0x01, 50(DX), Y1, Y0
-	VPSHUFB        int8Constant86<>+0(SB), Y0, Y0
-	VPAND          int8Constant87<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant85<>+0(SB), Y0, Y0
+	VPAND          int8Constant86<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 32(SP)
 	VMOVDQU        35(DX), X1
 	VINSERTI128    $0x01, 51(DX), Y1, Y0
-	VPSHUFB        int8Constant88<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant87<>+0(SB), Y0, Y0
 	VPSRLW         $0x01, Y0, Y0
-	VPAND          int8Constant83<>+0(SB), Y0, Y0
+	VPAND          int8Constant53<>+0(SB), Y0, Y0
 	VMOVDQU        3(DX), X1
 	VINSERTI128    $0x01, 19(DX), Y1, Y2
-	VPSHUFB        int8Constant88<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant87<>+0(SB), Y2, Y2
 	VPSRLW         $0x01, Y2, Y2
-	VPAND          int8Constant83<>+0(SB), Y2, Y2
+	VPAND          int8Constant53<>+0(SB), Y2, Y2
 	VPACKUSWB      Y0, Y2, Y0
 	VPERMQ         $0xd8, Y0, Y0
-	VMOVDQU        int8Constant85<>+0(SB), Y4
+	VMOVDQU        int8Constant84<>+0(SB), Y4
 	VPAND          int8Constant5<>+0(SB), Y0, Y2
 	VPSRLW         $0x04, Y0, Y3
 	VPAND          int8Constant5<>+0(SB), Y3, Y3
@@ -1975,7 +1976,7 @@ next:
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 58(DX), Y2
-	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant88<>+0(SB), Y2, Y2
 	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
 	VPAND          int8Constant10<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
@@ -1983,7 +1984,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y2, Y2
 	VMULPS         Y0, Y2, Y2
 	VBROADCASTI128 58(DX), Y3
-	VPSHUFB        int8Constant90<>+0(SB), Y3, Y3
+	VPSHUFB        int8Constant89<>+0(SB), Y3, Y3
 	VPSRLVD        int8Constant26<>+0(SB), Y3, Y3
 	VPAND          int8Constant10<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
@@ -2142,8 +2143,8 @@ next:
 	VINSERTI128    $0x01, 10(DX), Y1, Y0
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VBROADCASTI128 66(DX), Y2
-	VPSHUFB        int8Constant91<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant92<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant91<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant44<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2153,8 +2154,8 @@ next:
 	VINSERTI128    $0x01, 26(DX), Y1, Y0
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VBROADCASTI128 66(DX), Y2
-	VPSHUFB        int8Constant93<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant92<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant92<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant91<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant44<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2163,7 +2164,7 @@ next:
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 66(DX), Y2
-	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant88<>+0(SB), Y2, Y2
 	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
 	VPAND          int8Constant10<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
@@ -2171,7 +2172,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y2, Y2
 	VMULPS         Y0, Y2, Y2
 	VBROADCASTI128 66(DX), Y3
-	VPSHUFB        int8Constant90<>+0(SB), Y3, Y3
+	VPSHUFB        int8Constant89<>+0(SB), Y3, Y3
 	VPSRLVD        int8Constant26<>+0(SB), Y3, Y3
 	VPAND          int8Constant10<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
@@ -2327,19 +2328,19 @@ TEXT ·int8LevelsIQ3_XXSAVX2(SB), NOSPLIT, $32-40
 
 next:
 	VBROADCASTI128 82(DX), Y0
-	VPSHUFB        int8Constant94<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant93<>+0(SB), Y0, Y0
 	VPMULLW        int8Constant82<>+0(SB), Y0, Y0
 	VPSRLW         $0x07, Y0, Y0
-	VPAND          int8Constant83<>+0(SB), Y0, Y0
+	VPAND          int8Constant53<>+0(SB), Y0, Y0
 	VMOVDQU        66(DX), X3
 	VINSERTI128    $0x01, 74(DX), Y3, Y1
-	VPSHUFB        int8Constant95<>+0(SB), Y1, Y1
+	VPSHUFB        int8Constant94<>+0(SB), Y1, Y1
 	VPMULLW        int8Constant82<>+0(SB), Y1, Y1
 	VPSRLW         $0x07, Y1, Y1
-	VPAND          int8Constant83<>+0(SB), Y1, Y1
+	VPAND          int8Constant53<>+0(SB), Y1, Y1
 	VPACKUSWB      Y0, Y1, Y0
 	VPERMQ         $0xd8, Y0, Y0
-	VMOVDQU        int8Constant85<>+0(SB), Y4
+	VMOVDQU        int8Constant84<>+0(SB), Y4
 	VPAND          int8Constant5<>+0(SB), Y0, Y1
 	VPSRLW         $0x04, Y0, Y2
 	VPAND          int8Constant5<>+0(SB), Y2, Y2
@@ -2353,7 +2354,7 @@ next:
 	VMOVDQU        66(DX), Y1
 	VPSRLD         $0x1c, Y1, Y1
 	VCVTDQ2PS      Y1, Y1
-	VMULPS         int8Constant96<>+0(SB), Y1, Y1
+	VMULPS         int8Constant95<>+0(SB), Y1, Y1
 	VADDPS         int8Constant71<>+0(SB), Y1, Y1
 	VMULPS         Y0, Y1, Y1
 	VMOVDQU        int8Constant14<>+0(SB), Y0
@@ -2577,8 +2578,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        66(DX), X1
 	VINSERTI128    $0x01, 67(DX), Y1, Y2
-	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant96<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant97<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2589,8 +2590,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        68(DX), X1
 	VINSERTI128    $0x01, 69(DX), Y1, Y2
-	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant96<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant97<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2601,8 +2602,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        70(DX), X1
 	VINSERTI128    $0x01, 71(DX), Y1, Y2
-	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant96<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant97<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2613,8 +2614,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        72(DX), X1
 	VINSERTI128    $0x01, 73(DX), Y1, Y2
-	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant96<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant97<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2623,12 +2624,12 @@ next:
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 94(DX), Y2
-	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
 	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
 	VPAND          int8Constant10<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
-	VMULPS         int8Constant99<>+0(SB), Y2, Y2
-	VADDPS         int8Constant100<>+0(SB), Y2, Y2
+	VMULPS         int8Constant98<>+0(SB), Y2, Y2
+	VADDPS         int8Constant99<>+0(SB), Y2, Y2
 	VMULPS         Y0, Y2, Y2
 	VMOVDQU        int8Constant14<>+0(SB), Y0
 	VPERMPS        Y2, Y0, Y0
@@ -4634,7 +4635,7 @@ next:
 	VCVTDQ2PS      Y5, Y5
 	VMULPS         (CX)(DX*1), Y5, Y5
 	VBROADCASTI128 4(SI), Y4
-	VPAND          int8Constant101<>+0(SB), Y4, Y6
+	VPAND          int8Constant100<>+0(SB), Y4, Y6
 	VPSRLD         $0x02, Y4, Y7
 	VPAND          int8Constant19<>+0(SB), Y7, Y7
 	VPSHUFD        $0xaa, Y4, Y4
@@ -4644,7 +4645,7 @@ next:
 	VPUNPCKLDQ     Y7, Y6, Y6
 	VPSHUFB        int8Constant16<>+0(SB), Y6, Y4
 	VCVTDQ2PS      Y4, Y4
-	VPSHUFB        int8Constant102<>+0(SB), Y6, Y6
+	VPSHUFB        int8Constant101<>+0(SB), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
 	VPBROADCASTD   (SI), X7
 	VCVTPH2PS      X7, Y7
@@ -4683,7 +4684,7 @@ TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant103<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant5<>+0(SB), Y4
 	VMOVDQU        int8Constant19<>+0(SB), Y5
@@ -4888,7 +4889,7 @@ TEXT ·int8Dot4Q6_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant103<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant5<>+0(SB), Y7
@@ -5315,7 +5316,7 @@ next:
 	VPACKSSDW      Y7, Y5, Y5
 	VPADDW         32(BX)(DX*4), Y5, Y5
 	VPMADDWD       Y0, Y5, Y5
-	VPSHUFB        int8Constant104<>+0(SB), Y4, Y7
+	VPSHUFB        int8Constant103<>+0(SB), Y4, Y7
 	VPACKSSDW      Y5, Y6, Y6
 	VPMADDWD       Y7, Y6, Y6
 	VMOVDQU        64(SI), Y5
@@ -5352,7 +5353,7 @@ next:
 	VPACKSSDW      Y8, Y5, Y5
 	VPADDW         96(BX)(DX*4), Y5, Y5
 	VPMADDWD       Y0, Y5, Y5
-	VPSHUFB        int8Constant105<>+0(SB), Y4, Y4
+	VPSHUFB        int8Constant104<>+0(SB), Y4, Y4
 	VPACKSSDW      Y5, Y7, Y7
 	VPMADDWD       Y4, Y7, Y7
 	VBROADCASTF128 (CX)(DX*1), Y4
@@ -5363,7 +5364,7 @@ next:
 	VFMADD231PS    Y5, Y7, Y6
 	VPBROADCASTW   208(SI), X4
 	VCVTPH2PS      X4, Y4
-	VMULPS         int8Constant106<>+0(SB), Y4, Y4
+	VMULPS         int8Constant105<>+0(SB), Y4, Y4
 	VFMADD231PS    Y4, Y6, Y3
 	ADDQ           $+210, SI
 	ADDQ           $0x20, DX
@@ -5991,7 +5992,7 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VMULPS         (CX)(DX*1), Y7, Y7
 	VBROADCASTI128 4(SI), Y6
-	VPAND          int8Constant101<>+0(SB), Y6, Y8
+	VPAND          int8Constant100<>+0(SB), Y6, Y8
 	VPSRLD         $0x02, Y6, Y9
 	VPAND          int8Constant19<>+0(SB), Y9, Y9
 	VPSHUFD        $0xaa, Y6, Y6
@@ -6001,7 +6002,7 @@ next:
 	VPUNPCKLDQ     Y9, Y8, Y8
 	VPSHUFB        int8Constant16<>+0(SB), Y8, Y6
 	VCVTDQ2PS      Y6, Y6
-	VPSHUFB        int8Constant102<>+0(SB), Y8, Y8
+	VPSHUFB        int8Constant101<>+0(SB), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
 	VPBROADCASTD   (SI), X9
 	VCVTPH2PS      X9, Y9
@@ -7330,7 +7331,7 @@ next:
 	VPAND        Y1, Y5, Y6
 	VMOVDQU      2(SI), Y8
 	VPBLENDD     $0xf0, 74(SI), Y8, Y8
-	VPSHUFB      int8Constant107<>+0(SB), Y8, Y7
+	VPSHUFB      int8Constant106<>+0(SB), Y8, Y7
 	VPAND        Y0, Y7, Y7
 	VPCMPEQB     Y0, Y7, Y7
 	VPAND        Y2, Y7, Y7
@@ -7338,7 +7339,7 @@ next:
 	VPMADDUBSW   (AX)(DX*8), Y6, Y6
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant108<>+0(SB), Y8, Y7
+	VPSHUFB      int8Constant107<>+0(SB), Y8, Y7
 	VPAND        Y0, Y7, Y7
 	VPCMPEQB     Y0, Y7, Y7
 	VPAND        Y2, Y7, Y7
@@ -7351,7 +7352,7 @@ next:
 	VPAND        Y1, Y5, Y7
 	VMOVDQU      24(SI), Y9
 	VPBLENDD     $0xf0, 96(SI), Y9, Y9
-	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant106<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7359,7 +7360,7 @@ next:
 	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7374,7 +7375,7 @@ next:
 	VPAND        Y1, Y5, Y7
 	VMOVDQU      46(SI), Y9
 	VPBLENDD     $0xf0, 118(SI), Y9, Y9
-	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant106<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7382,7 +7383,7 @@ next:
 	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7395,7 +7396,7 @@ next:
 	VPAND        Y1, Y5, Y8
 	VMOVDQU      68(SI), Y10
 	VPBLENDD     $0xf0, 140(SI), Y10, Y10
-	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant106<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -7403,7 +7404,7 @@ next:
 	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8116,7 +8117,7 @@ next:
 	VPAND        Y1, Y6, Y7
 	VMOVDQU      4(SI), Y9
 	VPBLENDD     $0xf0, 84(SI), Y9, Y9
-	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant106<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -8124,7 +8125,7 @@ next:
 	VPMADDUBSW   (AX)(DX*8), Y7, Y7
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -8137,7 +8138,7 @@ next:
 	VPAND        Y1, Y6, Y8
 	VMOVDQU      28(SI), Y10
 	VPBLENDD     $0xf0, 108(SI), Y10, Y10
-	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant106<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8145,7 +8146,7 @@ next:
 	VPMADDUBSW   64(AX)(DX*8), Y8, Y8
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8160,7 +8161,7 @@ next:
 	VPAND        Y1, Y6, Y8
 	VMOVDQU      52(SI), Y10
 	VPBLENDD     $0xf0, 132(SI), Y10, Y10
-	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant106<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8168,7 +8169,7 @@ next:
 	VPMADDUBSW   128(AX)(DX*8), Y8, Y8
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8181,7 +8182,7 @@ next:
 	VPAND        Y1, Y6, Y9
 	VMOVDQU      76(SI), Y11
 	VPBLENDD     $0xf0, 156(SI), Y11, Y11
-	VPSHUFB      int8Constant107<>+0(SB), Y11, Y10
+	VPSHUFB      int8Constant106<>+0(SB), Y11, Y10
 	VPAND        Y0, Y10, Y10
 	VPCMPEQB     Y0, Y10, Y10
 	VPAND        Y2, Y10, Y10
@@ -8189,7 +8190,7 @@ next:
 	VPMADDUBSW   192(AX)(DX*8), Y9, Y9
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant108<>+0(SB), Y11, Y10
+	VPSHUFB      int8Constant107<>+0(SB), Y11, Y10
 	VPAND        Y0, Y10, Y10
 	VPCMPEQB     Y0, Y10, Y10
 	VPAND        Y2, Y10, Y10
@@ -9637,7 +9638,7 @@ TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VXORPS         Y2, Y2, Y2
-	VMOVDQU        int8Constant103<>+0(SB), Y3
+	VMOVDQU        int8Constant102<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant31<>+0(SB), Y5
 	VMOVDQU        int8Constant16<>+0(SB), Y6
@@ -9825,7 +9826,7 @@ TEXT ·int8Dot4Q2_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	VMOVDQU int8Constant103<>+0(SB), Y8
+	VMOVDQU int8Constant102<>+0(SB), Y8
 	VMOVDQU int8Constant4<>+0(SB), Y9
 
 next:
@@ -10201,7 +10202,7 @@ next:
 	VPMADDWD       Y0, Y7, Y7
 	VPACKSSDW      Y7, Y9, Y9
 	VPMADDWD       Y0, Y9, Y9
-	VPSHUFB        int8Constant109<>+0(SB), Y6, Y7
+	VPSHUFB        int8Constant108<>+0(SB), Y6, Y7
 	VPACKSSDW      Y9, Y8, Y8
 	VPMADDWD       Y7, Y8, Y8
 	VMOVDQU        48(SI), Y7
@@ -10224,7 +10225,7 @@ next:
 	VPMADDWD       Y0, Y7, Y7
 	VPACKSSDW      Y7, Y10, Y10
 	VPMADDWD       Y0, Y10, Y10
-	VPSHUFB        int8Constant110<>+0(SB), Y6, Y6
+	VPSHUFB        int8Constant109<>+0(SB), Y6, Y6
 	VPACKSSDW      Y10, Y9, Y9
 	VPMADDWD       Y6, Y9, Y9
 	VBROADCASTF128 (CX)(DX*1), Y6
@@ -10237,7 +10238,7 @@ next:
 	VPAND          Y2, Y5, Y5
 	VPSHUFB        int8Constant16<>+0(SB), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VPSHUFB        int8Constant102<>+0(SB), Y5, Y5
+	VPSHUFB        int8Constant101<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VPBROADCASTD   80(SI), X7
 	VCVTPH2PS      X7, Y7
@@ -10276,7 +10277,7 @@ TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant103<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant31<>+0(SB), Y4
 	VMOVDQU        int8Constant35<>+0(SB), Y5
@@ -10511,7 +10512,7 @@ TEXT ·int8Dot4Q3_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant103<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant31<>+0(SB), Y7
@@ -10962,7 +10963,7 @@ next:
 	VPACKSSDW      Y4, Y8, Y8
 	VPADDW         32(BX)(DX*4), Y8, Y8
 	VPMADDWD       Y0, Y8, Y8
-	VPSHUFB        int8Constant104<>+0(SB), Y5, Y4
+	VPSHUFB        int8Constant103<>+0(SB), Y5, Y4
 	VPACKSSDW      Y8, Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VMOVDQU        64(SI), Y4
@@ -10999,7 +11000,7 @@ next:
 	VPACKSSDW      Y4, Y9, Y9
 	VPADDW         96(BX)(DX*4), Y9, Y9
 	VPMADDWD       Y0, Y9, Y9
-	VPSHUFB        int8Constant105<>+0(SB), Y5, Y4
+	VPSHUFB        int8Constant104<>+0(SB), Y5, Y4
 	VPACKSSDW      Y9, Y8, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VBROADCASTF128 (CX)(DX*1), Y4
@@ -11010,7 +11011,7 @@ next:
 	VFMADD231PS    Y5, Y8, Y6
 	VPBROADCASTW   108(SI), X4
 	VCVTPH2PS      X4, Y4
-	VMULPS         int8Constant106<>+0(SB), Y4, Y4
+	VMULPS         int8Constant105<>+0(SB), Y4, Y4
 	VFMADD231PS    Y4, Y6, Y3
 	ADDQ           $+110, SI
 	ADDQ           $0x20, DX
@@ -12355,9 +12356,9 @@ TEXT ·int8ColumnsTQ1_0AVX2(SB), NOSPLIT, $0-72
 	SUBQ    DX, R9
 	SHLQ    $0x05, R8
 	VMOVDQU int8Constant4<>+0(SB), Y0
-	VMOVDQU int8Constant111<>+0(SB), Y1
-	VMOVDQU int8Constant112<>+0(SB), Y2
-	VMOVDQU int8Constant113<>+0(SB), Y3
+	VMOVDQU int8Constant110<>+0(SB), Y1
+	VMOVDQU int8Constant111<>+0(SB), Y2
+	VMOVDQU int8Constant112<>+0(SB), Y3
 
 row:
 	XORQ   DX, DX
@@ -12980,7 +12981,7 @@ next:
 	RET
 
 // func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -12990,7 +12991,7 @@ TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VMOVDQU        int8Constant40<>+0(SB), Y2
-	VMOVDQU        int8Constant103<>+0(SB), Y3
+	VMOVDQU        int8Constant102<>+0(SB), Y3
 	VMOVDQU        int8Constant56<>+0(SB), Y4
 	VMOVDQU        int8Constant55<>+0(SB), Y5
 	VMOVDQU        int8Constant4<>+0(SB), Y6
@@ -13003,24 +13004,26 @@ TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
 	MOVQ           $0x0000000000000040, R8
 	VMOVD          (BX), X10
 	VPINSRD        $0x01, 36(BX), X10, X10
-	VPMOVZXBD      X10, Y10
-	VPAND          Y8, Y10, Y10
-	VPCMPEQD       Y8, Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          X8, X10, X10
+	VPCMPEQW       X8, X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant54<>+0(SB), Y10, Y10
 	VMOVD          72(BX), X11
 	VPINSRD        $0x01, 108(BX), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPAND          Y8, Y11, Y11
-	VPCMPEQD       Y8, Y11, Y13
-	VPANDN         Y11, Y13, Y11
-	VPSLLD         $0x14, Y11, Y11
+	VPMOVZXBW      X11, X11
+	VPAND          X8, X11, X11
+	VPCMPEQW       X8, X11, X12
+	VPANDN         X11, X12, X11
+	VPSLLW         $0x07, X11, X11
+	VCVTPH2PS      X11, Y11
 	VMULPS         int8Constant54<>+0(SB), Y11, Y11
-	VBROADCASTF128 (CX), Y13
-	VPERMILPS      Y9, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)(DI*1)
+	VBROADCASTF128 (CX), Y12
+	VPERMILPS      Y9, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y9, Y10, Y10
 	VMULPS         Y10, Y11, Y10
@@ -13034,24 +13037,26 @@ next:
 	CMOVQLT        CX, R10
 	VMOVD          (R9), X10
 	VPINSRD        $0x01, 36(R9), X10, X10
-	VPMOVZXBD      X10, Y10
-	VPAND          Y8, Y10, Y10
-	VPCMPEQD       Y8, Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          X8, X10, X10
+	VPCMPEQW       X8, X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant54<>+0(SB), Y10, Y10
 	VMOVD          72(R9), X11
 	VPINSRD        $0x01, 108(R9), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPAND          Y8, Y11, Y11
-	VPCMPEQD       Y8, Y11, Y13
-	VPANDN         Y11, Y13, Y11
-	VPSLLD         $0x14, Y11, Y11
+	VPMOVZXBW      X11, X11
+	VPAND          X8, X11, X11
+	VPCMPEQW       X8, X11, X12
+	VPANDN         X11, X12, X11
+	VPSLLW         $0x07, X11, X11
+	VCVTPH2PS      X11, Y11
 	VMULPS         int8Constant54<>+0(SB), Y11, Y11
-	VBROADCASTF128 (R10), Y13
-	VPERMILPS      Y9, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)(R8*1)
+	VBROADCASTF128 (R10), Y12
+	VPERMILPS      Y9, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, (SP)(R8*1)
 	VBROADCASTF128 16(R10), Y10
 	VPERMILPS      Y9, Y10, Y10
 	VMULPS         Y10, Y11, Y10
@@ -13170,14 +13175,15 @@ short:
 
 nextShort:
 	VMOVD          (BX), X10
-	VPMOVZXBD      X10, Y10
-	VPAND          Y8, Y10, Y10
-	VPCMPEQD       Y8, Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          X8, X10, X10
+	VPCMPEQW       X8, X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant54<>+0(SB), Y10, Y10
-	VMOVSD         (CX), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y9, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, (SP)
@@ -13226,7 +13232,7 @@ end:
 	RET
 
 // func int8Dot4NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, F16C, FMA3
 TEXT ·int8Dot4NVFP4AVX2(SB), NOSPLIT, $256-64
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -13242,7 +13248,7 @@ TEXT ·int8Dot4NVFP4AVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant103<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant40<>+0(SB), Y6
 	VMOVDQU int8Constant14<>+0(SB), Y7
@@ -13254,48 +13260,50 @@ TEXT ·int8Dot4NVFP4AVX2(SB), NOSPLIT, $256-64
 next:
 	VMOVD          (BX), X10
 	VPINSRD        $0x01, 36(BX), X10, X10
-	VPMOVZXBD      X10, Y10
-	VPAND          int8Constant53<>+0(SB), Y10, Y10
-	VPCMPEQD       int8Constant53<>+0(SB), Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          int8Constant53<>+0(SB), X10, X10
+	VPCMPEQW       int8Constant53<>+0(SB), X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant54<>+0(SB), Y10, Y10
 	VMOVD          72(BX), X11
 	VPINSRD        $0x01, 108(BX), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPAND          int8Constant53<>+0(SB), Y11, Y11
-	VPCMPEQD       int8Constant53<>+0(SB), Y11, Y13
-	VPANDN         Y11, Y13, Y11
-	VPSLLD         $0x14, Y11, Y11
+	VPMOVZXBW      X11, X11
+	VPAND          int8Constant53<>+0(SB), X11, X11
+	VPCMPEQW       int8Constant53<>+0(SB), X11, X12
+	VPANDN         X11, X12, X11
+	VPSLLW         $0x07, X11, X11
+	VCVTPH2PS      X11, Y11
 	VMULPS         int8Constant54<>+0(SB), Y11, Y11
-	VBROADCASTF128 (CX), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)
-	VBROADCASTF128 16(CX), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y11, Y13
-	VMOVUPS        Y13, 32(SP)
-	VBROADCASTF128 (CX)(R8*1), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, 64(SP)
-	VBROADCASTF128 16(CX)(R8*1), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y11, Y13
-	VMOVUPS        Y13, 96(SP)
-	VBROADCASTF128 (CX)(R8*2), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, 128(SP)
-	VBROADCASTF128 16(CX)(R8*2), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y11, Y13
-	VMOVUPS        Y13, 160(SP)
-	VBROADCASTF128 (CX)(R10*1), Y13
-	VPERMILPS      Y7, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, 192(SP)
+	VBROADCASTF128 (CX), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, (SP)
+	VBROADCASTF128 16(CX), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y11, Y12
+	VMOVUPS        Y12, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y11, Y12
+	VMOVUPS        Y12, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y11, Y12
+	VMOVUPS        Y12, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y12
+	VPERMILPS      Y7, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, 192(SP)
 	VBROADCASTF128 16(CX)(R10*1), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
@@ -13309,23 +13317,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         (DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   (SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     (AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         (DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   64(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   64(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     (AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         (DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   128(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   128(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     (AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         (DX)(R9*1), Y10, Y10
@@ -13342,23 +13350,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         32(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   8(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     32(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         32(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   72(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   72(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     32(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         32(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   136(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   136(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         32(DX)(R9*1), Y10, Y10
@@ -13375,23 +13383,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         64(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   16(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     64(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         64(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   80(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   80(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     64(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         64(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   144(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   144(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     64(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         64(DX)(R9*1), Y10, Y10
@@ -13408,23 +13416,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         96(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   24(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     96(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         96(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   88(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   88(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     96(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         96(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   152(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   152(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     96(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         96(DX)(R9*1), Y10, Y10
@@ -13441,23 +13449,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         128(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   32(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     128(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         128(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   96(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   96(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     128(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         128(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   160(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   160(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     128(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         128(DX)(R9*1), Y10, Y10
@@ -13474,23 +13482,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         160(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   40(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     160(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         160(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   104(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   104(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     160(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         160(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   168(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   168(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     160(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         160(DX)(R9*1), Y10, Y10
@@ -13507,23 +13515,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         192(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   48(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     192(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         192(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   112(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   112(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     192(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         192(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   176(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   176(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     192(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         192(DX)(R9*1), Y10, Y10
@@ -13540,23 +13548,23 @@ next:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         224(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   56(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     224(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         224(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   120(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   120(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     224(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         224(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   184(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   184(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     224(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         224(DX)(R9*1), Y10, Y10
@@ -13577,29 +13585,30 @@ short:
 
 nextShort:
 	VMOVD          (BX), X10
-	VPMOVZXBD      X10, Y10
-	VPAND          int8Constant53<>+0(SB), Y10, Y10
-	VPCMPEQD       int8Constant53<>+0(SB), Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          int8Constant53<>+0(SB), X10, X10
+	VPCMPEQW       int8Constant53<>+0(SB), X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant54<>+0(SB), Y10, Y10
-	VMOVSD         (CX), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y7, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, (SP)
-	VMOVSD         (CX)(R8*1), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX)(R8*1), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y7, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, 64(SP)
-	VMOVSD         (CX)(R8*2), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX)(R8*2), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y7, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, 128(SP)
-	VMOVSD         (CX)(R10*1), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX)(R10*1), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y7, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, 192(SP)
@@ -13612,23 +13621,23 @@ nextShort:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         (DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   (SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     (AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         (DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   64(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   64(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     (AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         (DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   128(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   128(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     (AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         (DX)(R9*1), Y10, Y10
@@ -13645,23 +13654,23 @@ nextShort:
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         32(DX), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   8(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VPMADDUBSW     32(AX)(DI*1), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         32(DX)(DI*1), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   72(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   72(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VPMADDUBSW     32(AX)(DI*2), Y10, Y11
 	VPMADDWD       Y5, Y11, Y11
 	VPADDD         32(DX)(DI*2), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   136(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   136(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
 	VPMADDWD       Y5, Y10, Y10
 	VPADDD         32(DX)(R9*1), Y10, Y10
@@ -13710,7 +13719,7 @@ end:
 	RET
 
 // func int8ColumnsNVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, FMA3, MMX+
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsNVFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -13815,22 +13824,24 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VBROADCASTF128 16(CX)(DX*1), Y10
 	VCVTDQ2PS      Y8, Y8
-	VMOVDQU        int8Constant114<>+0(SB), Y11
+	VMOVDQU        int8Constant113<>+0(SB), Y11
 	VMOVD          (SI), X12
 	VPINSRD        $0x01, 36(SI), X12, X12
-	VPMOVZXBD      X12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQD       Y5, Y12, Y13
-	VPANDN         Y12, Y13, Y12
-	VPSLLD         $0x14, Y12, Y12
+	VPMOVZXBW      X12, X12
+	VPAND          X5, X12, X12
+	VPCMPEQW       X5, X12, X13
+	VPANDN         X12, X13, X12
+	VPSLLW         $0x07, X12, X12
+	VCVTPH2PS      X12, Y12
 	VMULPS         int8Constant54<>+0(SB), Y12, Y12
 	VMOVD          72(SI), X13
 	VPINSRD        $0x01, 108(SI), X13, X13
-	VPMOVZXBD      X13, Y13
-	VPAND          Y5, Y13, Y13
-	VPCMPEQD       Y5, Y13, Y14
-	VPANDN         Y13, Y14, Y13
-	VPSLLD         $0x14, Y13, Y13
+	VPMOVZXBW      X13, X13
+	VPAND          X5, X13, X13
+	VPCMPEQW       X5, X13, X14
+	VPANDN         X13, X14, X13
+	VPSLLW         $0x07, X13, X13
+	VCVTPH2PS      X13, Y13
 	VMULPS         int8Constant54<>+0(SB), Y13, Y13
 	VPERMPS        Y12, Y11, Y12
 	VMULPS         Y9, Y7, Y7
@@ -14570,13 +14581,13 @@ next:
 	PREFETCHT0   4096(SI)
 	VMOVDQU      2(SI), Y6
 	VPBLENDD     $0xf0, 4(SI), Y6, Y6
-	VPSHUFB      int8Constant107<>+0(SB), Y6, Y5
+	VPSHUFB      int8Constant106<>+0(SB), Y6, Y5
 	VPAND        Y2, Y5, Y5
 	VPCMPEQB     Y2, Y5, Y5
 	VPAND        Y1, Y5, Y5
 	VPSHUFB      Y5, Y0, Y5
 	VPMADDUBSW   (AX)(DX*8), Y5, Y5
-	VPSHUFB      int8Constant108<>+0(SB), Y6, Y7
+	VPSHUFB      int8Constant107<>+0(SB), Y6, Y7
 	VPAND        Y2, Y7, Y7
 	VPCMPEQB     Y2, Y7, Y7
 	VPAND        Y1, Y7, Y7
@@ -14584,13 +14595,13 @@ next:
 	VPMADDUBSW   32(AX)(DX*8), Y7, Y7
 	VPADDW       Y7, Y5, Y5
 	VPMADDWD     Y3, Y5, Y5
-	VPSHUFB      int8Constant115<>+0(SB), Y6, Y7
+	VPSHUFB      int8Constant114<>+0(SB), Y6, Y7
 	VPAND        Y2, Y7, Y7
 	VPCMPEQB     Y2, Y7, Y7
 	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
-	VPSHUFB      int8Constant116<>+0(SB), Y6, Y8
+	VPSHUFB      int8Constant115<>+0(SB), Y6, Y8
 	VPAND        Y2, Y8, Y8
 	VPCMPEQB     Y2, Y8, Y8
 	VPAND        Y1, Y8, Y8
@@ -14600,13 +14611,13 @@ next:
 	VPMADDWD     Y3, Y7, Y7
 	VPACKSSDW    Y7, Y5, Y5
 	VPMADDWD     Y3, Y5, Y5
-	VPSHUFB      int8Constant117<>+0(SB), Y6, Y7
+	VPSHUFB      int8Constant116<>+0(SB), Y6, Y7
 	VPAND        Y2, Y7, Y7
 	VPCMPEQB     Y2, Y7, Y7
 	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
-	VPSHUFB      int8Constant118<>+0(SB), Y6, Y8
+	VPSHUFB      int8Constant117<>+0(SB), Y6, Y8
 	VPAND        Y2, Y8, Y8
 	VPCMPEQB     Y2, Y8, Y8
 	VPAND        Y1, Y8, Y8
@@ -14614,13 +14625,13 @@ next:
 	VPMADDUBSW   160(AX)(DX*8), Y8, Y8
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y3, Y7, Y7
-	VPSHUFB      int8Constant119<>+0(SB), Y6, Y8
+	VPSHUFB      int8Constant118<>+0(SB), Y6, Y8
 	VPAND        Y2, Y8, Y8
 	VPCMPEQB     Y2, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPSHUFB      Y8, Y0, Y8
 	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
-	VPSHUFB      int8Constant120<>+0(SB), Y6, Y6
+	VPSHUFB      int8Constant119<>+0(SB), Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPCMPEQB     Y2, Y6, Y6
 	VPAND        Y1, Y6, Y6
@@ -16112,7 +16123,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y1, Y1, Y1
 	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
-	VMOVDQU        int8Constant103<>+0(SB), Y3
+	VMOVDQU        int8Constant102<>+0(SB), Y3
 	VMOVDQU        int8Constant80<>+0(SB), Y4
 	VMOVDQU        int8Constant65<>+0(SB), Y5
 	VMOVDQU        int8Constant14<>+0(SB), Y6
@@ -16472,7 +16483,7 @@ TEXT ·int8Dot4IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y3, Y3, Y3
 	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant103<>+0(SB), Y5
+	VMOVDQU int8Constant102<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant80<>+0(SB), Y7
 	VMOVDQU int8Constant65<>+0(SB), Y8
@@ -16952,7 +16963,7 @@ TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	VMOVDQU      int8Constant2<>+0(SB), Y4
 	VMOVDQU      int8Constant22<>+0(SB), Y5
 	VMOVDQU      int8Constant5<>+0(SB), Y6
-	VMOVDQU      int8Constant83<>+0(SB), Y7
+	VMOVDQU      int8Constant53<>+0(SB), Y7
 	VMOVDQU      int8Constant82<>+0(SB), Y8
 	XORQ         DI, DI
 	MOVQ         $0x0000000000000060, R8
@@ -16964,13 +16975,13 @@ TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	VPAND        Y7, Y9, Y9
 	VMOVDQU      6(DX), X10
 	VINSERTI128  $0x01, 22(DX), Y10, Y10
-	VPSHUFB      int8Constant84<>+0(SB), Y10, Y10
+	VPSHUFB      int8Constant83<>+0(SB), Y10, Y10
 	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y7, Y10, Y10
 	VPACKUSWB    Y9, Y10, Y9
 	VPERMQ       $0xd8, Y9, Y9
-	VMOVDQU      int8Constant85<>+0(SB), Y12
+	VMOVDQU      int8Constant84<>+0(SB), Y12
 	VPAND        Y6, Y9, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        Y6, Y11, Y11
@@ -17006,13 +17017,13 @@ next:
 	VPAND        Y7, Y9, Y9
 	VMOVDQU      6(R9), X13
 	VINSERTI128  $0x01, 22(R9), Y13, Y10
-	VPSHUFB      int8Constant84<>+0(SB), Y10, Y10
+	VPSHUFB      int8Constant83<>+0(SB), Y10, Y10
 	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y7, Y10, Y10
 	VPACKUSWB    Y9, Y10, Y9
 	VPERMQ       $0xd8, Y9, Y9
-	VMOVDQU      int8Constant85<>+0(SB), Y12
+	VMOVDQU      int8Constant84<>+0(SB), Y12
 	VPAND        Y6, Y9, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        Y6, Y11, Y11
@@ -17244,7 +17255,7 @@ TEXT ·int8Dot4IQ2_XXSAVX2(SB), NOSPLIT, $288-64
 	VMOVDQU int8Constant2<>+0(SB), Y6
 	VMOVDQU int8Constant22<>+0(SB), Y7
 	VMOVDQU int8Constant5<>+0(SB), Y8
-	VMOVDQU int8Constant83<>+0(SB), Y9
+	VMOVDQU int8Constant53<>+0(SB), Y9
 
 next:
 	VMOVDQU      38(DX), X13
@@ -17255,13 +17266,13 @@ next:
 	VPAND        Y9, Y10, Y10
 	VMOVDQU      6(DX), X13
 	VINSERTI128  $0x01, 22(DX), Y13, Y11
-	VPSHUFB      int8Constant84<>+0(SB), Y11, Y11
+	VPSHUFB      int8Constant83<>+0(SB), Y11, Y11
 	VPMULLW      int8Constant82<>+0(SB), Y11, Y11
 	VPSRLW       $0x07, Y11, Y11
 	VPAND        Y9, Y11, Y11
 	VPACKUSWB    Y10, Y11, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant85<>+0(SB), Y14
+	VMOVDQU      int8Constant84<>+0(SB), Y14
 	VPAND        Y8, Y10, Y11
 	VPSRLW       $0x04, Y10, Y12
 	VPAND        Y8, Y12, Y12
@@ -17671,7 +17682,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	VMOVDQU        int8Constant103<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
@@ -17683,27 +17694,27 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	MOVQ           $0x00000000000000a0, R8
 	VMOVDQU        2(DX), X10
 	VINSERTI128    $0x01, 18(DX), Y10, Y10
-	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
-	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant85<>+0(SB), Y10, Y10
+	VPAND          int8Constant86<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 50(DX), Y11, Y10
-	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
-	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant85<>+0(SB), Y10, Y10
+	VPAND          int8Constant86<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 96(SP)(DI*1)
 	VMOVDQU        35(DX), X11
 	VINSERTI128    $0x01, 51(DX), Y11, Y10
-	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant83<>+0(SB), Y10, Y10
+	VPAND          int8Constant53<>+0(SB), Y10, Y10
 	VMOVDQU        3(DX), X11
 	VINSERTI128    $0x01, 19(DX), Y11, Y11
-	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant83<>+0(SB), Y11, Y11
+	VPAND          int8Constant53<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant85<>+0(SB), Y14
+	VMOVDQU        int8Constant84<>+0(SB), Y14
 	VPAND          int8Constant5<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
@@ -17715,7 +17726,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(DX), Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -17723,7 +17734,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(DX), Y13
-	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant89<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -17747,27 +17758,27 @@ next:
 	CMOVQEQ        CX, R10
 	VMOVDQU        2(R9), X12
 	VINSERTI128    $0x01, 18(R9), Y12, Y10
-	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
-	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant85<>+0(SB), Y10, Y10
+	VPAND          int8Constant86<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        34(R9), X12
 	VINSERTI128    $0x01, 50(R9), Y12, Y10
-	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
-	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant85<>+0(SB), Y10, Y10
+	VPAND          int8Constant86<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        35(R9), X12
 	VINSERTI128    $0x01, 51(R9), Y12, Y10
-	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant83<>+0(SB), Y10, Y10
+	VPAND          int8Constant53<>+0(SB), Y10, Y10
 	VMOVDQU        3(R9), X12
 	VINSERTI128    $0x01, 19(R9), Y12, Y11
-	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant83<>+0(SB), Y11, Y11
+	VPAND          int8Constant53<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant85<>+0(SB), Y14
+	VMOVDQU        int8Constant84<>+0(SB), Y14
 	VPAND          int8Constant5<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
@@ -17779,7 +17790,7 @@ next:
 	VPBROADCASTW   (R9), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(R9), Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -17787,7 +17798,7 @@ next:
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(R9), Y13
-	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant89<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -18016,7 +18027,7 @@ TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	LEAQ    ·int8GridIQ2_XS+0(SB), R10
-	VMOVDQU int8Constant103<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant23<>+0(SB), Y7
@@ -18026,27 +18037,27 @@ TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
 next:
 	VMOVDQU        2(DX), X11
 	VINSERTI128    $0x01, 18(DX), Y11, Y10
-	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
-	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant85<>+0(SB), Y10, Y10
+	VPAND          int8Constant86<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 256(SP)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 50(DX), Y11, Y10
-	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
-	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant85<>+0(SB), Y10, Y10
+	VPAND          int8Constant86<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 288(SP)
 	VMOVDQU        35(DX), X11
 	VINSERTI128    $0x01, 51(DX), Y11, Y10
-	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant83<>+0(SB), Y10, Y10
+	VPAND          int8Constant53<>+0(SB), Y10, Y10
 	VMOVDQU        3(DX), X11
 	VINSERTI128    $0x01, 19(DX), Y11, Y12
-	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant87<>+0(SB), Y12, Y12
 	VPSRLW         $0x01, Y12, Y12
-	VPAND          int8Constant83<>+0(SB), Y12, Y12
+	VPAND          int8Constant53<>+0(SB), Y12, Y12
 	VPACKUSWB      Y10, Y12, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant85<>+0(SB), Y14
+	VMOVDQU        int8Constant84<>+0(SB), Y14
 	VPAND          int8Constant5<>+0(SB), Y10, Y12
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
@@ -18058,7 +18069,7 @@ next:
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(DX), Y12
-	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant10<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -18066,7 +18077,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 58(DX), Y13
-	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant89<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant26<>+0(SB), Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -18520,7 +18531,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	VMOVDQU        int8Constant103<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
@@ -18534,8 +18545,8 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VINSERTI128    $0x01, 10(DX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y11
-	VPSHUFB        int8Constant91<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant91<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -18545,8 +18556,8 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VINSERTI128    $0x01, 26(DX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y11
-	VPSHUFB        int8Constant93<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant91<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -18555,7 +18566,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(DX), Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -18563,7 +18574,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(DX), Y13
-	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant89<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -18589,8 +18600,8 @@ next:
 	VINSERTI128    $0x01, 10(R9), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(R9), Y11
-	VPSHUFB        int8Constant91<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant91<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -18600,8 +18611,8 @@ next:
 	VINSERTI128    $0x01, 26(R9), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(R9), Y11
-	VPSHUFB        int8Constant93<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant91<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -18610,7 +18621,7 @@ next:
 	VPBROADCASTW   (R9), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(R9), Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -18618,7 +18629,7 @@ next:
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(R9), Y13
-	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant89<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -18847,7 +18858,7 @@ TEXT ·int8Dot4IQ2_SAVX2(SB), NOSPLIT, $320-64
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	LEAQ    ·int8GridIQ2_S+0(SB), R10
-	VMOVDQU int8Constant103<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant23<>+0(SB), Y7
@@ -18859,8 +18870,8 @@ next:
 	VINSERTI128    $0x01, 10(DX), Y11, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant91<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant91<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant44<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -18870,8 +18881,8 @@ next:
 	VINSERTI128    $0x01, 26(DX), Y11, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant93<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant92<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant91<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant44<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -18880,7 +18891,7 @@ next:
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant10<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -18888,7 +18899,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 66(DX), Y13
-	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant89<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant26<>+0(SB), Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -19347,24 +19358,24 @@ TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	VMOVDQU        int8Constant2<>+0(SB), Y4
 	VMOVDQU        int8Constant22<>+0(SB), Y5
 	VMOVDQU        int8Constant5<>+0(SB), Y6
-	VMOVDQU        int8Constant83<>+0(SB), Y7
+	VMOVDQU        int8Constant53<>+0(SB), Y7
 	VMOVDQU        int8Constant82<>+0(SB), Y8
 	XORQ           DI, DI
 	MOVQ           $0x0000000000000060, R8
 	VBROADCASTI128 82(DX), Y9
-	VPSHUFB        int8Constant94<>+0(SB), Y9, Y9
+	VPSHUFB        int8Constant93<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
 	VPSRLW         $0x07, Y9, Y9
 	VPAND          Y7, Y9, Y9
 	VMOVDQU        66(DX), X10
 	VINSERTI128    $0x01, 74(DX), Y10, Y10
-	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant94<>+0(SB), Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y7, Y10, Y10
 	VPACKUSWB      Y9, Y10, Y9
 	VPERMQ         $0xd8, Y9, Y9
-	VMOVDQU        int8Constant85<>+0(SB), Y12
+	VMOVDQU        int8Constant84<>+0(SB), Y12
 	VPAND          Y6, Y9, Y10
 	VPSRLW         $0x04, Y9, Y11
 	VPAND          Y6, Y11, Y11
@@ -19378,7 +19389,7 @@ TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	VMOVDQU        66(DX), Y10
 	VPSRLD         $0x1c, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant96<>+0(SB), Y10, Y10
+	VMULPS         int8Constant95<>+0(SB), Y10, Y10
 	VADDPS         int8Constant71<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
@@ -19391,19 +19402,19 @@ next:
 	CMOVQEQ        DX, R9
 	CMOVQEQ        CX, R10
 	VBROADCASTI128 82(R9), Y9
-	VPSHUFB        int8Constant94<>+0(SB), Y9, Y9
+	VPSHUFB        int8Constant93<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
 	VPSRLW         $0x07, Y9, Y9
 	VPAND          Y7, Y9, Y9
 	VMOVDQU        66(R9), X13
 	VINSERTI128    $0x01, 74(R9), Y13, Y10
-	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant94<>+0(SB), Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y7, Y10, Y10
 	VPACKUSWB      Y9, Y10, Y9
 	VPERMQ         $0xd8, Y9, Y9
-	VMOVDQU        int8Constant85<>+0(SB), Y12
+	VMOVDQU        int8Constant84<>+0(SB), Y12
 	VPAND          Y6, Y9, Y10
 	VPSRLW         $0x04, Y9, Y11
 	VPAND          Y6, Y11, Y11
@@ -19417,7 +19428,7 @@ next:
 	VMOVDQU        66(R9), Y10
 	VPSRLD         $0x1c, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant96<>+0(SB), Y10, Y10
+	VMULPS         int8Constant95<>+0(SB), Y10, Y10
 	VADDPS         int8Constant71<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R10), Y10, Y9
@@ -19697,23 +19708,23 @@ TEXT ·int8Dot4IQ3_XXSAVX2(SB), NOSPLIT, $288-64
 	VMOVDQU int8Constant2<>+0(SB), Y6
 	VMOVDQU int8Constant22<>+0(SB), Y7
 	VMOVDQU int8Constant5<>+0(SB), Y8
-	VMOVDQU int8Constant83<>+0(SB), Y9
+	VMOVDQU int8Constant53<>+0(SB), Y9
 
 next:
 	VBROADCASTI128 82(DX), Y10
-	VPSHUFB        int8Constant94<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant93<>+0(SB), Y10, Y10
 	VPMULLW        int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y9, Y10, Y10
 	VMOVDQU        66(DX), X13
 	VINSERTI128    $0x01, 74(DX), Y13, Y11
-	VPSHUFB        int8Constant95<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y9, Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant85<>+0(SB), Y14
+	VMOVDQU        int8Constant84<>+0(SB), Y14
 	VPAND          Y8, Y10, Y11
 	VPSRLW         $0x04, Y10, Y12
 	VPAND          Y8, Y12, Y12
@@ -19727,7 +19738,7 @@ next:
 	VMOVDQU        66(DX), Y11
 	VPSRLD         $0x1c, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant96<>+0(SB), Y11, Y11
+	VMULPS         int8Constant95<>+0(SB), Y11, Y11
 	VADDPS         int8Constant71<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
@@ -20189,9 +20200,9 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant2<>+0(SB), Y4
 	VMOVDQU        int8Constant22<>+0(SB), Y5
-	VMOVDQU        int8Constant97<>+0(SB), Y6
+	VMOVDQU        int8Constant96<>+0(SB), Y6
 	VMOVDQU        int8Constant62<>+0(SB), Y7
-	VMOVDQU        int8Constant98<>+0(SB), Y8
+	VMOVDQU        int8Constant97<>+0(SB), Y8
 	XORQ           DI, DI
 	MOVQ           $0x00000000000000c0, R8
 	VMOVDQU        2(DX), X9
@@ -20245,12 +20256,12 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPBROADCASTW   (DX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 94(DX), Y10
-	VPSHUFB        int8Constant90<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
 	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
 	VPAND          int8Constant10<>+0(SB), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant99<>+0(SB), Y10, Y10
-	VADDPS         int8Constant100<>+0(SB), Y10, Y10
+	VMULPS         int8Constant98<>+0(SB), Y10, Y10
+	VADDPS         int8Constant99<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
 	VMOVUPS        Y9, (SP)(DI*1)
@@ -20312,12 +20323,12 @@ next:
 	VPBROADCASTW   (R9), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 94(R9), Y10
-	VPSHUFB        int8Constant90<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
 	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
 	VPAND          int8Constant10<>+0(SB), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant99<>+0(SB), Y10, Y10
-	VADDPS         int8Constant100<>+0(SB), Y10, Y10
+	VMULPS         int8Constant98<>+0(SB), Y10, Y10
+	VADDPS         int8Constant99<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R10), Y10, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
@@ -20595,7 +20606,7 @@ TEXT ·int8Dot4IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
 	VMOVDQU int8Constant22<>+0(SB), Y7
-	VMOVDQU int8Constant97<>+0(SB), Y8
+	VMOVDQU int8Constant96<>+0(SB), Y8
 	VMOVDQU int8Constant62<>+0(SB), Y9
 
 next:
@@ -20605,7 +20616,7 @@ next:
 	VMOVDQU        66(DX), X11
 	VINSERTI128    $0x01, 67(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant97<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20617,7 +20628,7 @@ next:
 	VMOVDQU        68(DX), X11
 	VINSERTI128    $0x01, 69(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant97<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20629,7 +20640,7 @@ next:
 	VMOVDQU        70(DX), X11
 	VINSERTI128    $0x01, 71(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant97<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20641,7 +20652,7 @@ next:
 	VMOVDQU        72(DX), X11
 	VINSERTI128    $0x01, 73(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant97<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20650,12 +20661,12 @@ next:
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(DX), Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant10<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant99<>+0(SB), Y12, Y12
-	VADDPS         int8Constant100<>+0(SB), Y12, Y12
+	VMULPS         int8Constant98<>+0(SB), Y12, Y12
+	VADDPS         int8Constant99<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VMULPS         (CX), Y12, Y10
 	VMOVUPS        Y10, (SP)
@@ -25771,70 +25782,70 @@ GLOBL int8Constant52<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant53<>+0(SB)/1, $0x7f
 DATA int8Constant53<>+1(SB)/1, $0x00
-DATA int8Constant53<>+2(SB)/1, $0x00
+DATA int8Constant53<>+2(SB)/1, $0x7f
 DATA int8Constant53<>+3(SB)/1, $0x00
 DATA int8Constant53<>+4(SB)/1, $0x7f
 DATA int8Constant53<>+5(SB)/1, $0x00
-DATA int8Constant53<>+6(SB)/1, $0x00
+DATA int8Constant53<>+6(SB)/1, $0x7f
 DATA int8Constant53<>+7(SB)/1, $0x00
 DATA int8Constant53<>+8(SB)/1, $0x7f
 DATA int8Constant53<>+9(SB)/1, $0x00
-DATA int8Constant53<>+10(SB)/1, $0x00
+DATA int8Constant53<>+10(SB)/1, $0x7f
 DATA int8Constant53<>+11(SB)/1, $0x00
 DATA int8Constant53<>+12(SB)/1, $0x7f
 DATA int8Constant53<>+13(SB)/1, $0x00
-DATA int8Constant53<>+14(SB)/1, $0x00
+DATA int8Constant53<>+14(SB)/1, $0x7f
 DATA int8Constant53<>+15(SB)/1, $0x00
 DATA int8Constant53<>+16(SB)/1, $0x7f
 DATA int8Constant53<>+17(SB)/1, $0x00
-DATA int8Constant53<>+18(SB)/1, $0x00
+DATA int8Constant53<>+18(SB)/1, $0x7f
 DATA int8Constant53<>+19(SB)/1, $0x00
 DATA int8Constant53<>+20(SB)/1, $0x7f
 DATA int8Constant53<>+21(SB)/1, $0x00
-DATA int8Constant53<>+22(SB)/1, $0x00
+DATA int8Constant53<>+22(SB)/1, $0x7f
 DATA int8Constant53<>+23(SB)/1, $0x00
 DATA int8Constant53<>+24(SB)/1, $0x7f
 DATA int8Constant53<>+25(SB)/1, $0x00
-DATA int8Constant53<>+26(SB)/1, $0x00
+DATA int8Constant53<>+26(SB)/1, $0x7f
 DATA int8Constant53<>+27(SB)/1, $0x00
 DATA int8Constant53<>+28(SB)/1, $0x7f
 DATA int8Constant53<>+29(SB)/1, $0x00
-DATA int8Constant53<>+30(SB)/1, $0x00
+DATA int8Constant53<>+30(SB)/1, $0x7f
 DATA int8Constant53<>+31(SB)/1, $0x00
 GLOBL int8Constant53<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant54<>+0(SB)/1, $0x00
 DATA int8Constant54<>+1(SB)/1, $0x00
 DATA int8Constant54<>+2(SB)/1, $0x00
-DATA int8Constant54<>+3(SB)/1, $0x7b
+DATA int8Constant54<>+3(SB)/1, $0x43
 DATA int8Constant54<>+4(SB)/1, $0x00
 DATA int8Constant54<>+5(SB)/1, $0x00
 DATA int8Constant54<>+6(SB)/1, $0x00
-DATA int8Constant54<>+7(SB)/1, $0x7b
+DATA int8Constant54<>+7(SB)/1, $0x43
 DATA int8Constant54<>+8(SB)/1, $0x00
 DATA int8Constant54<>+9(SB)/1, $0x00
 DATA int8Constant54<>+10(SB)/1, $0x00
-DATA int8Constant54<>+11(SB)/1, $0x7b
+DATA int8Constant54<>+11(SB)/1, $0x43
 DATA int8Constant54<>+12(SB)/1, $0x00
 DATA int8Constant54<>+13(SB)/1, $0x00
 DATA int8Constant54<>+14(SB)/1, $0x00
-DATA int8Constant54<>+15(SB)/1, $0x7b
+DATA int8Constant54<>+15(SB)/1, $0x43
 DATA int8Constant54<>+16(SB)/1, $0x00
 DATA int8Constant54<>+17(SB)/1, $0x00
 DATA int8Constant54<>+18(SB)/1, $0x00
-DATA int8Constant54<>+19(SB)/1, $0x7b
+DATA int8Constant54<>+19(SB)/1, $0x43
 DATA int8Constant54<>+20(SB)/1, $0x00
 DATA int8Constant54<>+21(SB)/1, $0x00
 DATA int8Constant54<>+22(SB)/1, $0x00
-DATA int8Constant54<>+23(SB)/1, $0x7b
+DATA int8Constant54<>+23(SB)/1, $0x43
 DATA int8Constant54<>+24(SB)/1, $0x00
 DATA int8Constant54<>+25(SB)/1, $0x00
 DATA int8Constant54<>+26(SB)/1, $0x00
-DATA int8Constant54<>+27(SB)/1, $0x7b
+DATA int8Constant54<>+27(SB)/1, $0x43
 DATA int8Constant54<>+28(SB)/1, $0x00
 DATA int8Constant54<>+29(SB)/1, $0x00
 DATA int8Constant54<>+30(SB)/1, $0x00
-DATA int8Constant54<>+31(SB)/1, $0x7b
+DATA int8Constant54<>+31(SB)/1, $0x43
 GLOBL int8Constant54<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant55<>+0(SB)/1, $0x00
@@ -26789,378 +26800,378 @@ DATA int8Constant82<>+30(SB)/1, $0x04
 DATA int8Constant82<>+31(SB)/1, $0x00
 GLOBL int8Constant82<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant83<>+0(SB)/1, $0x7f
-DATA int8Constant83<>+1(SB)/1, $0x00
-DATA int8Constant83<>+2(SB)/1, $0x7f
-DATA int8Constant83<>+3(SB)/1, $0x00
-DATA int8Constant83<>+4(SB)/1, $0x7f
-DATA int8Constant83<>+5(SB)/1, $0x00
-DATA int8Constant83<>+6(SB)/1, $0x7f
-DATA int8Constant83<>+7(SB)/1, $0x00
-DATA int8Constant83<>+8(SB)/1, $0x7f
-DATA int8Constant83<>+9(SB)/1, $0x00
-DATA int8Constant83<>+10(SB)/1, $0x7f
-DATA int8Constant83<>+11(SB)/1, $0x00
-DATA int8Constant83<>+12(SB)/1, $0x7f
-DATA int8Constant83<>+13(SB)/1, $0x00
-DATA int8Constant83<>+14(SB)/1, $0x7f
-DATA int8Constant83<>+15(SB)/1, $0x00
-DATA int8Constant83<>+16(SB)/1, $0x7f
-DATA int8Constant83<>+17(SB)/1, $0x00
-DATA int8Constant83<>+18(SB)/1, $0x7f
-DATA int8Constant83<>+19(SB)/1, $0x00
-DATA int8Constant83<>+20(SB)/1, $0x7f
-DATA int8Constant83<>+21(SB)/1, $0x00
-DATA int8Constant83<>+22(SB)/1, $0x7f
-DATA int8Constant83<>+23(SB)/1, $0x00
-DATA int8Constant83<>+24(SB)/1, $0x7f
-DATA int8Constant83<>+25(SB)/1, $0x00
-DATA int8Constant83<>+26(SB)/1, $0x7f
-DATA int8Constant83<>+27(SB)/1, $0x00
-DATA int8Constant83<>+28(SB)/1, $0x7f
-DATA int8Constant83<>+29(SB)/1, $0x00
-DATA int8Constant83<>+30(SB)/1, $0x7f
-DATA int8Constant83<>+31(SB)/1, $0x00
+DATA int8Constant83<>+0(SB)/1, $0x00
+DATA int8Constant83<>+1(SB)/1, $0x80
+DATA int8Constant83<>+2(SB)/1, $0x00
+DATA int8Constant83<>+3(SB)/1, $0x01
+DATA int8Constant83<>+4(SB)/1, $0x01
+DATA int8Constant83<>+5(SB)/1, $0x02
+DATA int8Constant83<>+6(SB)/1, $0x02
+DATA int8Constant83<>+7(SB)/1, $0x03
+DATA int8Constant83<>+8(SB)/1, $0x08
+DATA int8Constant83<>+9(SB)/1, $0x80
+DATA int8Constant83<>+10(SB)/1, $0x08
+DATA int8Constant83<>+11(SB)/1, $0x09
+DATA int8Constant83<>+12(SB)/1, $0x09
+DATA int8Constant83<>+13(SB)/1, $0x0a
+DATA int8Constant83<>+14(SB)/1, $0x0a
+DATA int8Constant83<>+15(SB)/1, $0x0b
+DATA int8Constant83<>+16(SB)/1, $0x00
+DATA int8Constant83<>+17(SB)/1, $0x80
+DATA int8Constant83<>+18(SB)/1, $0x00
+DATA int8Constant83<>+19(SB)/1, $0x01
+DATA int8Constant83<>+20(SB)/1, $0x01
+DATA int8Constant83<>+21(SB)/1, $0x02
+DATA int8Constant83<>+22(SB)/1, $0x02
+DATA int8Constant83<>+23(SB)/1, $0x03
+DATA int8Constant83<>+24(SB)/1, $0x08
+DATA int8Constant83<>+25(SB)/1, $0x80
+DATA int8Constant83<>+26(SB)/1, $0x08
+DATA int8Constant83<>+27(SB)/1, $0x09
+DATA int8Constant83<>+28(SB)/1, $0x09
+DATA int8Constant83<>+29(SB)/1, $0x0a
+DATA int8Constant83<>+30(SB)/1, $0x0a
+DATA int8Constant83<>+31(SB)/1, $0x0b
 GLOBL int8Constant83<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant84<>+0(SB)/1, $0x00
 DATA int8Constant84<>+1(SB)/1, $0x80
-DATA int8Constant84<>+2(SB)/1, $0x00
-DATA int8Constant84<>+3(SB)/1, $0x01
-DATA int8Constant84<>+4(SB)/1, $0x01
-DATA int8Constant84<>+5(SB)/1, $0x02
-DATA int8Constant84<>+6(SB)/1, $0x02
-DATA int8Constant84<>+7(SB)/1, $0x03
-DATA int8Constant84<>+8(SB)/1, $0x08
-DATA int8Constant84<>+9(SB)/1, $0x80
-DATA int8Constant84<>+10(SB)/1, $0x08
-DATA int8Constant84<>+11(SB)/1, $0x09
-DATA int8Constant84<>+12(SB)/1, $0x09
-DATA int8Constant84<>+13(SB)/1, $0x0a
-DATA int8Constant84<>+14(SB)/1, $0x0a
-DATA int8Constant84<>+15(SB)/1, $0x0b
+DATA int8Constant84<>+2(SB)/1, $0x80
+DATA int8Constant84<>+3(SB)/1, $0x00
+DATA int8Constant84<>+4(SB)/1, $0x80
+DATA int8Constant84<>+5(SB)/1, $0x00
+DATA int8Constant84<>+6(SB)/1, $0x00
+DATA int8Constant84<>+7(SB)/1, $0x80
+DATA int8Constant84<>+8(SB)/1, $0x80
+DATA int8Constant84<>+9(SB)/1, $0x00
+DATA int8Constant84<>+10(SB)/1, $0x00
+DATA int8Constant84<>+11(SB)/1, $0x80
+DATA int8Constant84<>+12(SB)/1, $0x00
+DATA int8Constant84<>+13(SB)/1, $0x80
+DATA int8Constant84<>+14(SB)/1, $0x80
+DATA int8Constant84<>+15(SB)/1, $0x00
 DATA int8Constant84<>+16(SB)/1, $0x00
 DATA int8Constant84<>+17(SB)/1, $0x80
-DATA int8Constant84<>+18(SB)/1, $0x00
-DATA int8Constant84<>+19(SB)/1, $0x01
-DATA int8Constant84<>+20(SB)/1, $0x01
-DATA int8Constant84<>+21(SB)/1, $0x02
-DATA int8Constant84<>+22(SB)/1, $0x02
-DATA int8Constant84<>+23(SB)/1, $0x03
-DATA int8Constant84<>+24(SB)/1, $0x08
-DATA int8Constant84<>+25(SB)/1, $0x80
-DATA int8Constant84<>+26(SB)/1, $0x08
-DATA int8Constant84<>+27(SB)/1, $0x09
-DATA int8Constant84<>+28(SB)/1, $0x09
-DATA int8Constant84<>+29(SB)/1, $0x0a
-DATA int8Constant84<>+30(SB)/1, $0x0a
-DATA int8Constant84<>+31(SB)/1, $0x0b
+DATA int8Constant84<>+18(SB)/1, $0x80
+DATA int8Constant84<>+19(SB)/1, $0x00
+DATA int8Constant84<>+20(SB)/1, $0x80
+DATA int8Constant84<>+21(SB)/1, $0x00
+DATA int8Constant84<>+22(SB)/1, $0x00
+DATA int8Constant84<>+23(SB)/1, $0x80
+DATA int8Constant84<>+24(SB)/1, $0x80
+DATA int8Constant84<>+25(SB)/1, $0x00
+DATA int8Constant84<>+26(SB)/1, $0x00
+DATA int8Constant84<>+27(SB)/1, $0x80
+DATA int8Constant84<>+28(SB)/1, $0x00
+DATA int8Constant84<>+29(SB)/1, $0x80
+DATA int8Constant84<>+30(SB)/1, $0x80
+DATA int8Constant84<>+31(SB)/1, $0x00
 GLOBL int8Constant84<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant85<>+0(SB)/1, $0x00
-DATA int8Constant85<>+1(SB)/1, $0x80
-DATA int8Constant85<>+2(SB)/1, $0x80
-DATA int8Constant85<>+3(SB)/1, $0x00
-DATA int8Constant85<>+4(SB)/1, $0x80
-DATA int8Constant85<>+5(SB)/1, $0x00
-DATA int8Constant85<>+6(SB)/1, $0x00
-DATA int8Constant85<>+7(SB)/1, $0x80
-DATA int8Constant85<>+8(SB)/1, $0x80
-DATA int8Constant85<>+9(SB)/1, $0x00
-DATA int8Constant85<>+10(SB)/1, $0x00
-DATA int8Constant85<>+11(SB)/1, $0x80
-DATA int8Constant85<>+12(SB)/1, $0x00
-DATA int8Constant85<>+13(SB)/1, $0x80
-DATA int8Constant85<>+14(SB)/1, $0x80
-DATA int8Constant85<>+15(SB)/1, $0x00
+DATA int8Constant85<>+1(SB)/1, $0x01
+DATA int8Constant85<>+2(SB)/1, $0x02
+DATA int8Constant85<>+3(SB)/1, $0x03
+DATA int8Constant85<>+4(SB)/1, $0x04
+DATA int8Constant85<>+5(SB)/1, $0x05
+DATA int8Constant85<>+6(SB)/1, $0x06
+DATA int8Constant85<>+7(SB)/1, $0x07
+DATA int8Constant85<>+8(SB)/1, $0x08
+DATA int8Constant85<>+9(SB)/1, $0x09
+DATA int8Constant85<>+10(SB)/1, $0x0a
+DATA int8Constant85<>+11(SB)/1, $0x0b
+DATA int8Constant85<>+12(SB)/1, $0x0c
+DATA int8Constant85<>+13(SB)/1, $0x0d
+DATA int8Constant85<>+14(SB)/1, $0x0e
+DATA int8Constant85<>+15(SB)/1, $0x0f
 DATA int8Constant85<>+16(SB)/1, $0x00
-DATA int8Constant85<>+17(SB)/1, $0x80
-DATA int8Constant85<>+18(SB)/1, $0x80
-DATA int8Constant85<>+19(SB)/1, $0x00
-DATA int8Constant85<>+20(SB)/1, $0x80
-DATA int8Constant85<>+21(SB)/1, $0x00
-DATA int8Constant85<>+22(SB)/1, $0x00
-DATA int8Constant85<>+23(SB)/1, $0x80
-DATA int8Constant85<>+24(SB)/1, $0x80
-DATA int8Constant85<>+25(SB)/1, $0x00
-DATA int8Constant85<>+26(SB)/1, $0x00
-DATA int8Constant85<>+27(SB)/1, $0x80
-DATA int8Constant85<>+28(SB)/1, $0x00
-DATA int8Constant85<>+29(SB)/1, $0x80
-DATA int8Constant85<>+30(SB)/1, $0x80
-DATA int8Constant85<>+31(SB)/1, $0x00
+DATA int8Constant85<>+17(SB)/1, $0x01
+DATA int8Constant85<>+18(SB)/1, $0x02
+DATA int8Constant85<>+19(SB)/1, $0x03
+DATA int8Constant85<>+20(SB)/1, $0x04
+DATA int8Constant85<>+21(SB)/1, $0x05
+DATA int8Constant85<>+22(SB)/1, $0x06
+DATA int8Constant85<>+23(SB)/1, $0x07
+DATA int8Constant85<>+24(SB)/1, $0x08
+DATA int8Constant85<>+25(SB)/1, $0x09
+DATA int8Constant85<>+26(SB)/1, $0x0a
+DATA int8Constant85<>+27(SB)/1, $0x0b
+DATA int8Constant85<>+28(SB)/1, $0x0c
+DATA int8Constant85<>+29(SB)/1, $0x0d
+DATA int8Constant85<>+30(SB)/1, $0x0e
+DATA int8Constant85<>+31(SB)/1, $0x0f
 GLOBL int8Constant85<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant86<>+0(SB)/1, $0x00
+DATA int8Constant86<>+0(SB)/1, $0xff
 DATA int8Constant86<>+1(SB)/1, $0x01
-DATA int8Constant86<>+2(SB)/1, $0x02
-DATA int8Constant86<>+3(SB)/1, $0x03
-DATA int8Constant86<>+4(SB)/1, $0x04
-DATA int8Constant86<>+5(SB)/1, $0x05
-DATA int8Constant86<>+6(SB)/1, $0x06
-DATA int8Constant86<>+7(SB)/1, $0x07
-DATA int8Constant86<>+8(SB)/1, $0x08
-DATA int8Constant86<>+9(SB)/1, $0x09
-DATA int8Constant86<>+10(SB)/1, $0x0a
-DATA int8Constant86<>+11(SB)/1, $0x0b
-DATA int8Constant86<>+12(SB)/1, $0x0c
-DATA int8Constant86<>+13(SB)/1, $0x0d
-DATA int8Constant86<>+14(SB)/1, $0x0e
-DATA int8Constant86<>+15(SB)/1, $0x0f
-DATA int8Constant86<>+16(SB)/1, $0x00
+DATA int8Constant86<>+2(SB)/1, $0xff
+DATA int8Constant86<>+3(SB)/1, $0x01
+DATA int8Constant86<>+4(SB)/1, $0xff
+DATA int8Constant86<>+5(SB)/1, $0x01
+DATA int8Constant86<>+6(SB)/1, $0xff
+DATA int8Constant86<>+7(SB)/1, $0x01
+DATA int8Constant86<>+8(SB)/1, $0xff
+DATA int8Constant86<>+9(SB)/1, $0x01
+DATA int8Constant86<>+10(SB)/1, $0xff
+DATA int8Constant86<>+11(SB)/1, $0x01
+DATA int8Constant86<>+12(SB)/1, $0xff
+DATA int8Constant86<>+13(SB)/1, $0x01
+DATA int8Constant86<>+14(SB)/1, $0xff
+DATA int8Constant86<>+15(SB)/1, $0x01
+DATA int8Constant86<>+16(SB)/1, $0xff
 DATA int8Constant86<>+17(SB)/1, $0x01
-DATA int8Constant86<>+18(SB)/1, $0x02
-DATA int8Constant86<>+19(SB)/1, $0x03
-DATA int8Constant86<>+20(SB)/1, $0x04
-DATA int8Constant86<>+21(SB)/1, $0x05
-DATA int8Constant86<>+22(SB)/1, $0x06
-DATA int8Constant86<>+23(SB)/1, $0x07
-DATA int8Constant86<>+24(SB)/1, $0x08
-DATA int8Constant86<>+25(SB)/1, $0x09
-DATA int8Constant86<>+26(SB)/1, $0x0a
-DATA int8Constant86<>+27(SB)/1, $0x0b
-DATA int8Constant86<>+28(SB)/1, $0x0c
-DATA int8Constant86<>+29(SB)/1, $0x0d
-DATA int8Constant86<>+30(SB)/1, $0x0e
-DATA int8Constant86<>+31(SB)/1, $0x0f
+DATA int8Constant86<>+18(SB)/1, $0xff
+DATA int8Constant86<>+19(SB)/1, $0x01
+DATA int8Constant86<>+20(SB)/1, $0xff
+DATA int8Constant86<>+21(SB)/1, $0x01
+DATA int8Constant86<>+22(SB)/1, $0xff
+DATA int8Constant86<>+23(SB)/1, $0x01
+DATA int8Constant86<>+24(SB)/1, $0xff
+DATA int8Constant86<>+25(SB)/1, $0x01
+DATA int8Constant86<>+26(SB)/1, $0xff
+DATA int8Constant86<>+27(SB)/1, $0x01
+DATA int8Constant86<>+28(SB)/1, $0xff
+DATA int8Constant86<>+29(SB)/1, $0x01
+DATA int8Constant86<>+30(SB)/1, $0xff
+DATA int8Constant86<>+31(SB)/1, $0x01
 GLOBL int8Constant86<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant87<>+0(SB)/1, $0xff
-DATA int8Constant87<>+1(SB)/1, $0x01
-DATA int8Constant87<>+2(SB)/1, $0xff
-DATA int8Constant87<>+3(SB)/1, $0x01
-DATA int8Constant87<>+4(SB)/1, $0xff
-DATA int8Constant87<>+5(SB)/1, $0x01
-DATA int8Constant87<>+6(SB)/1, $0xff
-DATA int8Constant87<>+7(SB)/1, $0x01
-DATA int8Constant87<>+8(SB)/1, $0xff
-DATA int8Constant87<>+9(SB)/1, $0x01
-DATA int8Constant87<>+10(SB)/1, $0xff
-DATA int8Constant87<>+11(SB)/1, $0x01
-DATA int8Constant87<>+12(SB)/1, $0xff
-DATA int8Constant87<>+13(SB)/1, $0x01
-DATA int8Constant87<>+14(SB)/1, $0xff
-DATA int8Constant87<>+15(SB)/1, $0x01
-DATA int8Constant87<>+16(SB)/1, $0xff
-DATA int8Constant87<>+17(SB)/1, $0x01
-DATA int8Constant87<>+18(SB)/1, $0xff
-DATA int8Constant87<>+19(SB)/1, $0x01
-DATA int8Constant87<>+20(SB)/1, $0xff
-DATA int8Constant87<>+21(SB)/1, $0x01
-DATA int8Constant87<>+22(SB)/1, $0xff
-DATA int8Constant87<>+23(SB)/1, $0x01
-DATA int8Constant87<>+24(SB)/1, $0xff
-DATA int8Constant87<>+25(SB)/1, $0x01
-DATA int8Constant87<>+26(SB)/1, $0xff
-DATA int8Constant87<>+27(SB)/1, $0x01
-DATA int8Constant87<>+28(SB)/1, $0xff
-DATA int8Constant87<>+29(SB)/1, $0x01
-DATA int8Constant87<>+30(SB)/1, $0xff
-DATA int8Constant87<>+31(SB)/1, $0x01
+DATA int8Constant87<>+0(SB)/1, $0x00
+DATA int8Constant87<>+1(SB)/1, $0x80
+DATA int8Constant87<>+2(SB)/1, $0x02
+DATA int8Constant87<>+3(SB)/1, $0x80
+DATA int8Constant87<>+4(SB)/1, $0x04
+DATA int8Constant87<>+5(SB)/1, $0x80
+DATA int8Constant87<>+6(SB)/1, $0x06
+DATA int8Constant87<>+7(SB)/1, $0x80
+DATA int8Constant87<>+8(SB)/1, $0x08
+DATA int8Constant87<>+9(SB)/1, $0x80
+DATA int8Constant87<>+10(SB)/1, $0x0a
+DATA int8Constant87<>+11(SB)/1, $0x80
+DATA int8Constant87<>+12(SB)/1, $0x0c
+DATA int8Constant87<>+13(SB)/1, $0x80
+DATA int8Constant87<>+14(SB)/1, $0x0e
+DATA int8Constant87<>+15(SB)/1, $0x80
+DATA int8Constant87<>+16(SB)/1, $0x00
+DATA int8Constant87<>+17(SB)/1, $0x80
+DATA int8Constant87<>+18(SB)/1, $0x02
+DATA int8Constant87<>+19(SB)/1, $0x80
+DATA int8Constant87<>+20(SB)/1, $0x04
+DATA int8Constant87<>+21(SB)/1, $0x80
+DATA int8Constant87<>+22(SB)/1, $0x06
+DATA int8Constant87<>+23(SB)/1, $0x80
+DATA int8Constant87<>+24(SB)/1, $0x08
+DATA int8Constant87<>+25(SB)/1, $0x80
+DATA int8Constant87<>+26(SB)/1, $0x0a
+DATA int8Constant87<>+27(SB)/1, $0x80
+DATA int8Constant87<>+28(SB)/1, $0x0c
+DATA int8Constant87<>+29(SB)/1, $0x80
+DATA int8Constant87<>+30(SB)/1, $0x0e
+DATA int8Constant87<>+31(SB)/1, $0x80
 GLOBL int8Constant87<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant88<>+0(SB)/1, $0x00
+DATA int8Constant88<>+0(SB)/1, $0x08
 DATA int8Constant88<>+1(SB)/1, $0x80
-DATA int8Constant88<>+2(SB)/1, $0x02
+DATA int8Constant88<>+2(SB)/1, $0x80
 DATA int8Constant88<>+3(SB)/1, $0x80
-DATA int8Constant88<>+4(SB)/1, $0x04
+DATA int8Constant88<>+4(SB)/1, $0x08
 DATA int8Constant88<>+5(SB)/1, $0x80
-DATA int8Constant88<>+6(SB)/1, $0x06
+DATA int8Constant88<>+6(SB)/1, $0x80
 DATA int8Constant88<>+7(SB)/1, $0x80
-DATA int8Constant88<>+8(SB)/1, $0x08
+DATA int8Constant88<>+8(SB)/1, $0x09
 DATA int8Constant88<>+9(SB)/1, $0x80
-DATA int8Constant88<>+10(SB)/1, $0x0a
+DATA int8Constant88<>+10(SB)/1, $0x80
 DATA int8Constant88<>+11(SB)/1, $0x80
-DATA int8Constant88<>+12(SB)/1, $0x0c
+DATA int8Constant88<>+12(SB)/1, $0x09
 DATA int8Constant88<>+13(SB)/1, $0x80
-DATA int8Constant88<>+14(SB)/1, $0x0e
+DATA int8Constant88<>+14(SB)/1, $0x80
 DATA int8Constant88<>+15(SB)/1, $0x80
-DATA int8Constant88<>+16(SB)/1, $0x00
+DATA int8Constant88<>+16(SB)/1, $0x0a
 DATA int8Constant88<>+17(SB)/1, $0x80
-DATA int8Constant88<>+18(SB)/1, $0x02
+DATA int8Constant88<>+18(SB)/1, $0x80
 DATA int8Constant88<>+19(SB)/1, $0x80
-DATA int8Constant88<>+20(SB)/1, $0x04
+DATA int8Constant88<>+20(SB)/1, $0x0a
 DATA int8Constant88<>+21(SB)/1, $0x80
-DATA int8Constant88<>+22(SB)/1, $0x06
+DATA int8Constant88<>+22(SB)/1, $0x80
 DATA int8Constant88<>+23(SB)/1, $0x80
-DATA int8Constant88<>+24(SB)/1, $0x08
+DATA int8Constant88<>+24(SB)/1, $0x0b
 DATA int8Constant88<>+25(SB)/1, $0x80
-DATA int8Constant88<>+26(SB)/1, $0x0a
+DATA int8Constant88<>+26(SB)/1, $0x80
 DATA int8Constant88<>+27(SB)/1, $0x80
-DATA int8Constant88<>+28(SB)/1, $0x0c
+DATA int8Constant88<>+28(SB)/1, $0x0b
 DATA int8Constant88<>+29(SB)/1, $0x80
-DATA int8Constant88<>+30(SB)/1, $0x0e
+DATA int8Constant88<>+30(SB)/1, $0x80
 DATA int8Constant88<>+31(SB)/1, $0x80
 GLOBL int8Constant88<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant89<>+0(SB)/1, $0x08
+DATA int8Constant89<>+0(SB)/1, $0x0c
 DATA int8Constant89<>+1(SB)/1, $0x80
 DATA int8Constant89<>+2(SB)/1, $0x80
 DATA int8Constant89<>+3(SB)/1, $0x80
-DATA int8Constant89<>+4(SB)/1, $0x08
+DATA int8Constant89<>+4(SB)/1, $0x0c
 DATA int8Constant89<>+5(SB)/1, $0x80
 DATA int8Constant89<>+6(SB)/1, $0x80
 DATA int8Constant89<>+7(SB)/1, $0x80
-DATA int8Constant89<>+8(SB)/1, $0x09
+DATA int8Constant89<>+8(SB)/1, $0x0d
 DATA int8Constant89<>+9(SB)/1, $0x80
 DATA int8Constant89<>+10(SB)/1, $0x80
 DATA int8Constant89<>+11(SB)/1, $0x80
-DATA int8Constant89<>+12(SB)/1, $0x09
+DATA int8Constant89<>+12(SB)/1, $0x0d
 DATA int8Constant89<>+13(SB)/1, $0x80
 DATA int8Constant89<>+14(SB)/1, $0x80
 DATA int8Constant89<>+15(SB)/1, $0x80
-DATA int8Constant89<>+16(SB)/1, $0x0a
+DATA int8Constant89<>+16(SB)/1, $0x0e
 DATA int8Constant89<>+17(SB)/1, $0x80
 DATA int8Constant89<>+18(SB)/1, $0x80
 DATA int8Constant89<>+19(SB)/1, $0x80
-DATA int8Constant89<>+20(SB)/1, $0x0a
+DATA int8Constant89<>+20(SB)/1, $0x0e
 DATA int8Constant89<>+21(SB)/1, $0x80
 DATA int8Constant89<>+22(SB)/1, $0x80
 DATA int8Constant89<>+23(SB)/1, $0x80
-DATA int8Constant89<>+24(SB)/1, $0x0b
+DATA int8Constant89<>+24(SB)/1, $0x0f
 DATA int8Constant89<>+25(SB)/1, $0x80
 DATA int8Constant89<>+26(SB)/1, $0x80
 DATA int8Constant89<>+27(SB)/1, $0x80
-DATA int8Constant89<>+28(SB)/1, $0x0b
+DATA int8Constant89<>+28(SB)/1, $0x0f
 DATA int8Constant89<>+29(SB)/1, $0x80
 DATA int8Constant89<>+30(SB)/1, $0x80
 DATA int8Constant89<>+31(SB)/1, $0x80
 GLOBL int8Constant89<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant90<>+0(SB)/1, $0x0c
+DATA int8Constant90<>+0(SB)/1, $0x00
 DATA int8Constant90<>+1(SB)/1, $0x80
-DATA int8Constant90<>+2(SB)/1, $0x80
+DATA int8Constant90<>+2(SB)/1, $0x00
 DATA int8Constant90<>+3(SB)/1, $0x80
-DATA int8Constant90<>+4(SB)/1, $0x0c
+DATA int8Constant90<>+4(SB)/1, $0x00
 DATA int8Constant90<>+5(SB)/1, $0x80
-DATA int8Constant90<>+6(SB)/1, $0x80
+DATA int8Constant90<>+6(SB)/1, $0x00
 DATA int8Constant90<>+7(SB)/1, $0x80
-DATA int8Constant90<>+8(SB)/1, $0x0d
+DATA int8Constant90<>+8(SB)/1, $0x01
 DATA int8Constant90<>+9(SB)/1, $0x80
-DATA int8Constant90<>+10(SB)/1, $0x80
+DATA int8Constant90<>+10(SB)/1, $0x01
 DATA int8Constant90<>+11(SB)/1, $0x80
-DATA int8Constant90<>+12(SB)/1, $0x0d
+DATA int8Constant90<>+12(SB)/1, $0x01
 DATA int8Constant90<>+13(SB)/1, $0x80
-DATA int8Constant90<>+14(SB)/1, $0x80
+DATA int8Constant90<>+14(SB)/1, $0x01
 DATA int8Constant90<>+15(SB)/1, $0x80
-DATA int8Constant90<>+16(SB)/1, $0x0e
+DATA int8Constant90<>+16(SB)/1, $0x02
 DATA int8Constant90<>+17(SB)/1, $0x80
-DATA int8Constant90<>+18(SB)/1, $0x80
+DATA int8Constant90<>+18(SB)/1, $0x02
 DATA int8Constant90<>+19(SB)/1, $0x80
-DATA int8Constant90<>+20(SB)/1, $0x0e
+DATA int8Constant90<>+20(SB)/1, $0x02
 DATA int8Constant90<>+21(SB)/1, $0x80
-DATA int8Constant90<>+22(SB)/1, $0x80
+DATA int8Constant90<>+22(SB)/1, $0x02
 DATA int8Constant90<>+23(SB)/1, $0x80
-DATA int8Constant90<>+24(SB)/1, $0x0f
+DATA int8Constant90<>+24(SB)/1, $0x03
 DATA int8Constant90<>+25(SB)/1, $0x80
-DATA int8Constant90<>+26(SB)/1, $0x80
+DATA int8Constant90<>+26(SB)/1, $0x03
 DATA int8Constant90<>+27(SB)/1, $0x80
-DATA int8Constant90<>+28(SB)/1, $0x0f
+DATA int8Constant90<>+28(SB)/1, $0x03
 DATA int8Constant90<>+29(SB)/1, $0x80
-DATA int8Constant90<>+30(SB)/1, $0x80
+DATA int8Constant90<>+30(SB)/1, $0x03
 DATA int8Constant90<>+31(SB)/1, $0x80
 GLOBL int8Constant90<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant91<>+0(SB)/1, $0x00
-DATA int8Constant91<>+1(SB)/1, $0x80
-DATA int8Constant91<>+2(SB)/1, $0x00
-DATA int8Constant91<>+3(SB)/1, $0x80
-DATA int8Constant91<>+4(SB)/1, $0x00
-DATA int8Constant91<>+5(SB)/1, $0x80
-DATA int8Constant91<>+6(SB)/1, $0x00
-DATA int8Constant91<>+7(SB)/1, $0x80
-DATA int8Constant91<>+8(SB)/1, $0x01
-DATA int8Constant91<>+9(SB)/1, $0x80
-DATA int8Constant91<>+10(SB)/1, $0x01
-DATA int8Constant91<>+11(SB)/1, $0x80
-DATA int8Constant91<>+12(SB)/1, $0x01
-DATA int8Constant91<>+13(SB)/1, $0x80
-DATA int8Constant91<>+14(SB)/1, $0x01
-DATA int8Constant91<>+15(SB)/1, $0x80
-DATA int8Constant91<>+16(SB)/1, $0x02
-DATA int8Constant91<>+17(SB)/1, $0x80
-DATA int8Constant91<>+18(SB)/1, $0x02
-DATA int8Constant91<>+19(SB)/1, $0x80
-DATA int8Constant91<>+20(SB)/1, $0x02
-DATA int8Constant91<>+21(SB)/1, $0x80
+DATA int8Constant91<>+0(SB)/1, $0x80
+DATA int8Constant91<>+1(SB)/1, $0x00
+DATA int8Constant91<>+2(SB)/1, $0x20
+DATA int8Constant91<>+3(SB)/1, $0x00
+DATA int8Constant91<>+4(SB)/1, $0x08
+DATA int8Constant91<>+5(SB)/1, $0x00
+DATA int8Constant91<>+6(SB)/1, $0x02
+DATA int8Constant91<>+7(SB)/1, $0x00
+DATA int8Constant91<>+8(SB)/1, $0x80
+DATA int8Constant91<>+9(SB)/1, $0x00
+DATA int8Constant91<>+10(SB)/1, $0x20
+DATA int8Constant91<>+11(SB)/1, $0x00
+DATA int8Constant91<>+12(SB)/1, $0x08
+DATA int8Constant91<>+13(SB)/1, $0x00
+DATA int8Constant91<>+14(SB)/1, $0x02
+DATA int8Constant91<>+15(SB)/1, $0x00
+DATA int8Constant91<>+16(SB)/1, $0x80
+DATA int8Constant91<>+17(SB)/1, $0x00
+DATA int8Constant91<>+18(SB)/1, $0x20
+DATA int8Constant91<>+19(SB)/1, $0x00
+DATA int8Constant91<>+20(SB)/1, $0x08
+DATA int8Constant91<>+21(SB)/1, $0x00
 DATA int8Constant91<>+22(SB)/1, $0x02
-DATA int8Constant91<>+23(SB)/1, $0x80
-DATA int8Constant91<>+24(SB)/1, $0x03
-DATA int8Constant91<>+25(SB)/1, $0x80
-DATA int8Constant91<>+26(SB)/1, $0x03
-DATA int8Constant91<>+27(SB)/1, $0x80
-DATA int8Constant91<>+28(SB)/1, $0x03
-DATA int8Constant91<>+29(SB)/1, $0x80
-DATA int8Constant91<>+30(SB)/1, $0x03
-DATA int8Constant91<>+31(SB)/1, $0x80
+DATA int8Constant91<>+23(SB)/1, $0x00
+DATA int8Constant91<>+24(SB)/1, $0x80
+DATA int8Constant91<>+25(SB)/1, $0x00
+DATA int8Constant91<>+26(SB)/1, $0x20
+DATA int8Constant91<>+27(SB)/1, $0x00
+DATA int8Constant91<>+28(SB)/1, $0x08
+DATA int8Constant91<>+29(SB)/1, $0x00
+DATA int8Constant91<>+30(SB)/1, $0x02
+DATA int8Constant91<>+31(SB)/1, $0x00
 GLOBL int8Constant91<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant92<>+0(SB)/1, $0x80
-DATA int8Constant92<>+1(SB)/1, $0x00
-DATA int8Constant92<>+2(SB)/1, $0x20
-DATA int8Constant92<>+3(SB)/1, $0x00
-DATA int8Constant92<>+4(SB)/1, $0x08
-DATA int8Constant92<>+5(SB)/1, $0x00
-DATA int8Constant92<>+6(SB)/1, $0x02
-DATA int8Constant92<>+7(SB)/1, $0x00
-DATA int8Constant92<>+8(SB)/1, $0x80
-DATA int8Constant92<>+9(SB)/1, $0x00
-DATA int8Constant92<>+10(SB)/1, $0x20
-DATA int8Constant92<>+11(SB)/1, $0x00
-DATA int8Constant92<>+12(SB)/1, $0x08
-DATA int8Constant92<>+13(SB)/1, $0x00
-DATA int8Constant92<>+14(SB)/1, $0x02
-DATA int8Constant92<>+15(SB)/1, $0x00
-DATA int8Constant92<>+16(SB)/1, $0x80
-DATA int8Constant92<>+17(SB)/1, $0x00
-DATA int8Constant92<>+18(SB)/1, $0x20
-DATA int8Constant92<>+19(SB)/1, $0x00
-DATA int8Constant92<>+20(SB)/1, $0x08
-DATA int8Constant92<>+21(SB)/1, $0x00
-DATA int8Constant92<>+22(SB)/1, $0x02
-DATA int8Constant92<>+23(SB)/1, $0x00
-DATA int8Constant92<>+24(SB)/1, $0x80
-DATA int8Constant92<>+25(SB)/1, $0x00
-DATA int8Constant92<>+26(SB)/1, $0x20
-DATA int8Constant92<>+27(SB)/1, $0x00
-DATA int8Constant92<>+28(SB)/1, $0x08
-DATA int8Constant92<>+29(SB)/1, $0x00
-DATA int8Constant92<>+30(SB)/1, $0x02
-DATA int8Constant92<>+31(SB)/1, $0x00
+DATA int8Constant92<>+0(SB)/1, $0x04
+DATA int8Constant92<>+1(SB)/1, $0x80
+DATA int8Constant92<>+2(SB)/1, $0x04
+DATA int8Constant92<>+3(SB)/1, $0x80
+DATA int8Constant92<>+4(SB)/1, $0x04
+DATA int8Constant92<>+5(SB)/1, $0x80
+DATA int8Constant92<>+6(SB)/1, $0x04
+DATA int8Constant92<>+7(SB)/1, $0x80
+DATA int8Constant92<>+8(SB)/1, $0x05
+DATA int8Constant92<>+9(SB)/1, $0x80
+DATA int8Constant92<>+10(SB)/1, $0x05
+DATA int8Constant92<>+11(SB)/1, $0x80
+DATA int8Constant92<>+12(SB)/1, $0x05
+DATA int8Constant92<>+13(SB)/1, $0x80
+DATA int8Constant92<>+14(SB)/1, $0x05
+DATA int8Constant92<>+15(SB)/1, $0x80
+DATA int8Constant92<>+16(SB)/1, $0x06
+DATA int8Constant92<>+17(SB)/1, $0x80
+DATA int8Constant92<>+18(SB)/1, $0x06
+DATA int8Constant92<>+19(SB)/1, $0x80
+DATA int8Constant92<>+20(SB)/1, $0x06
+DATA int8Constant92<>+21(SB)/1, $0x80
+DATA int8Constant92<>+22(SB)/1, $0x06
+DATA int8Constant92<>+23(SB)/1, $0x80
+DATA int8Constant92<>+24(SB)/1, $0x07
+DATA int8Constant92<>+25(SB)/1, $0x80
+DATA int8Constant92<>+26(SB)/1, $0x07
+DATA int8Constant92<>+27(SB)/1, $0x80
+DATA int8Constant92<>+28(SB)/1, $0x07
+DATA int8Constant92<>+29(SB)/1, $0x80
+DATA int8Constant92<>+30(SB)/1, $0x07
+DATA int8Constant92<>+31(SB)/1, $0x80
 GLOBL int8Constant92<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant93<>+0(SB)/1, $0x04
+DATA int8Constant93<>+0(SB)/1, $0x00
 DATA int8Constant93<>+1(SB)/1, $0x80
-DATA int8Constant93<>+2(SB)/1, $0x04
-DATA int8Constant93<>+3(SB)/1, $0x80
-DATA int8Constant93<>+4(SB)/1, $0x04
-DATA int8Constant93<>+5(SB)/1, $0x80
-DATA int8Constant93<>+6(SB)/1, $0x04
-DATA int8Constant93<>+7(SB)/1, $0x80
-DATA int8Constant93<>+8(SB)/1, $0x05
+DATA int8Constant93<>+2(SB)/1, $0x00
+DATA int8Constant93<>+3(SB)/1, $0x01
+DATA int8Constant93<>+4(SB)/1, $0x01
+DATA int8Constant93<>+5(SB)/1, $0x02
+DATA int8Constant93<>+6(SB)/1, $0x02
+DATA int8Constant93<>+7(SB)/1, $0x03
+DATA int8Constant93<>+8(SB)/1, $0x04
 DATA int8Constant93<>+9(SB)/1, $0x80
-DATA int8Constant93<>+10(SB)/1, $0x05
-DATA int8Constant93<>+11(SB)/1, $0x80
+DATA int8Constant93<>+10(SB)/1, $0x04
+DATA int8Constant93<>+11(SB)/1, $0x05
 DATA int8Constant93<>+12(SB)/1, $0x05
-DATA int8Constant93<>+13(SB)/1, $0x80
-DATA int8Constant93<>+14(SB)/1, $0x05
-DATA int8Constant93<>+15(SB)/1, $0x80
-DATA int8Constant93<>+16(SB)/1, $0x06
+DATA int8Constant93<>+13(SB)/1, $0x06
+DATA int8Constant93<>+14(SB)/1, $0x06
+DATA int8Constant93<>+15(SB)/1, $0x07
+DATA int8Constant93<>+16(SB)/1, $0x08
 DATA int8Constant93<>+17(SB)/1, $0x80
-DATA int8Constant93<>+18(SB)/1, $0x06
-DATA int8Constant93<>+19(SB)/1, $0x80
-DATA int8Constant93<>+20(SB)/1, $0x06
-DATA int8Constant93<>+21(SB)/1, $0x80
-DATA int8Constant93<>+22(SB)/1, $0x06
-DATA int8Constant93<>+23(SB)/1, $0x80
-DATA int8Constant93<>+24(SB)/1, $0x07
+DATA int8Constant93<>+18(SB)/1, $0x08
+DATA int8Constant93<>+19(SB)/1, $0x09
+DATA int8Constant93<>+20(SB)/1, $0x09
+DATA int8Constant93<>+21(SB)/1, $0x0a
+DATA int8Constant93<>+22(SB)/1, $0x0a
+DATA int8Constant93<>+23(SB)/1, $0x0b
+DATA int8Constant93<>+24(SB)/1, $0x0c
 DATA int8Constant93<>+25(SB)/1, $0x80
-DATA int8Constant93<>+26(SB)/1, $0x07
-DATA int8Constant93<>+27(SB)/1, $0x80
-DATA int8Constant93<>+28(SB)/1, $0x07
-DATA int8Constant93<>+29(SB)/1, $0x80
-DATA int8Constant93<>+30(SB)/1, $0x07
-DATA int8Constant93<>+31(SB)/1, $0x80
+DATA int8Constant93<>+26(SB)/1, $0x0c
+DATA int8Constant93<>+27(SB)/1, $0x0d
+DATA int8Constant93<>+28(SB)/1, $0x0d
+DATA int8Constant93<>+29(SB)/1, $0x0e
+DATA int8Constant93<>+30(SB)/1, $0x0e
+DATA int8Constant93<>+31(SB)/1, $0x0f
 GLOBL int8Constant93<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant94<>+0(SB)/1, $0x00
@@ -27179,904 +27190,870 @@ DATA int8Constant94<>+12(SB)/1, $0x05
 DATA int8Constant94<>+13(SB)/1, $0x06
 DATA int8Constant94<>+14(SB)/1, $0x06
 DATA int8Constant94<>+15(SB)/1, $0x07
-DATA int8Constant94<>+16(SB)/1, $0x08
+DATA int8Constant94<>+16(SB)/1, $0x00
 DATA int8Constant94<>+17(SB)/1, $0x80
-DATA int8Constant94<>+18(SB)/1, $0x08
-DATA int8Constant94<>+19(SB)/1, $0x09
-DATA int8Constant94<>+20(SB)/1, $0x09
-DATA int8Constant94<>+21(SB)/1, $0x0a
-DATA int8Constant94<>+22(SB)/1, $0x0a
-DATA int8Constant94<>+23(SB)/1, $0x0b
-DATA int8Constant94<>+24(SB)/1, $0x0c
+DATA int8Constant94<>+18(SB)/1, $0x00
+DATA int8Constant94<>+19(SB)/1, $0x01
+DATA int8Constant94<>+20(SB)/1, $0x01
+DATA int8Constant94<>+21(SB)/1, $0x02
+DATA int8Constant94<>+22(SB)/1, $0x02
+DATA int8Constant94<>+23(SB)/1, $0x03
+DATA int8Constant94<>+24(SB)/1, $0x04
 DATA int8Constant94<>+25(SB)/1, $0x80
-DATA int8Constant94<>+26(SB)/1, $0x0c
-DATA int8Constant94<>+27(SB)/1, $0x0d
-DATA int8Constant94<>+28(SB)/1, $0x0d
-DATA int8Constant94<>+29(SB)/1, $0x0e
-DATA int8Constant94<>+30(SB)/1, $0x0e
-DATA int8Constant94<>+31(SB)/1, $0x0f
+DATA int8Constant94<>+26(SB)/1, $0x04
+DATA int8Constant94<>+27(SB)/1, $0x05
+DATA int8Constant94<>+28(SB)/1, $0x05
+DATA int8Constant94<>+29(SB)/1, $0x06
+DATA int8Constant94<>+30(SB)/1, $0x06
+DATA int8Constant94<>+31(SB)/1, $0x07
 GLOBL int8Constant94<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant95<>+0(SB)/1, $0x00
-DATA int8Constant95<>+1(SB)/1, $0x80
+DATA int8Constant95<>+1(SB)/1, $0x00
 DATA int8Constant95<>+2(SB)/1, $0x00
-DATA int8Constant95<>+3(SB)/1, $0x01
-DATA int8Constant95<>+4(SB)/1, $0x01
-DATA int8Constant95<>+5(SB)/1, $0x02
-DATA int8Constant95<>+6(SB)/1, $0x02
-DATA int8Constant95<>+7(SB)/1, $0x03
-DATA int8Constant95<>+8(SB)/1, $0x04
-DATA int8Constant95<>+9(SB)/1, $0x80
-DATA int8Constant95<>+10(SB)/1, $0x04
-DATA int8Constant95<>+11(SB)/1, $0x05
-DATA int8Constant95<>+12(SB)/1, $0x05
-DATA int8Constant95<>+13(SB)/1, $0x06
-DATA int8Constant95<>+14(SB)/1, $0x06
-DATA int8Constant95<>+15(SB)/1, $0x07
+DATA int8Constant95<>+3(SB)/1, $0x3f
+DATA int8Constant95<>+4(SB)/1, $0x00
+DATA int8Constant95<>+5(SB)/1, $0x00
+DATA int8Constant95<>+6(SB)/1, $0x00
+DATA int8Constant95<>+7(SB)/1, $0x3f
+DATA int8Constant95<>+8(SB)/1, $0x00
+DATA int8Constant95<>+9(SB)/1, $0x00
+DATA int8Constant95<>+10(SB)/1, $0x00
+DATA int8Constant95<>+11(SB)/1, $0x3f
+DATA int8Constant95<>+12(SB)/1, $0x00
+DATA int8Constant95<>+13(SB)/1, $0x00
+DATA int8Constant95<>+14(SB)/1, $0x00
+DATA int8Constant95<>+15(SB)/1, $0x3f
 DATA int8Constant95<>+16(SB)/1, $0x00
-DATA int8Constant95<>+17(SB)/1, $0x80
+DATA int8Constant95<>+17(SB)/1, $0x00
 DATA int8Constant95<>+18(SB)/1, $0x00
-DATA int8Constant95<>+19(SB)/1, $0x01
-DATA int8Constant95<>+20(SB)/1, $0x01
-DATA int8Constant95<>+21(SB)/1, $0x02
-DATA int8Constant95<>+22(SB)/1, $0x02
-DATA int8Constant95<>+23(SB)/1, $0x03
-DATA int8Constant95<>+24(SB)/1, $0x04
-DATA int8Constant95<>+25(SB)/1, $0x80
-DATA int8Constant95<>+26(SB)/1, $0x04
-DATA int8Constant95<>+27(SB)/1, $0x05
-DATA int8Constant95<>+28(SB)/1, $0x05
-DATA int8Constant95<>+29(SB)/1, $0x06
-DATA int8Constant95<>+30(SB)/1, $0x06
-DATA int8Constant95<>+31(SB)/1, $0x07
+DATA int8Constant95<>+19(SB)/1, $0x3f
+DATA int8Constant95<>+20(SB)/1, $0x00
+DATA int8Constant95<>+21(SB)/1, $0x00
+DATA int8Constant95<>+22(SB)/1, $0x00
+DATA int8Constant95<>+23(SB)/1, $0x3f
+DATA int8Constant95<>+24(SB)/1, $0x00
+DATA int8Constant95<>+25(SB)/1, $0x00
+DATA int8Constant95<>+26(SB)/1, $0x00
+DATA int8Constant95<>+27(SB)/1, $0x3f
+DATA int8Constant95<>+28(SB)/1, $0x00
+DATA int8Constant95<>+29(SB)/1, $0x00
+DATA int8Constant95<>+30(SB)/1, $0x00
+DATA int8Constant95<>+31(SB)/1, $0x3f
 GLOBL int8Constant95<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant96<>+0(SB)/1, $0x00
-DATA int8Constant96<>+1(SB)/1, $0x00
+DATA int8Constant96<>+1(SB)/1, $0x80
 DATA int8Constant96<>+2(SB)/1, $0x00
-DATA int8Constant96<>+3(SB)/1, $0x3f
+DATA int8Constant96<>+3(SB)/1, $0x80
 DATA int8Constant96<>+4(SB)/1, $0x00
-DATA int8Constant96<>+5(SB)/1, $0x00
+DATA int8Constant96<>+5(SB)/1, $0x80
 DATA int8Constant96<>+6(SB)/1, $0x00
-DATA int8Constant96<>+7(SB)/1, $0x3f
+DATA int8Constant96<>+7(SB)/1, $0x80
 DATA int8Constant96<>+8(SB)/1, $0x00
-DATA int8Constant96<>+9(SB)/1, $0x00
+DATA int8Constant96<>+9(SB)/1, $0x80
 DATA int8Constant96<>+10(SB)/1, $0x00
-DATA int8Constant96<>+11(SB)/1, $0x3f
+DATA int8Constant96<>+11(SB)/1, $0x80
 DATA int8Constant96<>+12(SB)/1, $0x00
-DATA int8Constant96<>+13(SB)/1, $0x00
+DATA int8Constant96<>+13(SB)/1, $0x80
 DATA int8Constant96<>+14(SB)/1, $0x00
-DATA int8Constant96<>+15(SB)/1, $0x3f
+DATA int8Constant96<>+15(SB)/1, $0x80
 DATA int8Constant96<>+16(SB)/1, $0x00
-DATA int8Constant96<>+17(SB)/1, $0x00
+DATA int8Constant96<>+17(SB)/1, $0x80
 DATA int8Constant96<>+18(SB)/1, $0x00
-DATA int8Constant96<>+19(SB)/1, $0x3f
+DATA int8Constant96<>+19(SB)/1, $0x80
 DATA int8Constant96<>+20(SB)/1, $0x00
-DATA int8Constant96<>+21(SB)/1, $0x00
+DATA int8Constant96<>+21(SB)/1, $0x80
 DATA int8Constant96<>+22(SB)/1, $0x00
-DATA int8Constant96<>+23(SB)/1, $0x3f
+DATA int8Constant96<>+23(SB)/1, $0x80
 DATA int8Constant96<>+24(SB)/1, $0x00
-DATA int8Constant96<>+25(SB)/1, $0x00
+DATA int8Constant96<>+25(SB)/1, $0x80
 DATA int8Constant96<>+26(SB)/1, $0x00
-DATA int8Constant96<>+27(SB)/1, $0x3f
+DATA int8Constant96<>+27(SB)/1, $0x80
 DATA int8Constant96<>+28(SB)/1, $0x00
-DATA int8Constant96<>+29(SB)/1, $0x00
+DATA int8Constant96<>+29(SB)/1, $0x80
 DATA int8Constant96<>+30(SB)/1, $0x00
-DATA int8Constant96<>+31(SB)/1, $0x3f
+DATA int8Constant96<>+31(SB)/1, $0x80
 GLOBL int8Constant96<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant97<>+0(SB)/1, $0x00
-DATA int8Constant97<>+1(SB)/1, $0x80
-DATA int8Constant97<>+2(SB)/1, $0x00
-DATA int8Constant97<>+3(SB)/1, $0x80
-DATA int8Constant97<>+4(SB)/1, $0x00
-DATA int8Constant97<>+5(SB)/1, $0x80
-DATA int8Constant97<>+6(SB)/1, $0x00
-DATA int8Constant97<>+7(SB)/1, $0x80
-DATA int8Constant97<>+8(SB)/1, $0x00
-DATA int8Constant97<>+9(SB)/1, $0x80
-DATA int8Constant97<>+10(SB)/1, $0x00
-DATA int8Constant97<>+11(SB)/1, $0x80
-DATA int8Constant97<>+12(SB)/1, $0x00
-DATA int8Constant97<>+13(SB)/1, $0x80
-DATA int8Constant97<>+14(SB)/1, $0x00
-DATA int8Constant97<>+15(SB)/1, $0x80
-DATA int8Constant97<>+16(SB)/1, $0x00
-DATA int8Constant97<>+17(SB)/1, $0x80
-DATA int8Constant97<>+18(SB)/1, $0x00
-DATA int8Constant97<>+19(SB)/1, $0x80
-DATA int8Constant97<>+20(SB)/1, $0x00
-DATA int8Constant97<>+21(SB)/1, $0x80
-DATA int8Constant97<>+22(SB)/1, $0x00
-DATA int8Constant97<>+23(SB)/1, $0x80
-DATA int8Constant97<>+24(SB)/1, $0x00
-DATA int8Constant97<>+25(SB)/1, $0x80
-DATA int8Constant97<>+26(SB)/1, $0x00
-DATA int8Constant97<>+27(SB)/1, $0x80
-DATA int8Constant97<>+28(SB)/1, $0x00
-DATA int8Constant97<>+29(SB)/1, $0x80
-DATA int8Constant97<>+30(SB)/1, $0x00
-DATA int8Constant97<>+31(SB)/1, $0x80
+DATA int8Constant97<>+0(SB)/1, $0x80
+DATA int8Constant97<>+1(SB)/1, $0x00
+DATA int8Constant97<>+2(SB)/1, $0x40
+DATA int8Constant97<>+3(SB)/1, $0x00
+DATA int8Constant97<>+4(SB)/1, $0x20
+DATA int8Constant97<>+5(SB)/1, $0x00
+DATA int8Constant97<>+6(SB)/1, $0x10
+DATA int8Constant97<>+7(SB)/1, $0x00
+DATA int8Constant97<>+8(SB)/1, $0x08
+DATA int8Constant97<>+9(SB)/1, $0x00
+DATA int8Constant97<>+10(SB)/1, $0x04
+DATA int8Constant97<>+11(SB)/1, $0x00
+DATA int8Constant97<>+12(SB)/1, $0x02
+DATA int8Constant97<>+13(SB)/1, $0x00
+DATA int8Constant97<>+14(SB)/1, $0x01
+DATA int8Constant97<>+15(SB)/1, $0x00
+DATA int8Constant97<>+16(SB)/1, $0x80
+DATA int8Constant97<>+17(SB)/1, $0x00
+DATA int8Constant97<>+18(SB)/1, $0x40
+DATA int8Constant97<>+19(SB)/1, $0x00
+DATA int8Constant97<>+20(SB)/1, $0x20
+DATA int8Constant97<>+21(SB)/1, $0x00
+DATA int8Constant97<>+22(SB)/1, $0x10
+DATA int8Constant97<>+23(SB)/1, $0x00
+DATA int8Constant97<>+24(SB)/1, $0x08
+DATA int8Constant97<>+25(SB)/1, $0x00
+DATA int8Constant97<>+26(SB)/1, $0x04
+DATA int8Constant97<>+27(SB)/1, $0x00
+DATA int8Constant97<>+28(SB)/1, $0x02
+DATA int8Constant97<>+29(SB)/1, $0x00
+DATA int8Constant97<>+30(SB)/1, $0x01
+DATA int8Constant97<>+31(SB)/1, $0x00
 GLOBL int8Constant97<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant98<>+0(SB)/1, $0x80
+DATA int8Constant98<>+0(SB)/1, $0x00
 DATA int8Constant98<>+1(SB)/1, $0x00
-DATA int8Constant98<>+2(SB)/1, $0x40
-DATA int8Constant98<>+3(SB)/1, $0x00
-DATA int8Constant98<>+4(SB)/1, $0x20
+DATA int8Constant98<>+2(SB)/1, $0x00
+DATA int8Constant98<>+3(SB)/1, $0x40
+DATA int8Constant98<>+4(SB)/1, $0x00
 DATA int8Constant98<>+5(SB)/1, $0x00
-DATA int8Constant98<>+6(SB)/1, $0x10
-DATA int8Constant98<>+7(SB)/1, $0x00
-DATA int8Constant98<>+8(SB)/1, $0x08
+DATA int8Constant98<>+6(SB)/1, $0x00
+DATA int8Constant98<>+7(SB)/1, $0x40
+DATA int8Constant98<>+8(SB)/1, $0x00
 DATA int8Constant98<>+9(SB)/1, $0x00
-DATA int8Constant98<>+10(SB)/1, $0x04
-DATA int8Constant98<>+11(SB)/1, $0x00
-DATA int8Constant98<>+12(SB)/1, $0x02
+DATA int8Constant98<>+10(SB)/1, $0x00
+DATA int8Constant98<>+11(SB)/1, $0x40
+DATA int8Constant98<>+12(SB)/1, $0x00
 DATA int8Constant98<>+13(SB)/1, $0x00
-DATA int8Constant98<>+14(SB)/1, $0x01
-DATA int8Constant98<>+15(SB)/1, $0x00
-DATA int8Constant98<>+16(SB)/1, $0x80
+DATA int8Constant98<>+14(SB)/1, $0x00
+DATA int8Constant98<>+15(SB)/1, $0x40
+DATA int8Constant98<>+16(SB)/1, $0x00
 DATA int8Constant98<>+17(SB)/1, $0x00
-DATA int8Constant98<>+18(SB)/1, $0x40
-DATA int8Constant98<>+19(SB)/1, $0x00
-DATA int8Constant98<>+20(SB)/1, $0x20
+DATA int8Constant98<>+18(SB)/1, $0x00
+DATA int8Constant98<>+19(SB)/1, $0x40
+DATA int8Constant98<>+20(SB)/1, $0x00
 DATA int8Constant98<>+21(SB)/1, $0x00
-DATA int8Constant98<>+22(SB)/1, $0x10
-DATA int8Constant98<>+23(SB)/1, $0x00
-DATA int8Constant98<>+24(SB)/1, $0x08
+DATA int8Constant98<>+22(SB)/1, $0x00
+DATA int8Constant98<>+23(SB)/1, $0x40
+DATA int8Constant98<>+24(SB)/1, $0x00
 DATA int8Constant98<>+25(SB)/1, $0x00
-DATA int8Constant98<>+26(SB)/1, $0x04
-DATA int8Constant98<>+27(SB)/1, $0x00
-DATA int8Constant98<>+28(SB)/1, $0x02
+DATA int8Constant98<>+26(SB)/1, $0x00
+DATA int8Constant98<>+27(SB)/1, $0x40
+DATA int8Constant98<>+28(SB)/1, $0x00
 DATA int8Constant98<>+29(SB)/1, $0x00
-DATA int8Constant98<>+30(SB)/1, $0x01
-DATA int8Constant98<>+31(SB)/1, $0x00
+DATA int8Constant98<>+30(SB)/1, $0x00
+DATA int8Constant98<>+31(SB)/1, $0x40
 GLOBL int8Constant98<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant99<>+0(SB)/1, $0x00
 DATA int8Constant99<>+1(SB)/1, $0x00
-DATA int8Constant99<>+2(SB)/1, $0x00
-DATA int8Constant99<>+3(SB)/1, $0x40
+DATA int8Constant99<>+2(SB)/1, $0x80
+DATA int8Constant99<>+3(SB)/1, $0x3f
 DATA int8Constant99<>+4(SB)/1, $0x00
 DATA int8Constant99<>+5(SB)/1, $0x00
-DATA int8Constant99<>+6(SB)/1, $0x00
-DATA int8Constant99<>+7(SB)/1, $0x40
+DATA int8Constant99<>+6(SB)/1, $0x80
+DATA int8Constant99<>+7(SB)/1, $0x3f
 DATA int8Constant99<>+8(SB)/1, $0x00
 DATA int8Constant99<>+9(SB)/1, $0x00
-DATA int8Constant99<>+10(SB)/1, $0x00
-DATA int8Constant99<>+11(SB)/1, $0x40
+DATA int8Constant99<>+10(SB)/1, $0x80
+DATA int8Constant99<>+11(SB)/1, $0x3f
 DATA int8Constant99<>+12(SB)/1, $0x00
 DATA int8Constant99<>+13(SB)/1, $0x00
-DATA int8Constant99<>+14(SB)/1, $0x00
-DATA int8Constant99<>+15(SB)/1, $0x40
+DATA int8Constant99<>+14(SB)/1, $0x80
+DATA int8Constant99<>+15(SB)/1, $0x3f
 DATA int8Constant99<>+16(SB)/1, $0x00
 DATA int8Constant99<>+17(SB)/1, $0x00
-DATA int8Constant99<>+18(SB)/1, $0x00
-DATA int8Constant99<>+19(SB)/1, $0x40
+DATA int8Constant99<>+18(SB)/1, $0x80
+DATA int8Constant99<>+19(SB)/1, $0x3f
 DATA int8Constant99<>+20(SB)/1, $0x00
 DATA int8Constant99<>+21(SB)/1, $0x00
-DATA int8Constant99<>+22(SB)/1, $0x00
-DATA int8Constant99<>+23(SB)/1, $0x40
+DATA int8Constant99<>+22(SB)/1, $0x80
+DATA int8Constant99<>+23(SB)/1, $0x3f
 DATA int8Constant99<>+24(SB)/1, $0x00
 DATA int8Constant99<>+25(SB)/1, $0x00
-DATA int8Constant99<>+26(SB)/1, $0x00
-DATA int8Constant99<>+27(SB)/1, $0x40
+DATA int8Constant99<>+26(SB)/1, $0x80
+DATA int8Constant99<>+27(SB)/1, $0x3f
 DATA int8Constant99<>+28(SB)/1, $0x00
 DATA int8Constant99<>+29(SB)/1, $0x00
-DATA int8Constant99<>+30(SB)/1, $0x00
-DATA int8Constant99<>+31(SB)/1, $0x40
+DATA int8Constant99<>+30(SB)/1, $0x80
+DATA int8Constant99<>+31(SB)/1, $0x3f
 GLOBL int8Constant99<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant100<>+0(SB)/1, $0x00
-DATA int8Constant100<>+1(SB)/1, $0x00
-DATA int8Constant100<>+2(SB)/1, $0x80
+DATA int8Constant100<>+0(SB)/1, $0x3f
+DATA int8Constant100<>+1(SB)/1, $0x3f
+DATA int8Constant100<>+2(SB)/1, $0x3f
 DATA int8Constant100<>+3(SB)/1, $0x3f
-DATA int8Constant100<>+4(SB)/1, $0x00
-DATA int8Constant100<>+5(SB)/1, $0x00
-DATA int8Constant100<>+6(SB)/1, $0x80
+DATA int8Constant100<>+4(SB)/1, $0x3f
+DATA int8Constant100<>+5(SB)/1, $0x3f
+DATA int8Constant100<>+6(SB)/1, $0x3f
 DATA int8Constant100<>+7(SB)/1, $0x3f
-DATA int8Constant100<>+8(SB)/1, $0x00
-DATA int8Constant100<>+9(SB)/1, $0x00
-DATA int8Constant100<>+10(SB)/1, $0x80
+DATA int8Constant100<>+8(SB)/1, $0x3f
+DATA int8Constant100<>+9(SB)/1, $0x3f
+DATA int8Constant100<>+10(SB)/1, $0x3f
 DATA int8Constant100<>+11(SB)/1, $0x3f
-DATA int8Constant100<>+12(SB)/1, $0x00
-DATA int8Constant100<>+13(SB)/1, $0x00
-DATA int8Constant100<>+14(SB)/1, $0x80
+DATA int8Constant100<>+12(SB)/1, $0x3f
+DATA int8Constant100<>+13(SB)/1, $0x3f
+DATA int8Constant100<>+14(SB)/1, $0x3f
 DATA int8Constant100<>+15(SB)/1, $0x3f
-DATA int8Constant100<>+16(SB)/1, $0x00
-DATA int8Constant100<>+17(SB)/1, $0x00
-DATA int8Constant100<>+18(SB)/1, $0x80
+DATA int8Constant100<>+16(SB)/1, $0x3f
+DATA int8Constant100<>+17(SB)/1, $0x3f
+DATA int8Constant100<>+18(SB)/1, $0x3f
 DATA int8Constant100<>+19(SB)/1, $0x3f
-DATA int8Constant100<>+20(SB)/1, $0x00
-DATA int8Constant100<>+21(SB)/1, $0x00
-DATA int8Constant100<>+22(SB)/1, $0x80
+DATA int8Constant100<>+20(SB)/1, $0x3f
+DATA int8Constant100<>+21(SB)/1, $0x3f
+DATA int8Constant100<>+22(SB)/1, $0x3f
 DATA int8Constant100<>+23(SB)/1, $0x3f
-DATA int8Constant100<>+24(SB)/1, $0x00
-DATA int8Constant100<>+25(SB)/1, $0x00
-DATA int8Constant100<>+26(SB)/1, $0x80
+DATA int8Constant100<>+24(SB)/1, $0x3f
+DATA int8Constant100<>+25(SB)/1, $0x3f
+DATA int8Constant100<>+26(SB)/1, $0x3f
 DATA int8Constant100<>+27(SB)/1, $0x3f
-DATA int8Constant100<>+28(SB)/1, $0x00
-DATA int8Constant100<>+29(SB)/1, $0x00
-DATA int8Constant100<>+30(SB)/1, $0x80
+DATA int8Constant100<>+28(SB)/1, $0x3f
+DATA int8Constant100<>+29(SB)/1, $0x3f
+DATA int8Constant100<>+30(SB)/1, $0x3f
 DATA int8Constant100<>+31(SB)/1, $0x3f
 GLOBL int8Constant100<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant101<>+0(SB)/1, $0x3f
-DATA int8Constant101<>+1(SB)/1, $0x3f
-DATA int8Constant101<>+2(SB)/1, $0x3f
-DATA int8Constant101<>+3(SB)/1, $0x3f
-DATA int8Constant101<>+4(SB)/1, $0x3f
-DATA int8Constant101<>+5(SB)/1, $0x3f
-DATA int8Constant101<>+6(SB)/1, $0x3f
-DATA int8Constant101<>+7(SB)/1, $0x3f
-DATA int8Constant101<>+8(SB)/1, $0x3f
-DATA int8Constant101<>+9(SB)/1, $0x3f
-DATA int8Constant101<>+10(SB)/1, $0x3f
-DATA int8Constant101<>+11(SB)/1, $0x3f
-DATA int8Constant101<>+12(SB)/1, $0x3f
-DATA int8Constant101<>+13(SB)/1, $0x3f
-DATA int8Constant101<>+14(SB)/1, $0x3f
-DATA int8Constant101<>+15(SB)/1, $0x3f
-DATA int8Constant101<>+16(SB)/1, $0x3f
-DATA int8Constant101<>+17(SB)/1, $0x3f
-DATA int8Constant101<>+18(SB)/1, $0x3f
-DATA int8Constant101<>+19(SB)/1, $0x3f
-DATA int8Constant101<>+20(SB)/1, $0x3f
-DATA int8Constant101<>+21(SB)/1, $0x3f
-DATA int8Constant101<>+22(SB)/1, $0x3f
-DATA int8Constant101<>+23(SB)/1, $0x3f
-DATA int8Constant101<>+24(SB)/1, $0x3f
-DATA int8Constant101<>+25(SB)/1, $0x3f
-DATA int8Constant101<>+26(SB)/1, $0x3f
-DATA int8Constant101<>+27(SB)/1, $0x3f
-DATA int8Constant101<>+28(SB)/1, $0x3f
-DATA int8Constant101<>+29(SB)/1, $0x3f
-DATA int8Constant101<>+30(SB)/1, $0x3f
-DATA int8Constant101<>+31(SB)/1, $0x3f
+DATA int8Constant101<>+0(SB)/1, $0x08
+DATA int8Constant101<>+1(SB)/1, $0x80
+DATA int8Constant101<>+2(SB)/1, $0x80
+DATA int8Constant101<>+3(SB)/1, $0x80
+DATA int8Constant101<>+4(SB)/1, $0x09
+DATA int8Constant101<>+5(SB)/1, $0x80
+DATA int8Constant101<>+6(SB)/1, $0x80
+DATA int8Constant101<>+7(SB)/1, $0x80
+DATA int8Constant101<>+8(SB)/1, $0x0a
+DATA int8Constant101<>+9(SB)/1, $0x80
+DATA int8Constant101<>+10(SB)/1, $0x80
+DATA int8Constant101<>+11(SB)/1, $0x80
+DATA int8Constant101<>+12(SB)/1, $0x0b
+DATA int8Constant101<>+13(SB)/1, $0x80
+DATA int8Constant101<>+14(SB)/1, $0x80
+DATA int8Constant101<>+15(SB)/1, $0x80
+DATA int8Constant101<>+16(SB)/1, $0x0c
+DATA int8Constant101<>+17(SB)/1, $0x80
+DATA int8Constant101<>+18(SB)/1, $0x80
+DATA int8Constant101<>+19(SB)/1, $0x80
+DATA int8Constant101<>+20(SB)/1, $0x0d
+DATA int8Constant101<>+21(SB)/1, $0x80
+DATA int8Constant101<>+22(SB)/1, $0x80
+DATA int8Constant101<>+23(SB)/1, $0x80
+DATA int8Constant101<>+24(SB)/1, $0x0e
+DATA int8Constant101<>+25(SB)/1, $0x80
+DATA int8Constant101<>+26(SB)/1, $0x80
+DATA int8Constant101<>+27(SB)/1, $0x80
+DATA int8Constant101<>+28(SB)/1, $0x0f
+DATA int8Constant101<>+29(SB)/1, $0x80
+DATA int8Constant101<>+30(SB)/1, $0x80
+DATA int8Constant101<>+31(SB)/1, $0x80
 GLOBL int8Constant101<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant102<>+0(SB)/1, $0x08
-DATA int8Constant102<>+1(SB)/1, $0x80
-DATA int8Constant102<>+2(SB)/1, $0x80
-DATA int8Constant102<>+3(SB)/1, $0x80
-DATA int8Constant102<>+4(SB)/1, $0x09
-DATA int8Constant102<>+5(SB)/1, $0x80
-DATA int8Constant102<>+6(SB)/1, $0x80
-DATA int8Constant102<>+7(SB)/1, $0x80
-DATA int8Constant102<>+8(SB)/1, $0x0a
-DATA int8Constant102<>+9(SB)/1, $0x80
-DATA int8Constant102<>+10(SB)/1, $0x80
-DATA int8Constant102<>+11(SB)/1, $0x80
-DATA int8Constant102<>+12(SB)/1, $0x0b
-DATA int8Constant102<>+13(SB)/1, $0x80
-DATA int8Constant102<>+14(SB)/1, $0x80
-DATA int8Constant102<>+15(SB)/1, $0x80
-DATA int8Constant102<>+16(SB)/1, $0x0c
-DATA int8Constant102<>+17(SB)/1, $0x80
-DATA int8Constant102<>+18(SB)/1, $0x80
-DATA int8Constant102<>+19(SB)/1, $0x80
-DATA int8Constant102<>+20(SB)/1, $0x0d
-DATA int8Constant102<>+21(SB)/1, $0x80
-DATA int8Constant102<>+22(SB)/1, $0x80
-DATA int8Constant102<>+23(SB)/1, $0x80
-DATA int8Constant102<>+24(SB)/1, $0x0e
-DATA int8Constant102<>+25(SB)/1, $0x80
-DATA int8Constant102<>+26(SB)/1, $0x80
-DATA int8Constant102<>+27(SB)/1, $0x80
-DATA int8Constant102<>+28(SB)/1, $0x0f
-DATA int8Constant102<>+29(SB)/1, $0x80
-DATA int8Constant102<>+30(SB)/1, $0x80
-DATA int8Constant102<>+31(SB)/1, $0x80
+DATA int8Constant102<>+0(SB)/1, $0x00
+DATA int8Constant102<>+1(SB)/1, $0x00
+DATA int8Constant102<>+2(SB)/1, $0x00
+DATA int8Constant102<>+3(SB)/1, $0x00
+DATA int8Constant102<>+4(SB)/1, $0x00
+DATA int8Constant102<>+5(SB)/1, $0x00
+DATA int8Constant102<>+6(SB)/1, $0x00
+DATA int8Constant102<>+7(SB)/1, $0x00
+DATA int8Constant102<>+8(SB)/1, $0x00
+DATA int8Constant102<>+9(SB)/1, $0x00
+DATA int8Constant102<>+10(SB)/1, $0x00
+DATA int8Constant102<>+11(SB)/1, $0x00
+DATA int8Constant102<>+12(SB)/1, $0x00
+DATA int8Constant102<>+13(SB)/1, $0x00
+DATA int8Constant102<>+14(SB)/1, $0x00
+DATA int8Constant102<>+15(SB)/1, $0x00
+DATA int8Constant102<>+16(SB)/1, $0x01
+DATA int8Constant102<>+17(SB)/1, $0x00
+DATA int8Constant102<>+18(SB)/1, $0x00
+DATA int8Constant102<>+19(SB)/1, $0x00
+DATA int8Constant102<>+20(SB)/1, $0x01
+DATA int8Constant102<>+21(SB)/1, $0x00
+DATA int8Constant102<>+22(SB)/1, $0x00
+DATA int8Constant102<>+23(SB)/1, $0x00
+DATA int8Constant102<>+24(SB)/1, $0x01
+DATA int8Constant102<>+25(SB)/1, $0x00
+DATA int8Constant102<>+26(SB)/1, $0x00
+DATA int8Constant102<>+27(SB)/1, $0x00
+DATA int8Constant102<>+28(SB)/1, $0x01
+DATA int8Constant102<>+29(SB)/1, $0x00
+DATA int8Constant102<>+30(SB)/1, $0x00
+DATA int8Constant102<>+31(SB)/1, $0x00
 GLOBL int8Constant102<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant103<>+0(SB)/1, $0x00
+DATA int8Constant103<>+0(SB)/1, $0x80
 DATA int8Constant103<>+1(SB)/1, $0x00
-DATA int8Constant103<>+2(SB)/1, $0x00
+DATA int8Constant103<>+2(SB)/1, $0x80
 DATA int8Constant103<>+3(SB)/1, $0x00
-DATA int8Constant103<>+4(SB)/1, $0x00
-DATA int8Constant103<>+5(SB)/1, $0x00
-DATA int8Constant103<>+6(SB)/1, $0x00
-DATA int8Constant103<>+7(SB)/1, $0x00
-DATA int8Constant103<>+8(SB)/1, $0x00
-DATA int8Constant103<>+9(SB)/1, $0x00
-DATA int8Constant103<>+10(SB)/1, $0x00
-DATA int8Constant103<>+11(SB)/1, $0x00
-DATA int8Constant103<>+12(SB)/1, $0x00
-DATA int8Constant103<>+13(SB)/1, $0x00
-DATA int8Constant103<>+14(SB)/1, $0x00
-DATA int8Constant103<>+15(SB)/1, $0x00
-DATA int8Constant103<>+16(SB)/1, $0x01
-DATA int8Constant103<>+17(SB)/1, $0x00
-DATA int8Constant103<>+18(SB)/1, $0x00
-DATA int8Constant103<>+19(SB)/1, $0x00
-DATA int8Constant103<>+20(SB)/1, $0x01
-DATA int8Constant103<>+21(SB)/1, $0x00
-DATA int8Constant103<>+22(SB)/1, $0x00
-DATA int8Constant103<>+23(SB)/1, $0x00
-DATA int8Constant103<>+24(SB)/1, $0x01
-DATA int8Constant103<>+25(SB)/1, $0x00
-DATA int8Constant103<>+26(SB)/1, $0x00
-DATA int8Constant103<>+27(SB)/1, $0x00
-DATA int8Constant103<>+28(SB)/1, $0x01
-DATA int8Constant103<>+29(SB)/1, $0x00
-DATA int8Constant103<>+30(SB)/1, $0x00
-DATA int8Constant103<>+31(SB)/1, $0x00
+DATA int8Constant103<>+4(SB)/1, $0x80
+DATA int8Constant103<>+5(SB)/1, $0x02
+DATA int8Constant103<>+6(SB)/1, $0x80
+DATA int8Constant103<>+7(SB)/1, $0x02
+DATA int8Constant103<>+8(SB)/1, $0x80
+DATA int8Constant103<>+9(SB)/1, $0x04
+DATA int8Constant103<>+10(SB)/1, $0x80
+DATA int8Constant103<>+11(SB)/1, $0x04
+DATA int8Constant103<>+12(SB)/1, $0x80
+DATA int8Constant103<>+13(SB)/1, $0x06
+DATA int8Constant103<>+14(SB)/1, $0x80
+DATA int8Constant103<>+15(SB)/1, $0x06
+DATA int8Constant103<>+16(SB)/1, $0x80
+DATA int8Constant103<>+17(SB)/1, $0x01
+DATA int8Constant103<>+18(SB)/1, $0x80
+DATA int8Constant103<>+19(SB)/1, $0x01
+DATA int8Constant103<>+20(SB)/1, $0x80
+DATA int8Constant103<>+21(SB)/1, $0x03
+DATA int8Constant103<>+22(SB)/1, $0x80
+DATA int8Constant103<>+23(SB)/1, $0x03
+DATA int8Constant103<>+24(SB)/1, $0x80
+DATA int8Constant103<>+25(SB)/1, $0x05
+DATA int8Constant103<>+26(SB)/1, $0x80
+DATA int8Constant103<>+27(SB)/1, $0x05
+DATA int8Constant103<>+28(SB)/1, $0x80
+DATA int8Constant103<>+29(SB)/1, $0x07
+DATA int8Constant103<>+30(SB)/1, $0x80
+DATA int8Constant103<>+31(SB)/1, $0x07
 GLOBL int8Constant103<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant104<>+0(SB)/1, $0x80
-DATA int8Constant104<>+1(SB)/1, $0x00
+DATA int8Constant104<>+1(SB)/1, $0x08
 DATA int8Constant104<>+2(SB)/1, $0x80
-DATA int8Constant104<>+3(SB)/1, $0x00
+DATA int8Constant104<>+3(SB)/1, $0x08
 DATA int8Constant104<>+4(SB)/1, $0x80
-DATA int8Constant104<>+5(SB)/1, $0x02
+DATA int8Constant104<>+5(SB)/1, $0x0a
 DATA int8Constant104<>+6(SB)/1, $0x80
-DATA int8Constant104<>+7(SB)/1, $0x02
+DATA int8Constant104<>+7(SB)/1, $0x0a
 DATA int8Constant104<>+8(SB)/1, $0x80
-DATA int8Constant104<>+9(SB)/1, $0x04
+DATA int8Constant104<>+9(SB)/1, $0x0c
 DATA int8Constant104<>+10(SB)/1, $0x80
-DATA int8Constant104<>+11(SB)/1, $0x04
+DATA int8Constant104<>+11(SB)/1, $0x0c
 DATA int8Constant104<>+12(SB)/1, $0x80
-DATA int8Constant104<>+13(SB)/1, $0x06
+DATA int8Constant104<>+13(SB)/1, $0x0e
 DATA int8Constant104<>+14(SB)/1, $0x80
-DATA int8Constant104<>+15(SB)/1, $0x06
+DATA int8Constant104<>+15(SB)/1, $0x0e
 DATA int8Constant104<>+16(SB)/1, $0x80
-DATA int8Constant104<>+17(SB)/1, $0x01
+DATA int8Constant104<>+17(SB)/1, $0x09
 DATA int8Constant104<>+18(SB)/1, $0x80
-DATA int8Constant104<>+19(SB)/1, $0x01
+DATA int8Constant104<>+19(SB)/1, $0x09
 DATA int8Constant104<>+20(SB)/1, $0x80
-DATA int8Constant104<>+21(SB)/1, $0x03
+DATA int8Constant104<>+21(SB)/1, $0x0b
 DATA int8Constant104<>+22(SB)/1, $0x80
-DATA int8Constant104<>+23(SB)/1, $0x03
+DATA int8Constant104<>+23(SB)/1, $0x0b
 DATA int8Constant104<>+24(SB)/1, $0x80
-DATA int8Constant104<>+25(SB)/1, $0x05
+DATA int8Constant104<>+25(SB)/1, $0x0d
 DATA int8Constant104<>+26(SB)/1, $0x80
-DATA int8Constant104<>+27(SB)/1, $0x05
+DATA int8Constant104<>+27(SB)/1, $0x0d
 DATA int8Constant104<>+28(SB)/1, $0x80
-DATA int8Constant104<>+29(SB)/1, $0x07
+DATA int8Constant104<>+29(SB)/1, $0x0f
 DATA int8Constant104<>+30(SB)/1, $0x80
-DATA int8Constant104<>+31(SB)/1, $0x07
+DATA int8Constant104<>+31(SB)/1, $0x0f
 GLOBL int8Constant104<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant105<>+0(SB)/1, $0x80
-DATA int8Constant105<>+1(SB)/1, $0x08
+DATA int8Constant105<>+0(SB)/1, $0x00
+DATA int8Constant105<>+1(SB)/1, $0x00
 DATA int8Constant105<>+2(SB)/1, $0x80
-DATA int8Constant105<>+3(SB)/1, $0x08
-DATA int8Constant105<>+4(SB)/1, $0x80
-DATA int8Constant105<>+5(SB)/1, $0x0a
+DATA int8Constant105<>+3(SB)/1, $0x3b
+DATA int8Constant105<>+4(SB)/1, $0x00
+DATA int8Constant105<>+5(SB)/1, $0x00
 DATA int8Constant105<>+6(SB)/1, $0x80
-DATA int8Constant105<>+7(SB)/1, $0x0a
-DATA int8Constant105<>+8(SB)/1, $0x80
-DATA int8Constant105<>+9(SB)/1, $0x0c
+DATA int8Constant105<>+7(SB)/1, $0x3b
+DATA int8Constant105<>+8(SB)/1, $0x00
+DATA int8Constant105<>+9(SB)/1, $0x00
 DATA int8Constant105<>+10(SB)/1, $0x80
-DATA int8Constant105<>+11(SB)/1, $0x0c
-DATA int8Constant105<>+12(SB)/1, $0x80
-DATA int8Constant105<>+13(SB)/1, $0x0e
+DATA int8Constant105<>+11(SB)/1, $0x3b
+DATA int8Constant105<>+12(SB)/1, $0x00
+DATA int8Constant105<>+13(SB)/1, $0x00
 DATA int8Constant105<>+14(SB)/1, $0x80
-DATA int8Constant105<>+15(SB)/1, $0x0e
-DATA int8Constant105<>+16(SB)/1, $0x80
-DATA int8Constant105<>+17(SB)/1, $0x09
+DATA int8Constant105<>+15(SB)/1, $0x3b
+DATA int8Constant105<>+16(SB)/1, $0x00
+DATA int8Constant105<>+17(SB)/1, $0x00
 DATA int8Constant105<>+18(SB)/1, $0x80
-DATA int8Constant105<>+19(SB)/1, $0x09
-DATA int8Constant105<>+20(SB)/1, $0x80
-DATA int8Constant105<>+21(SB)/1, $0x0b
+DATA int8Constant105<>+19(SB)/1, $0x3b
+DATA int8Constant105<>+20(SB)/1, $0x00
+DATA int8Constant105<>+21(SB)/1, $0x00
 DATA int8Constant105<>+22(SB)/1, $0x80
-DATA int8Constant105<>+23(SB)/1, $0x0b
-DATA int8Constant105<>+24(SB)/1, $0x80
-DATA int8Constant105<>+25(SB)/1, $0x0d
+DATA int8Constant105<>+23(SB)/1, $0x3b
+DATA int8Constant105<>+24(SB)/1, $0x00
+DATA int8Constant105<>+25(SB)/1, $0x00
 DATA int8Constant105<>+26(SB)/1, $0x80
-DATA int8Constant105<>+27(SB)/1, $0x0d
-DATA int8Constant105<>+28(SB)/1, $0x80
-DATA int8Constant105<>+29(SB)/1, $0x0f
+DATA int8Constant105<>+27(SB)/1, $0x3b
+DATA int8Constant105<>+28(SB)/1, $0x00
+DATA int8Constant105<>+29(SB)/1, $0x00
 DATA int8Constant105<>+30(SB)/1, $0x80
-DATA int8Constant105<>+31(SB)/1, $0x0f
+DATA int8Constant105<>+31(SB)/1, $0x3b
 GLOBL int8Constant105<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant106<>+0(SB)/1, $0x00
 DATA int8Constant106<>+1(SB)/1, $0x00
-DATA int8Constant106<>+2(SB)/1, $0x80
-DATA int8Constant106<>+3(SB)/1, $0x3b
+DATA int8Constant106<>+2(SB)/1, $0x00
+DATA int8Constant106<>+3(SB)/1, $0x00
 DATA int8Constant106<>+4(SB)/1, $0x00
 DATA int8Constant106<>+5(SB)/1, $0x00
-DATA int8Constant106<>+6(SB)/1, $0x80
-DATA int8Constant106<>+7(SB)/1, $0x3b
-DATA int8Constant106<>+8(SB)/1, $0x00
-DATA int8Constant106<>+9(SB)/1, $0x00
-DATA int8Constant106<>+10(SB)/1, $0x80
-DATA int8Constant106<>+11(SB)/1, $0x3b
-DATA int8Constant106<>+12(SB)/1, $0x00
-DATA int8Constant106<>+13(SB)/1, $0x00
-DATA int8Constant106<>+14(SB)/1, $0x80
-DATA int8Constant106<>+15(SB)/1, $0x3b
+DATA int8Constant106<>+6(SB)/1, $0x00
+DATA int8Constant106<>+7(SB)/1, $0x00
+DATA int8Constant106<>+8(SB)/1, $0x01
+DATA int8Constant106<>+9(SB)/1, $0x01
+DATA int8Constant106<>+10(SB)/1, $0x01
+DATA int8Constant106<>+11(SB)/1, $0x01
+DATA int8Constant106<>+12(SB)/1, $0x01
+DATA int8Constant106<>+13(SB)/1, $0x01
+DATA int8Constant106<>+14(SB)/1, $0x01
+DATA int8Constant106<>+15(SB)/1, $0x01
 DATA int8Constant106<>+16(SB)/1, $0x00
 DATA int8Constant106<>+17(SB)/1, $0x00
-DATA int8Constant106<>+18(SB)/1, $0x80
-DATA int8Constant106<>+19(SB)/1, $0x3b
+DATA int8Constant106<>+18(SB)/1, $0x00
+DATA int8Constant106<>+19(SB)/1, $0x00
 DATA int8Constant106<>+20(SB)/1, $0x00
 DATA int8Constant106<>+21(SB)/1, $0x00
-DATA int8Constant106<>+22(SB)/1, $0x80
-DATA int8Constant106<>+23(SB)/1, $0x3b
-DATA int8Constant106<>+24(SB)/1, $0x00
-DATA int8Constant106<>+25(SB)/1, $0x00
-DATA int8Constant106<>+26(SB)/1, $0x80
-DATA int8Constant106<>+27(SB)/1, $0x3b
-DATA int8Constant106<>+28(SB)/1, $0x00
-DATA int8Constant106<>+29(SB)/1, $0x00
-DATA int8Constant106<>+30(SB)/1, $0x80
-DATA int8Constant106<>+31(SB)/1, $0x3b
+DATA int8Constant106<>+22(SB)/1, $0x00
+DATA int8Constant106<>+23(SB)/1, $0x00
+DATA int8Constant106<>+24(SB)/1, $0x01
+DATA int8Constant106<>+25(SB)/1, $0x01
+DATA int8Constant106<>+26(SB)/1, $0x01
+DATA int8Constant106<>+27(SB)/1, $0x01
+DATA int8Constant106<>+28(SB)/1, $0x01
+DATA int8Constant106<>+29(SB)/1, $0x01
+DATA int8Constant106<>+30(SB)/1, $0x01
+DATA int8Constant106<>+31(SB)/1, $0x01
 GLOBL int8Constant106<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant107<>+0(SB)/1, $0x00
-DATA int8Constant107<>+1(SB)/1, $0x00
-DATA int8Constant107<>+2(SB)/1, $0x00
-DATA int8Constant107<>+3(SB)/1, $0x00
-DATA int8Constant107<>+4(SB)/1, $0x00
-DATA int8Constant107<>+5(SB)/1, $0x00
-DATA int8Constant107<>+6(SB)/1, $0x00
-DATA int8Constant107<>+7(SB)/1, $0x00
-DATA int8Constant107<>+8(SB)/1, $0x01
-DATA int8Constant107<>+9(SB)/1, $0x01
-DATA int8Constant107<>+10(SB)/1, $0x01
-DATA int8Constant107<>+11(SB)/1, $0x01
-DATA int8Constant107<>+12(SB)/1, $0x01
-DATA int8Constant107<>+13(SB)/1, $0x01
-DATA int8Constant107<>+14(SB)/1, $0x01
-DATA int8Constant107<>+15(SB)/1, $0x01
-DATA int8Constant107<>+16(SB)/1, $0x00
-DATA int8Constant107<>+17(SB)/1, $0x00
-DATA int8Constant107<>+18(SB)/1, $0x00
-DATA int8Constant107<>+19(SB)/1, $0x00
-DATA int8Constant107<>+20(SB)/1, $0x00
-DATA int8Constant107<>+21(SB)/1, $0x00
-DATA int8Constant107<>+22(SB)/1, $0x00
-DATA int8Constant107<>+23(SB)/1, $0x00
-DATA int8Constant107<>+24(SB)/1, $0x01
-DATA int8Constant107<>+25(SB)/1, $0x01
-DATA int8Constant107<>+26(SB)/1, $0x01
-DATA int8Constant107<>+27(SB)/1, $0x01
-DATA int8Constant107<>+28(SB)/1, $0x01
-DATA int8Constant107<>+29(SB)/1, $0x01
-DATA int8Constant107<>+30(SB)/1, $0x01
-DATA int8Constant107<>+31(SB)/1, $0x01
+DATA int8Constant107<>+0(SB)/1, $0x02
+DATA int8Constant107<>+1(SB)/1, $0x02
+DATA int8Constant107<>+2(SB)/1, $0x02
+DATA int8Constant107<>+3(SB)/1, $0x02
+DATA int8Constant107<>+4(SB)/1, $0x02
+DATA int8Constant107<>+5(SB)/1, $0x02
+DATA int8Constant107<>+6(SB)/1, $0x02
+DATA int8Constant107<>+7(SB)/1, $0x02
+DATA int8Constant107<>+8(SB)/1, $0x03
+DATA int8Constant107<>+9(SB)/1, $0x03
+DATA int8Constant107<>+10(SB)/1, $0x03
+DATA int8Constant107<>+11(SB)/1, $0x03
+DATA int8Constant107<>+12(SB)/1, $0x03
+DATA int8Constant107<>+13(SB)/1, $0x03
+DATA int8Constant107<>+14(SB)/1, $0x03
+DATA int8Constant107<>+15(SB)/1, $0x03
+DATA int8Constant107<>+16(SB)/1, $0x02
+DATA int8Constant107<>+17(SB)/1, $0x02
+DATA int8Constant107<>+18(SB)/1, $0x02
+DATA int8Constant107<>+19(SB)/1, $0x02
+DATA int8Constant107<>+20(SB)/1, $0x02
+DATA int8Constant107<>+21(SB)/1, $0x02
+DATA int8Constant107<>+22(SB)/1, $0x02
+DATA int8Constant107<>+23(SB)/1, $0x02
+DATA int8Constant107<>+24(SB)/1, $0x03
+DATA int8Constant107<>+25(SB)/1, $0x03
+DATA int8Constant107<>+26(SB)/1, $0x03
+DATA int8Constant107<>+27(SB)/1, $0x03
+DATA int8Constant107<>+28(SB)/1, $0x03
+DATA int8Constant107<>+29(SB)/1, $0x03
+DATA int8Constant107<>+30(SB)/1, $0x03
+DATA int8Constant107<>+31(SB)/1, $0x03
 GLOBL int8Constant107<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant108<>+0(SB)/1, $0x02
-DATA int8Constant108<>+1(SB)/1, $0x02
-DATA int8Constant108<>+2(SB)/1, $0x02
-DATA int8Constant108<>+3(SB)/1, $0x02
+DATA int8Constant108<>+0(SB)/1, $0x00
+DATA int8Constant108<>+1(SB)/1, $0x80
+DATA int8Constant108<>+2(SB)/1, $0x00
+DATA int8Constant108<>+3(SB)/1, $0x80
 DATA int8Constant108<>+4(SB)/1, $0x02
-DATA int8Constant108<>+5(SB)/1, $0x02
+DATA int8Constant108<>+5(SB)/1, $0x80
 DATA int8Constant108<>+6(SB)/1, $0x02
-DATA int8Constant108<>+7(SB)/1, $0x02
-DATA int8Constant108<>+8(SB)/1, $0x03
-DATA int8Constant108<>+9(SB)/1, $0x03
-DATA int8Constant108<>+10(SB)/1, $0x03
-DATA int8Constant108<>+11(SB)/1, $0x03
-DATA int8Constant108<>+12(SB)/1, $0x03
-DATA int8Constant108<>+13(SB)/1, $0x03
-DATA int8Constant108<>+14(SB)/1, $0x03
-DATA int8Constant108<>+15(SB)/1, $0x03
-DATA int8Constant108<>+16(SB)/1, $0x02
-DATA int8Constant108<>+17(SB)/1, $0x02
-DATA int8Constant108<>+18(SB)/1, $0x02
-DATA int8Constant108<>+19(SB)/1, $0x02
-DATA int8Constant108<>+20(SB)/1, $0x02
-DATA int8Constant108<>+21(SB)/1, $0x02
-DATA int8Constant108<>+22(SB)/1, $0x02
-DATA int8Constant108<>+23(SB)/1, $0x02
-DATA int8Constant108<>+24(SB)/1, $0x03
-DATA int8Constant108<>+25(SB)/1, $0x03
-DATA int8Constant108<>+26(SB)/1, $0x03
-DATA int8Constant108<>+27(SB)/1, $0x03
-DATA int8Constant108<>+28(SB)/1, $0x03
-DATA int8Constant108<>+29(SB)/1, $0x03
-DATA int8Constant108<>+30(SB)/1, $0x03
-DATA int8Constant108<>+31(SB)/1, $0x03
+DATA int8Constant108<>+7(SB)/1, $0x80
+DATA int8Constant108<>+8(SB)/1, $0x04
+DATA int8Constant108<>+9(SB)/1, $0x80
+DATA int8Constant108<>+10(SB)/1, $0x04
+DATA int8Constant108<>+11(SB)/1, $0x80
+DATA int8Constant108<>+12(SB)/1, $0x06
+DATA int8Constant108<>+13(SB)/1, $0x80
+DATA int8Constant108<>+14(SB)/1, $0x06
+DATA int8Constant108<>+15(SB)/1, $0x80
+DATA int8Constant108<>+16(SB)/1, $0x01
+DATA int8Constant108<>+17(SB)/1, $0x80
+DATA int8Constant108<>+18(SB)/1, $0x01
+DATA int8Constant108<>+19(SB)/1, $0x80
+DATA int8Constant108<>+20(SB)/1, $0x03
+DATA int8Constant108<>+21(SB)/1, $0x80
+DATA int8Constant108<>+22(SB)/1, $0x03
+DATA int8Constant108<>+23(SB)/1, $0x80
+DATA int8Constant108<>+24(SB)/1, $0x05
+DATA int8Constant108<>+25(SB)/1, $0x80
+DATA int8Constant108<>+26(SB)/1, $0x05
+DATA int8Constant108<>+27(SB)/1, $0x80
+DATA int8Constant108<>+28(SB)/1, $0x07
+DATA int8Constant108<>+29(SB)/1, $0x80
+DATA int8Constant108<>+30(SB)/1, $0x07
+DATA int8Constant108<>+31(SB)/1, $0x80
 GLOBL int8Constant108<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant109<>+0(SB)/1, $0x00
+DATA int8Constant109<>+0(SB)/1, $0x08
 DATA int8Constant109<>+1(SB)/1, $0x80
-DATA int8Constant109<>+2(SB)/1, $0x00
+DATA int8Constant109<>+2(SB)/1, $0x08
 DATA int8Constant109<>+3(SB)/1, $0x80
-DATA int8Constant109<>+4(SB)/1, $0x02
+DATA int8Constant109<>+4(SB)/1, $0x0a
 DATA int8Constant109<>+5(SB)/1, $0x80
-DATA int8Constant109<>+6(SB)/1, $0x02
+DATA int8Constant109<>+6(SB)/1, $0x0a
 DATA int8Constant109<>+7(SB)/1, $0x80
-DATA int8Constant109<>+8(SB)/1, $0x04
+DATA int8Constant109<>+8(SB)/1, $0x0c
 DATA int8Constant109<>+9(SB)/1, $0x80
-DATA int8Constant109<>+10(SB)/1, $0x04
+DATA int8Constant109<>+10(SB)/1, $0x0c
 DATA int8Constant109<>+11(SB)/1, $0x80
-DATA int8Constant109<>+12(SB)/1, $0x06
+DATA int8Constant109<>+12(SB)/1, $0x0e
 DATA int8Constant109<>+13(SB)/1, $0x80
-DATA int8Constant109<>+14(SB)/1, $0x06
+DATA int8Constant109<>+14(SB)/1, $0x0e
 DATA int8Constant109<>+15(SB)/1, $0x80
-DATA int8Constant109<>+16(SB)/1, $0x01
+DATA int8Constant109<>+16(SB)/1, $0x09
 DATA int8Constant109<>+17(SB)/1, $0x80
-DATA int8Constant109<>+18(SB)/1, $0x01
+DATA int8Constant109<>+18(SB)/1, $0x09
 DATA int8Constant109<>+19(SB)/1, $0x80
-DATA int8Constant109<>+20(SB)/1, $0x03
+DATA int8Constant109<>+20(SB)/1, $0x0b
 DATA int8Constant109<>+21(SB)/1, $0x80
-DATA int8Constant109<>+22(SB)/1, $0x03
+DATA int8Constant109<>+22(SB)/1, $0x0b
 DATA int8Constant109<>+23(SB)/1, $0x80
-DATA int8Constant109<>+24(SB)/1, $0x05
+DATA int8Constant109<>+24(SB)/1, $0x0d
 DATA int8Constant109<>+25(SB)/1, $0x80
-DATA int8Constant109<>+26(SB)/1, $0x05
+DATA int8Constant109<>+26(SB)/1, $0x0d
 DATA int8Constant109<>+27(SB)/1, $0x80
-DATA int8Constant109<>+28(SB)/1, $0x07
+DATA int8Constant109<>+28(SB)/1, $0x0f
 DATA int8Constant109<>+29(SB)/1, $0x80
-DATA int8Constant109<>+30(SB)/1, $0x07
+DATA int8Constant109<>+30(SB)/1, $0x0f
 DATA int8Constant109<>+31(SB)/1, $0x80
 GLOBL int8Constant109<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant110<>+0(SB)/1, $0x08
-DATA int8Constant110<>+1(SB)/1, $0x80
-DATA int8Constant110<>+2(SB)/1, $0x08
-DATA int8Constant110<>+3(SB)/1, $0x80
-DATA int8Constant110<>+4(SB)/1, $0x0a
-DATA int8Constant110<>+5(SB)/1, $0x80
-DATA int8Constant110<>+6(SB)/1, $0x0a
-DATA int8Constant110<>+7(SB)/1, $0x80
-DATA int8Constant110<>+8(SB)/1, $0x0c
-DATA int8Constant110<>+9(SB)/1, $0x80
-DATA int8Constant110<>+10(SB)/1, $0x0c
-DATA int8Constant110<>+11(SB)/1, $0x80
-DATA int8Constant110<>+12(SB)/1, $0x0e
-DATA int8Constant110<>+13(SB)/1, $0x80
-DATA int8Constant110<>+14(SB)/1, $0x0e
-DATA int8Constant110<>+15(SB)/1, $0x80
-DATA int8Constant110<>+16(SB)/1, $0x09
-DATA int8Constant110<>+17(SB)/1, $0x80
-DATA int8Constant110<>+18(SB)/1, $0x09
-DATA int8Constant110<>+19(SB)/1, $0x80
-DATA int8Constant110<>+20(SB)/1, $0x0b
-DATA int8Constant110<>+21(SB)/1, $0x80
-DATA int8Constant110<>+22(SB)/1, $0x0b
-DATA int8Constant110<>+23(SB)/1, $0x80
-DATA int8Constant110<>+24(SB)/1, $0x0d
-DATA int8Constant110<>+25(SB)/1, $0x80
-DATA int8Constant110<>+26(SB)/1, $0x0d
-DATA int8Constant110<>+27(SB)/1, $0x80
-DATA int8Constant110<>+28(SB)/1, $0x0f
-DATA int8Constant110<>+29(SB)/1, $0x80
-DATA int8Constant110<>+30(SB)/1, $0x0f
-DATA int8Constant110<>+31(SB)/1, $0x80
+DATA int8Constant110<>+0(SB)/1, $0x2a
+DATA int8Constant110<>+1(SB)/1, $0x2a
+DATA int8Constant110<>+2(SB)/1, $0x2a
+DATA int8Constant110<>+3(SB)/1, $0x2a
+DATA int8Constant110<>+4(SB)/1, $0x2a
+DATA int8Constant110<>+5(SB)/1, $0x2a
+DATA int8Constant110<>+6(SB)/1, $0x2a
+DATA int8Constant110<>+7(SB)/1, $0x2a
+DATA int8Constant110<>+8(SB)/1, $0x2a
+DATA int8Constant110<>+9(SB)/1, $0x2a
+DATA int8Constant110<>+10(SB)/1, $0x2a
+DATA int8Constant110<>+11(SB)/1, $0x2a
+DATA int8Constant110<>+12(SB)/1, $0x2a
+DATA int8Constant110<>+13(SB)/1, $0x2a
+DATA int8Constant110<>+14(SB)/1, $0x2a
+DATA int8Constant110<>+15(SB)/1, $0x2a
+DATA int8Constant110<>+16(SB)/1, $0x2a
+DATA int8Constant110<>+17(SB)/1, $0x2a
+DATA int8Constant110<>+18(SB)/1, $0x2a
+DATA int8Constant110<>+19(SB)/1, $0x2a
+DATA int8Constant110<>+20(SB)/1, $0x2a
+DATA int8Constant110<>+21(SB)/1, $0x2a
+DATA int8Constant110<>+22(SB)/1, $0x2a
+DATA int8Constant110<>+23(SB)/1, $0x2a
+DATA int8Constant110<>+24(SB)/1, $0x2a
+DATA int8Constant110<>+25(SB)/1, $0x2a
+DATA int8Constant110<>+26(SB)/1, $0x2a
+DATA int8Constant110<>+27(SB)/1, $0x2a
+DATA int8Constant110<>+28(SB)/1, $0x2a
+DATA int8Constant110<>+29(SB)/1, $0x2a
+DATA int8Constant110<>+30(SB)/1, $0x2a
+DATA int8Constant110<>+31(SB)/1, $0x2a
 GLOBL int8Constant110<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant111<>+0(SB)/1, $0x2a
-DATA int8Constant111<>+1(SB)/1, $0x2a
-DATA int8Constant111<>+2(SB)/1, $0x2a
-DATA int8Constant111<>+3(SB)/1, $0x2a
-DATA int8Constant111<>+4(SB)/1, $0x2a
-DATA int8Constant111<>+5(SB)/1, $0x2a
-DATA int8Constant111<>+6(SB)/1, $0x2a
-DATA int8Constant111<>+7(SB)/1, $0x2a
-DATA int8Constant111<>+8(SB)/1, $0x2a
-DATA int8Constant111<>+9(SB)/1, $0x2a
-DATA int8Constant111<>+10(SB)/1, $0x2a
-DATA int8Constant111<>+11(SB)/1, $0x2a
-DATA int8Constant111<>+12(SB)/1, $0x2a
-DATA int8Constant111<>+13(SB)/1, $0x2a
-DATA int8Constant111<>+14(SB)/1, $0x2a
-DATA int8Constant111<>+15(SB)/1, $0x2a
-DATA int8Constant111<>+16(SB)/1, $0x2a
-DATA int8Constant111<>+17(SB)/1, $0x2a
-DATA int8Constant111<>+18(SB)/1, $0x2a
-DATA int8Constant111<>+19(SB)/1, $0x2a
-DATA int8Constant111<>+20(SB)/1, $0x2a
-DATA int8Constant111<>+21(SB)/1, $0x2a
-DATA int8Constant111<>+22(SB)/1, $0x2a
-DATA int8Constant111<>+23(SB)/1, $0x2a
-DATA int8Constant111<>+24(SB)/1, $0x2a
-DATA int8Constant111<>+25(SB)/1, $0x2a
-DATA int8Constant111<>+26(SB)/1, $0x2a
-DATA int8Constant111<>+27(SB)/1, $0x2a
-DATA int8Constant111<>+28(SB)/1, $0x2a
-DATA int8Constant111<>+29(SB)/1, $0x2a
-DATA int8Constant111<>+30(SB)/1, $0x2a
-DATA int8Constant111<>+31(SB)/1, $0x2a
+DATA int8Constant111<>+0(SB)/1, $0xd5
+DATA int8Constant111<>+1(SB)/1, $0xd5
+DATA int8Constant111<>+2(SB)/1, $0xd5
+DATA int8Constant111<>+3(SB)/1, $0xd5
+DATA int8Constant111<>+4(SB)/1, $0xd5
+DATA int8Constant111<>+5(SB)/1, $0xd5
+DATA int8Constant111<>+6(SB)/1, $0xd5
+DATA int8Constant111<>+7(SB)/1, $0xd5
+DATA int8Constant111<>+8(SB)/1, $0xd5
+DATA int8Constant111<>+9(SB)/1, $0xd5
+DATA int8Constant111<>+10(SB)/1, $0xd5
+DATA int8Constant111<>+11(SB)/1, $0xd5
+DATA int8Constant111<>+12(SB)/1, $0xd5
+DATA int8Constant111<>+13(SB)/1, $0xd5
+DATA int8Constant111<>+14(SB)/1, $0xd5
+DATA int8Constant111<>+15(SB)/1, $0xd5
+DATA int8Constant111<>+16(SB)/1, $0xd5
+DATA int8Constant111<>+17(SB)/1, $0xd5
+DATA int8Constant111<>+18(SB)/1, $0xd5
+DATA int8Constant111<>+19(SB)/1, $0xd5
+DATA int8Constant111<>+20(SB)/1, $0xd5
+DATA int8Constant111<>+21(SB)/1, $0xd5
+DATA int8Constant111<>+22(SB)/1, $0xd5
+DATA int8Constant111<>+23(SB)/1, $0xd5
+DATA int8Constant111<>+24(SB)/1, $0xd5
+DATA int8Constant111<>+25(SB)/1, $0xd5
+DATA int8Constant111<>+26(SB)/1, $0xd5
+DATA int8Constant111<>+27(SB)/1, $0xd5
+DATA int8Constant111<>+28(SB)/1, $0xd5
+DATA int8Constant111<>+29(SB)/1, $0xd5
+DATA int8Constant111<>+30(SB)/1, $0xd5
+DATA int8Constant111<>+31(SB)/1, $0xd5
 GLOBL int8Constant111<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant112<>+0(SB)/1, $0xd5
-DATA int8Constant112<>+1(SB)/1, $0xd5
-DATA int8Constant112<>+2(SB)/1, $0xd5
-DATA int8Constant112<>+3(SB)/1, $0xd5
-DATA int8Constant112<>+4(SB)/1, $0xd5
-DATA int8Constant112<>+5(SB)/1, $0xd5
-DATA int8Constant112<>+6(SB)/1, $0xd5
-DATA int8Constant112<>+7(SB)/1, $0xd5
-DATA int8Constant112<>+8(SB)/1, $0xd5
-DATA int8Constant112<>+9(SB)/1, $0xd5
-DATA int8Constant112<>+10(SB)/1, $0xd5
-DATA int8Constant112<>+11(SB)/1, $0xd5
-DATA int8Constant112<>+12(SB)/1, $0xd5
-DATA int8Constant112<>+13(SB)/1, $0xd5
-DATA int8Constant112<>+14(SB)/1, $0xd5
-DATA int8Constant112<>+15(SB)/1, $0xd5
-DATA int8Constant112<>+16(SB)/1, $0xd5
-DATA int8Constant112<>+17(SB)/1, $0xd5
-DATA int8Constant112<>+18(SB)/1, $0xd5
-DATA int8Constant112<>+19(SB)/1, $0xd5
-DATA int8Constant112<>+20(SB)/1, $0xd5
-DATA int8Constant112<>+21(SB)/1, $0xd5
-DATA int8Constant112<>+22(SB)/1, $0xd5
-DATA int8Constant112<>+23(SB)/1, $0xd5
-DATA int8Constant112<>+24(SB)/1, $0xd5
-DATA int8Constant112<>+25(SB)/1, $0xd5
-DATA int8Constant112<>+26(SB)/1, $0xd5
-DATA int8Constant112<>+27(SB)/1, $0xd5
-DATA int8Constant112<>+28(SB)/1, $0xd5
-DATA int8Constant112<>+29(SB)/1, $0xd5
-DATA int8Constant112<>+30(SB)/1, $0xd5
-DATA int8Constant112<>+31(SB)/1, $0xd5
+DATA int8Constant112<>+0(SB)/1, $0x80
+DATA int8Constant112<>+1(SB)/1, $0x80
+DATA int8Constant112<>+2(SB)/1, $0x80
+DATA int8Constant112<>+3(SB)/1, $0x80
+DATA int8Constant112<>+4(SB)/1, $0x80
+DATA int8Constant112<>+5(SB)/1, $0x80
+DATA int8Constant112<>+6(SB)/1, $0x80
+DATA int8Constant112<>+7(SB)/1, $0x80
+DATA int8Constant112<>+8(SB)/1, $0x80
+DATA int8Constant112<>+9(SB)/1, $0x80
+DATA int8Constant112<>+10(SB)/1, $0x80
+DATA int8Constant112<>+11(SB)/1, $0x80
+DATA int8Constant112<>+12(SB)/1, $0x80
+DATA int8Constant112<>+13(SB)/1, $0x80
+DATA int8Constant112<>+14(SB)/1, $0x80
+DATA int8Constant112<>+15(SB)/1, $0x80
+DATA int8Constant112<>+16(SB)/1, $0x80
+DATA int8Constant112<>+17(SB)/1, $0x80
+DATA int8Constant112<>+18(SB)/1, $0x80
+DATA int8Constant112<>+19(SB)/1, $0x80
+DATA int8Constant112<>+20(SB)/1, $0x80
+DATA int8Constant112<>+21(SB)/1, $0x80
+DATA int8Constant112<>+22(SB)/1, $0x80
+DATA int8Constant112<>+23(SB)/1, $0x80
+DATA int8Constant112<>+24(SB)/1, $0x80
+DATA int8Constant112<>+25(SB)/1, $0x80
+DATA int8Constant112<>+26(SB)/1, $0x80
+DATA int8Constant112<>+27(SB)/1, $0x80
+DATA int8Constant112<>+28(SB)/1, $0x80
+DATA int8Constant112<>+29(SB)/1, $0x80
+DATA int8Constant112<>+30(SB)/1, $0x80
+DATA int8Constant112<>+31(SB)/1, $0x80
 GLOBL int8Constant112<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant113<>+0(SB)/1, $0x80
-DATA int8Constant113<>+1(SB)/1, $0x80
-DATA int8Constant113<>+2(SB)/1, $0x80
-DATA int8Constant113<>+3(SB)/1, $0x80
-DATA int8Constant113<>+4(SB)/1, $0x80
-DATA int8Constant113<>+5(SB)/1, $0x80
-DATA int8Constant113<>+6(SB)/1, $0x80
-DATA int8Constant113<>+7(SB)/1, $0x80
-DATA int8Constant113<>+8(SB)/1, $0x80
-DATA int8Constant113<>+9(SB)/1, $0x80
-DATA int8Constant113<>+10(SB)/1, $0x80
-DATA int8Constant113<>+11(SB)/1, $0x80
-DATA int8Constant113<>+12(SB)/1, $0x80
-DATA int8Constant113<>+13(SB)/1, $0x80
-DATA int8Constant113<>+14(SB)/1, $0x80
-DATA int8Constant113<>+15(SB)/1, $0x80
-DATA int8Constant113<>+16(SB)/1, $0x80
-DATA int8Constant113<>+17(SB)/1, $0x80
-DATA int8Constant113<>+18(SB)/1, $0x80
-DATA int8Constant113<>+19(SB)/1, $0x80
-DATA int8Constant113<>+20(SB)/1, $0x80
-DATA int8Constant113<>+21(SB)/1, $0x80
-DATA int8Constant113<>+22(SB)/1, $0x80
-DATA int8Constant113<>+23(SB)/1, $0x80
-DATA int8Constant113<>+24(SB)/1, $0x80
-DATA int8Constant113<>+25(SB)/1, $0x80
-DATA int8Constant113<>+26(SB)/1, $0x80
-DATA int8Constant113<>+27(SB)/1, $0x80
-DATA int8Constant113<>+28(SB)/1, $0x80
-DATA int8Constant113<>+29(SB)/1, $0x80
-DATA int8Constant113<>+30(SB)/1, $0x80
-DATA int8Constant113<>+31(SB)/1, $0x80
+DATA int8Constant113<>+0(SB)/1, $0x00
+DATA int8Constant113<>+1(SB)/1, $0x00
+DATA int8Constant113<>+2(SB)/1, $0x00
+DATA int8Constant113<>+3(SB)/1, $0x00
+DATA int8Constant113<>+4(SB)/1, $0x02
+DATA int8Constant113<>+5(SB)/1, $0x00
+DATA int8Constant113<>+6(SB)/1, $0x00
+DATA int8Constant113<>+7(SB)/1, $0x00
+DATA int8Constant113<>+8(SB)/1, $0x04
+DATA int8Constant113<>+9(SB)/1, $0x00
+DATA int8Constant113<>+10(SB)/1, $0x00
+DATA int8Constant113<>+11(SB)/1, $0x00
+DATA int8Constant113<>+12(SB)/1, $0x06
+DATA int8Constant113<>+13(SB)/1, $0x00
+DATA int8Constant113<>+14(SB)/1, $0x00
+DATA int8Constant113<>+15(SB)/1, $0x00
+DATA int8Constant113<>+16(SB)/1, $0x01
+DATA int8Constant113<>+17(SB)/1, $0x00
+DATA int8Constant113<>+18(SB)/1, $0x00
+DATA int8Constant113<>+19(SB)/1, $0x00
+DATA int8Constant113<>+20(SB)/1, $0x03
+DATA int8Constant113<>+21(SB)/1, $0x00
+DATA int8Constant113<>+22(SB)/1, $0x00
+DATA int8Constant113<>+23(SB)/1, $0x00
+DATA int8Constant113<>+24(SB)/1, $0x05
+DATA int8Constant113<>+25(SB)/1, $0x00
+DATA int8Constant113<>+26(SB)/1, $0x00
+DATA int8Constant113<>+27(SB)/1, $0x00
+DATA int8Constant113<>+28(SB)/1, $0x07
+DATA int8Constant113<>+29(SB)/1, $0x00
+DATA int8Constant113<>+30(SB)/1, $0x00
+DATA int8Constant113<>+31(SB)/1, $0x00
 GLOBL int8Constant113<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant114<>+0(SB)/1, $0x00
-DATA int8Constant114<>+1(SB)/1, $0x00
-DATA int8Constant114<>+2(SB)/1, $0x00
-DATA int8Constant114<>+3(SB)/1, $0x00
-DATA int8Constant114<>+4(SB)/1, $0x02
-DATA int8Constant114<>+5(SB)/1, $0x00
-DATA int8Constant114<>+6(SB)/1, $0x00
-DATA int8Constant114<>+7(SB)/1, $0x00
-DATA int8Constant114<>+8(SB)/1, $0x04
-DATA int8Constant114<>+9(SB)/1, $0x00
-DATA int8Constant114<>+10(SB)/1, $0x00
-DATA int8Constant114<>+11(SB)/1, $0x00
-DATA int8Constant114<>+12(SB)/1, $0x06
-DATA int8Constant114<>+13(SB)/1, $0x00
-DATA int8Constant114<>+14(SB)/1, $0x00
-DATA int8Constant114<>+15(SB)/1, $0x00
-DATA int8Constant114<>+16(SB)/1, $0x01
-DATA int8Constant114<>+17(SB)/1, $0x00
-DATA int8Constant114<>+18(SB)/1, $0x00
-DATA int8Constant114<>+19(SB)/1, $0x00
-DATA int8Constant114<>+20(SB)/1, $0x03
-DATA int8Constant114<>+21(SB)/1, $0x00
-DATA int8Constant114<>+22(SB)/1, $0x00
-DATA int8Constant114<>+23(SB)/1, $0x00
+DATA int8Constant114<>+0(SB)/1, $0x04
+DATA int8Constant114<>+1(SB)/1, $0x04
+DATA int8Constant114<>+2(SB)/1, $0x04
+DATA int8Constant114<>+3(SB)/1, $0x04
+DATA int8Constant114<>+4(SB)/1, $0x04
+DATA int8Constant114<>+5(SB)/1, $0x04
+DATA int8Constant114<>+6(SB)/1, $0x04
+DATA int8Constant114<>+7(SB)/1, $0x04
+DATA int8Constant114<>+8(SB)/1, $0x05
+DATA int8Constant114<>+9(SB)/1, $0x05
+DATA int8Constant114<>+10(SB)/1, $0x05
+DATA int8Constant114<>+11(SB)/1, $0x05
+DATA int8Constant114<>+12(SB)/1, $0x05
+DATA int8Constant114<>+13(SB)/1, $0x05
+DATA int8Constant114<>+14(SB)/1, $0x05
+DATA int8Constant114<>+15(SB)/1, $0x05
+DATA int8Constant114<>+16(SB)/1, $0x04
+DATA int8Constant114<>+17(SB)/1, $0x04
+DATA int8Constant114<>+18(SB)/1, $0x04
+DATA int8Constant114<>+19(SB)/1, $0x04
+DATA int8Constant114<>+20(SB)/1, $0x04
+DATA int8Constant114<>+21(SB)/1, $0x04
+DATA int8Constant114<>+22(SB)/1, $0x04
+DATA int8Constant114<>+23(SB)/1, $0x04
 DATA int8Constant114<>+24(SB)/1, $0x05
-DATA int8Constant114<>+25(SB)/1, $0x00
-DATA int8Constant114<>+26(SB)/1, $0x00
-DATA int8Constant114<>+27(SB)/1, $0x00
-DATA int8Constant114<>+28(SB)/1, $0x07
-DATA int8Constant114<>+29(SB)/1, $0x00
-DATA int8Constant114<>+30(SB)/1, $0x00
-DATA int8Constant114<>+31(SB)/1, $0x00
+DATA int8Constant114<>+25(SB)/1, $0x05
+DATA int8Constant114<>+26(SB)/1, $0x05
+DATA int8Constant114<>+27(SB)/1, $0x05
+DATA int8Constant114<>+28(SB)/1, $0x05
+DATA int8Constant114<>+29(SB)/1, $0x05
+DATA int8Constant114<>+30(SB)/1, $0x05
+DATA int8Constant114<>+31(SB)/1, $0x05
 GLOBL int8Constant114<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant115<>+0(SB)/1, $0x04
-DATA int8Constant115<>+1(SB)/1, $0x04
-DATA int8Constant115<>+2(SB)/1, $0x04
-DATA int8Constant115<>+3(SB)/1, $0x04
-DATA int8Constant115<>+4(SB)/1, $0x04
-DATA int8Constant115<>+5(SB)/1, $0x04
-DATA int8Constant115<>+6(SB)/1, $0x04
-DATA int8Constant115<>+7(SB)/1, $0x04
-DATA int8Constant115<>+8(SB)/1, $0x05
-DATA int8Constant115<>+9(SB)/1, $0x05
-DATA int8Constant115<>+10(SB)/1, $0x05
-DATA int8Constant115<>+11(SB)/1, $0x05
-DATA int8Constant115<>+12(SB)/1, $0x05
-DATA int8Constant115<>+13(SB)/1, $0x05
-DATA int8Constant115<>+14(SB)/1, $0x05
-DATA int8Constant115<>+15(SB)/1, $0x05
-DATA int8Constant115<>+16(SB)/1, $0x04
-DATA int8Constant115<>+17(SB)/1, $0x04
-DATA int8Constant115<>+18(SB)/1, $0x04
-DATA int8Constant115<>+19(SB)/1, $0x04
-DATA int8Constant115<>+20(SB)/1, $0x04
-DATA int8Constant115<>+21(SB)/1, $0x04
-DATA int8Constant115<>+22(SB)/1, $0x04
-DATA int8Constant115<>+23(SB)/1, $0x04
-DATA int8Constant115<>+24(SB)/1, $0x05
-DATA int8Constant115<>+25(SB)/1, $0x05
-DATA int8Constant115<>+26(SB)/1, $0x05
-DATA int8Constant115<>+27(SB)/1, $0x05
-DATA int8Constant115<>+28(SB)/1, $0x05
-DATA int8Constant115<>+29(SB)/1, $0x05
-DATA int8Constant115<>+30(SB)/1, $0x05
-DATA int8Constant115<>+31(SB)/1, $0x05
+DATA int8Constant115<>+0(SB)/1, $0x06
+DATA int8Constant115<>+1(SB)/1, $0x06
+DATA int8Constant115<>+2(SB)/1, $0x06
+DATA int8Constant115<>+3(SB)/1, $0x06
+DATA int8Constant115<>+4(SB)/1, $0x06
+DATA int8Constant115<>+5(SB)/1, $0x06
+DATA int8Constant115<>+6(SB)/1, $0x06
+DATA int8Constant115<>+7(SB)/1, $0x06
+DATA int8Constant115<>+8(SB)/1, $0x07
+DATA int8Constant115<>+9(SB)/1, $0x07
+DATA int8Constant115<>+10(SB)/1, $0x07
+DATA int8Constant115<>+11(SB)/1, $0x07
+DATA int8Constant115<>+12(SB)/1, $0x07
+DATA int8Constant115<>+13(SB)/1, $0x07
+DATA int8Constant115<>+14(SB)/1, $0x07
+DATA int8Constant115<>+15(SB)/1, $0x07
+DATA int8Constant115<>+16(SB)/1, $0x06
+DATA int8Constant115<>+17(SB)/1, $0x06
+DATA int8Constant115<>+18(SB)/1, $0x06
+DATA int8Constant115<>+19(SB)/1, $0x06
+DATA int8Constant115<>+20(SB)/1, $0x06
+DATA int8Constant115<>+21(SB)/1, $0x06
+DATA int8Constant115<>+22(SB)/1, $0x06
+DATA int8Constant115<>+23(SB)/1, $0x06
+DATA int8Constant115<>+24(SB)/1, $0x07
+DATA int8Constant115<>+25(SB)/1, $0x07
+DATA int8Constant115<>+26(SB)/1, $0x07
+DATA int8Constant115<>+27(SB)/1, $0x07
+DATA int8Constant115<>+28(SB)/1, $0x07
+DATA int8Constant115<>+29(SB)/1, $0x07
+DATA int8Constant115<>+30(SB)/1, $0x07
+DATA int8Constant115<>+31(SB)/1, $0x07
 GLOBL int8Constant115<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant116<>+0(SB)/1, $0x06
-DATA int8Constant116<>+1(SB)/1, $0x06
-DATA int8Constant116<>+2(SB)/1, $0x06
-DATA int8Constant116<>+3(SB)/1, $0x06
-DATA int8Constant116<>+4(SB)/1, $0x06
-DATA int8Constant116<>+5(SB)/1, $0x06
-DATA int8Constant116<>+6(SB)/1, $0x06
-DATA int8Constant116<>+7(SB)/1, $0x06
-DATA int8Constant116<>+8(SB)/1, $0x07
-DATA int8Constant116<>+9(SB)/1, $0x07
-DATA int8Constant116<>+10(SB)/1, $0x07
-DATA int8Constant116<>+11(SB)/1, $0x07
-DATA int8Constant116<>+12(SB)/1, $0x07
-DATA int8Constant116<>+13(SB)/1, $0x07
-DATA int8Constant116<>+14(SB)/1, $0x07
-DATA int8Constant116<>+15(SB)/1, $0x07
-DATA int8Constant116<>+16(SB)/1, $0x06
-DATA int8Constant116<>+17(SB)/1, $0x06
-DATA int8Constant116<>+18(SB)/1, $0x06
-DATA int8Constant116<>+19(SB)/1, $0x06
-DATA int8Constant116<>+20(SB)/1, $0x06
-DATA int8Constant116<>+21(SB)/1, $0x06
-DATA int8Constant116<>+22(SB)/1, $0x06
-DATA int8Constant116<>+23(SB)/1, $0x06
-DATA int8Constant116<>+24(SB)/1, $0x07
-DATA int8Constant116<>+25(SB)/1, $0x07
-DATA int8Constant116<>+26(SB)/1, $0x07
-DATA int8Constant116<>+27(SB)/1, $0x07
-DATA int8Constant116<>+28(SB)/1, $0x07
-DATA int8Constant116<>+29(SB)/1, $0x07
-DATA int8Constant116<>+30(SB)/1, $0x07
-DATA int8Constant116<>+31(SB)/1, $0x07
+DATA int8Constant116<>+0(SB)/1, $0x08
+DATA int8Constant116<>+1(SB)/1, $0x08
+DATA int8Constant116<>+2(SB)/1, $0x08
+DATA int8Constant116<>+3(SB)/1, $0x08
+DATA int8Constant116<>+4(SB)/1, $0x08
+DATA int8Constant116<>+5(SB)/1, $0x08
+DATA int8Constant116<>+6(SB)/1, $0x08
+DATA int8Constant116<>+7(SB)/1, $0x08
+DATA int8Constant116<>+8(SB)/1, $0x09
+DATA int8Constant116<>+9(SB)/1, $0x09
+DATA int8Constant116<>+10(SB)/1, $0x09
+DATA int8Constant116<>+11(SB)/1, $0x09
+DATA int8Constant116<>+12(SB)/1, $0x09
+DATA int8Constant116<>+13(SB)/1, $0x09
+DATA int8Constant116<>+14(SB)/1, $0x09
+DATA int8Constant116<>+15(SB)/1, $0x09
+DATA int8Constant116<>+16(SB)/1, $0x08
+DATA int8Constant116<>+17(SB)/1, $0x08
+DATA int8Constant116<>+18(SB)/1, $0x08
+DATA int8Constant116<>+19(SB)/1, $0x08
+DATA int8Constant116<>+20(SB)/1, $0x08
+DATA int8Constant116<>+21(SB)/1, $0x08
+DATA int8Constant116<>+22(SB)/1, $0x08
+DATA int8Constant116<>+23(SB)/1, $0x08
+DATA int8Constant116<>+24(SB)/1, $0x09
+DATA int8Constant116<>+25(SB)/1, $0x09
+DATA int8Constant116<>+26(SB)/1, $0x09
+DATA int8Constant116<>+27(SB)/1, $0x09
+DATA int8Constant116<>+28(SB)/1, $0x09
+DATA int8Constant116<>+29(SB)/1, $0x09
+DATA int8Constant116<>+30(SB)/1, $0x09
+DATA int8Constant116<>+31(SB)/1, $0x09
 GLOBL int8Constant116<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant117<>+0(SB)/1, $0x08
-DATA int8Constant117<>+1(SB)/1, $0x08
-DATA int8Constant117<>+2(SB)/1, $0x08
-DATA int8Constant117<>+3(SB)/1, $0x08
-DATA int8Constant117<>+4(SB)/1, $0x08
-DATA int8Constant117<>+5(SB)/1, $0x08
-DATA int8Constant117<>+6(SB)/1, $0x08
-DATA int8Constant117<>+7(SB)/1, $0x08
-DATA int8Constant117<>+8(SB)/1, $0x09
-DATA int8Constant117<>+9(SB)/1, $0x09
-DATA int8Constant117<>+10(SB)/1, $0x09
-DATA int8Constant117<>+11(SB)/1, $0x09
-DATA int8Constant117<>+12(SB)/1, $0x09
-DATA int8Constant117<>+13(SB)/1, $0x09
-DATA int8Constant117<>+14(SB)/1, $0x09
-DATA int8Constant117<>+15(SB)/1, $0x09
-DATA int8Constant117<>+16(SB)/1, $0x08
-DATA int8Constant117<>+17(SB)/1, $0x08
-DATA int8Constant117<>+18(SB)/1, $0x08
-DATA int8Constant117<>+19(SB)/1, $0x08
-DATA int8Constant117<>+20(SB)/1, $0x08
-DATA int8Constant117<>+21(SB)/1, $0x08
-DATA int8Constant117<>+22(SB)/1, $0x08
-DATA int8Constant117<>+23(SB)/1, $0x08
-DATA int8Constant117<>+24(SB)/1, $0x09
-DATA int8Constant117<>+25(SB)/1, $0x09
-DATA int8Constant117<>+26(SB)/1, $0x09
-DATA int8Constant117<>+27(SB)/1, $0x09
-DATA int8Constant117<>+28(SB)/1, $0x09
-DATA int8Constant117<>+29(SB)/1, $0x09
-DATA int8Constant117<>+30(SB)/1, $0x09
-DATA int8Constant117<>+31(SB)/1, $0x09
+DATA int8Constant117<>+0(SB)/1, $0x0a
+DATA int8Constant117<>+1(SB)/1, $0x0a
+DATA int8Constant117<>+2(SB)/1, $0x0a
+DATA int8Constant117<>+3(SB)/1, $0x0a
+DATA int8Constant117<>+4(SB)/1, $0x0a
+DATA int8Constant117<>+5(SB)/1, $0x0a
+DATA int8Constant117<>+6(SB)/1, $0x0a
+DATA int8Constant117<>+7(SB)/1, $0x0a
+DATA int8Constant117<>+8(SB)/1, $0x0b
+DATA int8Constant117<>+9(SB)/1, $0x0b
+DATA int8Constant117<>+10(SB)/1, $0x0b
+DATA int8Constant117<>+11(SB)/1, $0x0b
+DATA int8Constant117<>+12(SB)/1, $0x0b
+DATA int8Constant117<>+13(SB)/1, $0x0b
+DATA int8Constant117<>+14(SB)/1, $0x0b
+DATA int8Constant117<>+15(SB)/1, $0x0b
+DATA int8Constant117<>+16(SB)/1, $0x0a
+DATA int8Constant117<>+17(SB)/1, $0x0a
+DATA int8Constant117<>+18(SB)/1, $0x0a
+DATA int8Constant117<>+19(SB)/1, $0x0a
+DATA int8Constant117<>+20(SB)/1, $0x0a
+DATA int8Constant117<>+21(SB)/1, $0x0a
+DATA int8Constant117<>+22(SB)/1, $0x0a
+DATA int8Constant117<>+23(SB)/1, $0x0a
+DATA int8Constant117<>+24(SB)/1, $0x0b
+DATA int8Constant117<>+25(SB)/1, $0x0b
+DATA int8Constant117<>+26(SB)/1, $0x0b
+DATA int8Constant117<>+27(SB)/1, $0x0b
+DATA int8Constant117<>+28(SB)/1, $0x0b
+DATA int8Constant117<>+29(SB)/1, $0x0b
+DATA int8Constant117<>+30(SB)/1, $0x0b
+DATA int8Constant117<>+31(SB)/1, $0x0b
 GLOBL int8Constant117<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant118<>+0(SB)/1, $0x0a
-DATA int8Constant118<>+1(SB)/1, $0x0a
-DATA int8Constant118<>+2(SB)/1, $0x0a
-DATA int8Constant118<>+3(SB)/1, $0x0a
-DATA int8Constant118<>+4(SB)/1, $0x0a
-DATA int8Constant118<>+5(SB)/1, $0x0a
-DATA int8Constant118<>+6(SB)/1, $0x0a
-DATA int8Constant118<>+7(SB)/1, $0x0a
-DATA int8Constant118<>+8(SB)/1, $0x0b
-DATA int8Constant118<>+9(SB)/1, $0x0b
-DATA int8Constant118<>+10(SB)/1, $0x0b
-DATA int8Constant118<>+11(SB)/1, $0x0b
-DATA int8Constant118<>+12(SB)/1, $0x0b
-DATA int8Constant118<>+13(SB)/1, $0x0b
-DATA int8Constant118<>+14(SB)/1, $0x0b
-DATA int8Constant118<>+15(SB)/1, $0x0b
-DATA int8Constant118<>+16(SB)/1, $0x0a
-DATA int8Constant118<>+17(SB)/1, $0x0a
-DATA int8Constant118<>+18(SB)/1, $0x0a
-DATA int8Constant118<>+19(SB)/1, $0x0a
-DATA int8Constant118<>+20(SB)/1, $0x0a
-DATA int8Constant118<>+21(SB)/1, $0x0a
-DATA int8Constant118<>+22(SB)/1, $0x0a
-DATA int8Constant118<>+23(SB)/1, $0x0a
-DATA int8Constant118<>+24(SB)/1, $0x0b
-DATA int8Constant118<>+25(SB)/1, $0x0b
-DATA int8Constant118<>+26(SB)/1, $0x0b
-DATA int8Constant118<>+27(SB)/1, $0x0b
-DATA int8Constant118<>+28(SB)/1, $0x0b
-DATA int8Constant118<>+29(SB)/1, $0x0b
-DATA int8Constant118<>+30(SB)/1, $0x0b
-DATA int8Constant118<>+31(SB)/1, $0x0b
+DATA int8Constant118<>+0(SB)/1, $0x0c
+DATA int8Constant118<>+1(SB)/1, $0x0c
+DATA int8Constant118<>+2(SB)/1, $0x0c
+DATA int8Constant118<>+3(SB)/1, $0x0c
+DATA int8Constant118<>+4(SB)/1, $0x0c
+DATA int8Constant118<>+5(SB)/1, $0x0c
+DATA int8Constant118<>+6(SB)/1, $0x0c
+DATA int8Constant118<>+7(SB)/1, $0x0c
+DATA int8Constant118<>+8(SB)/1, $0x0d
+DATA int8Constant118<>+9(SB)/1, $0x0d
+DATA int8Constant118<>+10(SB)/1, $0x0d
+DATA int8Constant118<>+11(SB)/1, $0x0d
+DATA int8Constant118<>+12(SB)/1, $0x0d
+DATA int8Constant118<>+13(SB)/1, $0x0d
+DATA int8Constant118<>+14(SB)/1, $0x0d
+DATA int8Constant118<>+15(SB)/1, $0x0d
+DATA int8Constant118<>+16(SB)/1, $0x0c
+DATA int8Constant118<>+17(SB)/1, $0x0c
+DATA int8Constant118<>+18(SB)/1, $0x0c
+DATA int8Constant118<>+19(SB)/1, $0x0c
+DATA int8Constant118<>+20(SB)/1, $0x0c
+DATA int8Constant118<>+21(SB)/1, $0x0c
+DATA int8Constant118<>+22(SB)/1, $0x0c
+DATA int8Constant118<>+23(SB)/1, $0x0c
+DATA int8Constant118<>+24(SB)/1, $0x0d
+DATA int8Constant118<>+25(SB)/1, $0x0d
+DATA int8Constant118<>+26(SB)/1, $0x0d
+DATA int8Constant118<>+27(SB)/1, $0x0d
+DATA int8Constant118<>+28(SB)/1, $0x0d
+DATA int8Constant118<>+29(SB)/1, $0x0d
+DATA int8Constant118<>+30(SB)/1, $0x0d
+DATA int8Constant118<>+31(SB)/1, $0x0d
 GLOBL int8Constant118<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant119<>+0(SB)/1, $0x0c
-DATA int8Constant119<>+1(SB)/1, $0x0c
-DATA int8Constant119<>+2(SB)/1, $0x0c
-DATA int8Constant119<>+3(SB)/1, $0x0c
-DATA int8Constant119<>+4(SB)/1, $0x0c
-DATA int8Constant119<>+5(SB)/1, $0x0c
-DATA int8Constant119<>+6(SB)/1, $0x0c
-DATA int8Constant119<>+7(SB)/1, $0x0c
-DATA int8Constant119<>+8(SB)/1, $0x0d
-DATA int8Constant119<>+9(SB)/1, $0x0d
-DATA int8Constant119<>+10(SB)/1, $0x0d
-DATA int8Constant119<>+11(SB)/1, $0x0d
-DATA int8Constant119<>+12(SB)/1, $0x0d
-DATA int8Constant119<>+13(SB)/1, $0x0d
-DATA int8Constant119<>+14(SB)/1, $0x0d
-DATA int8Constant119<>+15(SB)/1, $0x0d
-DATA int8Constant119<>+16(SB)/1, $0x0c
-DATA int8Constant119<>+17(SB)/1, $0x0c
-DATA int8Constant119<>+18(SB)/1, $0x0c
-DATA int8Constant119<>+19(SB)/1, $0x0c
-DATA int8Constant119<>+20(SB)/1, $0x0c
-DATA int8Constant119<>+21(SB)/1, $0x0c
-DATA int8Constant119<>+22(SB)/1, $0x0c
-DATA int8Constant119<>+23(SB)/1, $0x0c
-DATA int8Constant119<>+24(SB)/1, $0x0d
-DATA int8Constant119<>+25(SB)/1, $0x0d
-DATA int8Constant119<>+26(SB)/1, $0x0d
-DATA int8Constant119<>+27(SB)/1, $0x0d
-DATA int8Constant119<>+28(SB)/1, $0x0d
-DATA int8Constant119<>+29(SB)/1, $0x0d
-DATA int8Constant119<>+30(SB)/1, $0x0d
-DATA int8Constant119<>+31(SB)/1, $0x0d
+DATA int8Constant119<>+0(SB)/1, $0x0e
+DATA int8Constant119<>+1(SB)/1, $0x0e
+DATA int8Constant119<>+2(SB)/1, $0x0e
+DATA int8Constant119<>+3(SB)/1, $0x0e
+DATA int8Constant119<>+4(SB)/1, $0x0e
+DATA int8Constant119<>+5(SB)/1, $0x0e
+DATA int8Constant119<>+6(SB)/1, $0x0e
+DATA int8Constant119<>+7(SB)/1, $0x0e
+DATA int8Constant119<>+8(SB)/1, $0x0f
+DATA int8Constant119<>+9(SB)/1, $0x0f
+DATA int8Constant119<>+10(SB)/1, $0x0f
+DATA int8Constant119<>+11(SB)/1, $0x0f
+DATA int8Constant119<>+12(SB)/1, $0x0f
+DATA int8Constant119<>+13(SB)/1, $0x0f
+DATA int8Constant119<>+14(SB)/1, $0x0f
+DATA int8Constant119<>+15(SB)/1, $0x0f
+DATA int8Constant119<>+16(SB)/1, $0x0e
+DATA int8Constant119<>+17(SB)/1, $0x0e
+DATA int8Constant119<>+18(SB)/1, $0x0e
+DATA int8Constant119<>+19(SB)/1, $0x0e
+DATA int8Constant119<>+20(SB)/1, $0x0e
+DATA int8Constant119<>+21(SB)/1, $0x0e
+DATA int8Constant119<>+22(SB)/1, $0x0e
+DATA int8Constant119<>+23(SB)/1, $0x0e
+DATA int8Constant119<>+24(SB)/1, $0x0f
+DATA int8Constant119<>+25(SB)/1, $0x0f
+DATA int8Constant119<>+26(SB)/1, $0x0f
+DATA int8Constant119<>+27(SB)/1, $0x0f
+DATA int8Constant119<>+28(SB)/1, $0x0f
+DATA int8Constant119<>+29(SB)/1, $0x0f
+DATA int8Constant119<>+30(SB)/1, $0x0f
+DATA int8Constant119<>+31(SB)/1, $0x0f
 GLOBL int8Constant119<>(SB), RODATA|NOPTR, $32
-
-DATA int8Constant120<>+0(SB)/1, $0x0e
-DATA int8Constant120<>+1(SB)/1, $0x0e
-DATA int8Constant120<>+2(SB)/1, $0x0e
-DATA int8Constant120<>+3(SB)/1, $0x0e
-DATA int8Constant120<>+4(SB)/1, $0x0e
-DATA int8Constant120<>+5(SB)/1, $0x0e
-DATA int8Constant120<>+6(SB)/1, $0x0e
-DATA int8Constant120<>+7(SB)/1, $0x0e
-DATA int8Constant120<>+8(SB)/1, $0x0f
-DATA int8Constant120<>+9(SB)/1, $0x0f
-DATA int8Constant120<>+10(SB)/1, $0x0f
-DATA int8Constant120<>+11(SB)/1, $0x0f
-DATA int8Constant120<>+12(SB)/1, $0x0f
-DATA int8Constant120<>+13(SB)/1, $0x0f
-DATA int8Constant120<>+14(SB)/1, $0x0f
-DATA int8Constant120<>+15(SB)/1, $0x0f
-DATA int8Constant120<>+16(SB)/1, $0x0e
-DATA int8Constant120<>+17(SB)/1, $0x0e
-DATA int8Constant120<>+18(SB)/1, $0x0e
-DATA int8Constant120<>+19(SB)/1, $0x0e
-DATA int8Constant120<>+20(SB)/1, $0x0e
-DATA int8Constant120<>+21(SB)/1, $0x0e
-DATA int8Constant120<>+22(SB)/1, $0x0e
-DATA int8Constant120<>+23(SB)/1, $0x0e
-DATA int8Constant120<>+24(SB)/1, $0x0f
-DATA int8Constant120<>+25(SB)/1, $0x0f
-DATA int8Constant120<>+26(SB)/1, $0x0f
-DATA int8Constant120<>+27(SB)/1, $0x0f
-DATA int8Constant120<>+28(SB)/1, $0x0f
-DATA int8Constant120<>+29(SB)/1, $0x0f
-DATA int8Constant120<>+30(SB)/1, $0x0f
-DATA int8Constant120<>+31(SB)/1, $0x0f
-GLOBL int8Constant120<>(SB), RODATA|NOPTR, $32

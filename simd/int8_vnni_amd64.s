@@ -7700,7 +7700,7 @@ next:
 	RET
 
 // func int8Dot1NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3, MMX+
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1NVFP4VNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -7723,24 +7723,26 @@ TEXT ·int8Dot1NVFP4VNNI(SB), NOSPLIT, $128-64
 	MOVQ           $0x0000000000000040, R8
 	VMOVD          (BX), X10
 	VPINSRD        $0x01, 36(BX), X10, X10
-	VPMOVZXBD      X10, Y10
-	VPAND          Y7, Y10, Y10
-	VPCMPEQD       Y7, Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          X7, X10, X10
+	VPCMPEQW       X7, X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMOVD          72(BX), X11
 	VPINSRD        $0x01, 108(BX), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPAND          Y7, Y11, Y11
-	VPCMPEQD       Y7, Y11, Y13
-	VPANDN         Y11, Y13, Y11
-	VPSLLD         $0x14, Y11, Y11
+	VPMOVZXBW      X11, X11
+	VPAND          X7, X11, X11
+	VPCMPEQW       X7, X11, X12
+	VPANDN         X11, X12, X11
+	VPSLLW         $0x07, X11, X11
+	VCVTPH2PS      X11, Y11
 	VMULPS         Y9, Y11, Y11
-	VBROADCASTF128 (CX), Y13
-	VPERMILPS      Y8, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)(DI*1)
+	VBROADCASTF128 (CX), Y12
+	VPERMILPS      Y8, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y8, Y10, Y10
 	VMULPS         Y10, Y11, Y10
@@ -7754,24 +7756,26 @@ next:
 	CMOVQLT        CX, R10
 	VMOVD          (R9), X10
 	VPINSRD        $0x01, 36(R9), X10, X10
-	VPMOVZXBD      X10, Y10
-	VPAND          Y7, Y10, Y10
-	VPCMPEQD       Y7, Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          X7, X10, X10
+	VPCMPEQW       X7, X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMOVD          72(R9), X11
 	VPINSRD        $0x01, 108(R9), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPAND          Y7, Y11, Y11
-	VPCMPEQD       Y7, Y11, Y13
-	VPANDN         Y11, Y13, Y11
-	VPSLLD         $0x14, Y11, Y11
+	VPMOVZXBW      X11, X11
+	VPAND          X7, X11, X11
+	VPCMPEQW       X7, X11, X12
+	VPANDN         X11, X12, X11
+	VPSLLW         $0x07, X11, X11
+	VCVTPH2PS      X11, Y11
 	VMULPS         Y9, Y11, Y11
-	VBROADCASTF128 (R10), Y13
-	VPERMILPS      Y8, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)(R8*1)
+	VBROADCASTF128 (R10), Y12
+	VPERMILPS      Y8, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, (SP)(R8*1)
 	VBROADCASTF128 16(R10), Y10
 	VPERMILPS      Y8, Y10, Y10
 	VMULPS         Y10, Y11, Y10
@@ -7882,14 +7886,15 @@ short:
 
 nextShort:
 	VMOVD          (BX), X10
-	VPMOVZXBD      X10, Y10
-	VPAND          Y7, Y10, Y10
-	VPCMPEQD       Y7, Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          X7, X10, X10
+	VPCMPEQW       X7, X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         Y9, Y10, Y10
-	VMOVSD         (CX), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y8, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, (SP)
@@ -7936,7 +7941,7 @@ end:
 	RET
 
 // func int8Dot4NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
 TEXT ·int8Dot4NVFP4VNNI(SB), NOSPLIT, $256-64
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -7964,48 +7969,50 @@ TEXT ·int8Dot4NVFP4VNNI(SB), NOSPLIT, $256-64
 next:
 	VMOVD          (BX), X10
 	VPINSRD        $0x01, 36(BX), X10, X10
-	VPMOVZXBD      X10, Y10
-	VPAND          int8Constant48<>+0(SB), Y10, Y10
-	VPCMPEQD       int8Constant48<>+0(SB), Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          int8Constant48<>+0(SB), X10, X10
+	VPCMPEQW       int8Constant48<>+0(SB), X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant49<>+0(SB), Y10, Y10
 	VMOVD          72(BX), X11
 	VPINSRD        $0x01, 108(BX), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPAND          int8Constant48<>+0(SB), Y11, Y11
-	VPCMPEQD       int8Constant48<>+0(SB), Y11, Y13
-	VPANDN         Y11, Y13, Y11
-	VPSLLD         $0x14, Y11, Y11
+	VPMOVZXBW      X11, X11
+	VPAND          int8Constant48<>+0(SB), X11, X11
+	VPCMPEQW       int8Constant48<>+0(SB), X11, X12
+	VPANDN         X11, X12, X11
+	VPSLLW         $0x07, X11, X11
+	VCVTPH2PS      X11, Y11
 	VMULPS         int8Constant49<>+0(SB), Y11, Y11
-	VBROADCASTF128 (CX), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)
-	VBROADCASTF128 16(CX), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y11, Y13
-	VMOVUPS        Y13, 32(SP)
-	VBROADCASTF128 (CX)(R8*1), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, 64(SP)
-	VBROADCASTF128 16(CX)(R8*1), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y11, Y13
-	VMOVUPS        Y13, 96(SP)
-	VBROADCASTF128 (CX)(R8*2), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, 128(SP)
-	VBROADCASTF128 16(CX)(R8*2), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y11, Y13
-	VMOVUPS        Y13, 160(SP)
-	VBROADCASTF128 (CX)(R10*1), Y13
-	VPERMILPS      Y6, Y13, Y13
-	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, 192(SP)
+	VBROADCASTF128 (CX), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, (SP)
+	VBROADCASTF128 16(CX), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y11, Y12
+	VMOVUPS        Y12, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y11, Y12
+	VMOVUPS        Y12, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y11, Y12
+	VMOVUPS        Y12, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y12
+	VPERMILPS      Y6, Y12, Y12
+	VMULPS         Y12, Y10, Y12
+	VMOVUPS        Y12, 192(SP)
 	VBROADCASTF128 16(CX)(R10*1), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
@@ -8018,21 +8025,21 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   (SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        (DX)(DI*1), Y11
 	VPDPBUSD       (AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   64(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   64(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        (DX)(DI*2), Y11
 	VPDPBUSD       (AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   128(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   128(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        (DX)(R9*1), Y11
 	VPDPBUSD       (AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8047,21 +8054,21 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   8(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        32(DX)(DI*1), Y11
 	VPDPBUSD       32(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   72(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   72(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        32(DX)(DI*2), Y11
 	VPDPBUSD       32(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   136(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   136(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        32(DX)(R9*1), Y11
 	VPDPBUSD       32(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8076,21 +8083,21 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   16(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        64(DX)(DI*1), Y11
 	VPDPBUSD       64(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   80(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   80(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        64(DX)(DI*2), Y11
 	VPDPBUSD       64(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   144(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   144(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        64(DX)(R9*1), Y11
 	VPDPBUSD       64(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8105,21 +8112,21 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   24(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        96(DX)(DI*1), Y11
 	VPDPBUSD       96(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   88(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   88(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        96(DX)(DI*2), Y11
 	VPDPBUSD       96(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   152(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   152(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        96(DX)(R9*1), Y11
 	VPDPBUSD       96(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8134,21 +8141,21 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   32(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        128(DX)(DI*1), Y11
 	VPDPBUSD       128(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   96(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   96(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        128(DX)(DI*2), Y11
 	VPDPBUSD       128(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   160(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   160(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        128(DX)(R9*1), Y11
 	VPDPBUSD       128(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8163,21 +8170,21 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   40(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        160(DX)(DI*1), Y11
 	VPDPBUSD       160(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   104(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   104(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        160(DX)(DI*2), Y11
 	VPDPBUSD       160(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   168(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   168(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        160(DX)(R9*1), Y11
 	VPDPBUSD       160(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8192,21 +8199,21 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   48(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        192(DX)(DI*1), Y11
 	VPDPBUSD       192(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   112(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   112(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        192(DX)(DI*2), Y11
 	VPDPBUSD       192(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   176(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   176(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        192(DX)(R9*1), Y11
 	VPDPBUSD       192(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8221,21 +8228,21 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   56(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        224(DX)(DI*1), Y11
 	VPDPBUSD       224(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   120(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   120(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        224(DX)(DI*2), Y11
 	VPDPBUSD       224(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   184(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   184(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        224(DX)(R9*1), Y11
 	VPDPBUSD       224(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8255,29 +8262,30 @@ short:
 
 nextShort:
 	VMOVD          (BX), X10
-	VPMOVZXBD      X10, Y10
-	VPAND          int8Constant48<>+0(SB), Y10, Y10
-	VPCMPEQD       int8Constant48<>+0(SB), Y10, Y11
-	VPANDN         Y10, Y11, Y10
-	VPSLLD         $0x14, Y10, Y10
+	VPMOVZXBW      X10, X10
+	VPAND          int8Constant48<>+0(SB), X10, X10
+	VPCMPEQW       int8Constant48<>+0(SB), X10, X11
+	VPANDN         X10, X11, X10
+	VPSLLW         $0x07, X10, X10
+	VCVTPH2PS      X10, Y10
 	VMULPS         int8Constant49<>+0(SB), Y10, Y10
-	VMOVSD         (CX), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y6, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, (SP)
-	VMOVSD         (CX)(R8*1), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX)(R8*1), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y6, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, 64(SP)
-	VMOVSD         (CX)(R8*2), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX)(R8*2), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y6, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, 128(SP)
-	VMOVSD         (CX)(R10*1), X12
-	VINSERTF128    $0x01, X12, Y12, Y11
+	VMOVSD         (CX)(R10*1), X13
+	VINSERTF128    $0x01, X13, Y13, Y11
 	VPERMILPS      Y6, Y11, Y11
 	VMULPS         Y11, Y10, Y11
 	VMOVUPS        Y11, 192(SP)
@@ -8289,21 +8297,21 @@ nextShort:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   (SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        (DX)(DI*1), Y11
 	VPDPBUSD       (AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   64(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   64(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        (DX)(DI*2), Y11
 	VPDPBUSD       (AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   128(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   128(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        (DX)(R9*1), Y11
 	VPDPBUSD       (AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -8318,21 +8326,21 @@ nextShort:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y0
+	VBROADCASTSD   8(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y0
 	VMOVDQU        32(DX)(DI*1), Y11
 	VPDPBUSD       32(AX)(DI*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   72(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y1
+	VBROADCASTSD   72(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y1
 	VMOVDQU        32(DX)(DI*2), Y11
 	VPDPBUSD       32(AX)(DI*2), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   136(SP), Y13
-	VPERMILPS      Y4, Y13, Y13
-	VFMADD231PS    Y13, Y11, Y2
+	VBROADCASTSD   136(SP), Y12
+	VPERMILPS      Y4, Y12, Y12
+	VFMADD231PS    Y12, Y11, Y2
 	VMOVDQU        32(DX)(R9*1), Y11
 	VPDPBUSD       32(AX)(R9*1), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -11018,25 +11026,25 @@ TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	VMOVDQU      int8Constant18<>+0(SB), Y4
 	VMOVDQU      int8Constant2<>+0(SB), Y5
 	VMOVDQU      int8Constant1<>+0(SB), Y6
-	VMOVDQU      int8Constant75<>+0(SB), Y7
-	VMOVDQU      int8Constant76<>+0(SB), Y8
+	VMOVDQU      int8Constant48<>+0(SB), Y7
+	VMOVDQU      int8Constant75<>+0(SB), Y8
 	XORQ         R8, R8
 	MOVQ         $0x0000000000000060, R9
 	VMOVDQU      38(BX), X9
 	VINSERTI128  $0x01, 50(BX), Y9, Y9
-	VPSHUFB      int8Constant77<>+0(SB), Y9, Y9
+	VPSHUFB      int8Constant76<>+0(SB), Y9, Y9
 	VPMULLW      Y8, Y9, Y9
 	VPSRLW       $0x07, Y9, Y9
 	VPAND        Y7, Y9, Y9
 	VMOVDQU      6(BX), X10
 	VINSERTI128  $0x01, 22(BX), Y10, Y10
-	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
+	VPSHUFB      int8Constant77<>+0(SB), Y10, Y10
 	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y7, Y10, Y10
 	VPACKUSWB    Y9, Y10, Y9
 	VPERMQ       $0xd8, Y9, Y9
-	VMOVDQU      int8Constant79<>+0(SB), Y12
+	VMOVDQU      int8Constant78<>+0(SB), Y12
 	VPAND        Y6, Y9, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        Y6, Y11, Y11
@@ -11066,19 +11074,19 @@ next:
 	CMOVQEQ      CX, R11
 	VMOVDQU      38(R10), X13
 	VINSERTI128  $0x01, 50(R10), Y13, Y9
-	VPSHUFB      int8Constant77<>+0(SB), Y9, Y9
+	VPSHUFB      int8Constant76<>+0(SB), Y9, Y9
 	VPMULLW      Y8, Y9, Y9
 	VPSRLW       $0x07, Y9, Y9
 	VPAND        Y7, Y9, Y9
 	VMOVDQU      6(R10), X13
 	VINSERTI128  $0x01, 22(R10), Y13, Y10
-	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
+	VPSHUFB      int8Constant77<>+0(SB), Y10, Y10
 	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y7, Y10, Y10
 	VPACKUSWB    Y9, Y10, Y9
 	VPERMQ       $0xd8, Y9, Y9
-	VMOVDQU      int8Constant79<>+0(SB), Y12
+	VMOVDQU      int8Constant78<>+0(SB), Y12
 	VPAND        Y6, Y9, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        Y6, Y11, Y11
@@ -11312,24 +11320,24 @@ TEXT ·int8Dot4IQ2_XXSVNNI(SB), NOSPLIT, $288-64
 	VMOVDQU int8Constant18<>+0(SB), Y6
 	VMOVDQU int8Constant2<>+0(SB), Y7
 	VMOVDQU int8Constant1<>+0(SB), Y8
-	VMOVDQU int8Constant75<>+0(SB), Y9
+	VMOVDQU int8Constant48<>+0(SB), Y9
 
 next:
 	VMOVDQU      38(BX), X13
 	VINSERTI128  $0x01, 50(BX), Y13, Y10
-	VPSHUFB      int8Constant77<>+0(SB), Y10, Y10
-	VPMULLW      int8Constant76<>+0(SB), Y10, Y10
+	VPSHUFB      int8Constant76<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant75<>+0(SB), Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y9, Y10, Y10
 	VMOVDQU      6(BX), X13
 	VINSERTI128  $0x01, 22(BX), Y13, Y11
-	VPSHUFB      int8Constant78<>+0(SB), Y11, Y11
-	VPMULLW      int8Constant76<>+0(SB), Y11, Y11
+	VPSHUFB      int8Constant77<>+0(SB), Y11, Y11
+	VPMULLW      int8Constant75<>+0(SB), Y11, Y11
 	VPSRLW       $0x07, Y11, Y11
 	VPAND        Y9, Y11, Y11
 	VPACKUSWB    Y10, Y11, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant79<>+0(SB), Y14
+	VMOVDQU      int8Constant78<>+0(SB), Y14
 	VPAND        Y8, Y10, Y11
 	VPSRLW       $0x04, Y10, Y12
 	VPAND        Y8, Y12, Y12
@@ -11705,27 +11713,27 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	MOVQ           $0x00000000000000a0, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 18(BX), Y10, Y10
-	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
-	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant79<>+0(SB), Y10, Y10
+	VPAND          int8Constant80<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 50(BX), Y11, Y10
-	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
-	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant79<>+0(SB), Y10, Y10
+	VPAND          int8Constant80<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        35(BX), X11
 	VINSERTI128    $0x01, 51(BX), Y11, Y10
-	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant75<>+0(SB), Y10, Y10
+	VPAND          int8Constant48<>+0(SB), Y10, Y10
 	VMOVDQU        3(BX), X11
 	VINSERTI128    $0x01, 19(BX), Y11, Y11
-	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant81<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant75<>+0(SB), Y11, Y11
+	VPAND          int8Constant48<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant79<>+0(SB), Y14
+	VMOVDQU        int8Constant78<>+0(SB), Y14
 	VPAND          int8Constant1<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
@@ -11737,7 +11745,7 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(BX), Y11
-	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -11745,7 +11753,7 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(BX), Y13
-	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant83<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -11769,27 +11777,27 @@ next:
 	CMOVQEQ        CX, R11
 	VMOVDQU        2(R10), X12
 	VINSERTI128    $0x01, 18(R10), Y12, Y10
-	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
-	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant79<>+0(SB), Y10, Y10
+	VPAND          int8Constant80<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 64(SP)(R9*1)
 	VMOVDQU        34(R10), X12
 	VINSERTI128    $0x01, 50(R10), Y12, Y10
-	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
-	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant79<>+0(SB), Y10, Y10
+	VPAND          int8Constant80<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 96(SP)(R9*1)
 	VMOVDQU        35(R10), X12
 	VINSERTI128    $0x01, 51(R10), Y12, Y10
-	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant75<>+0(SB), Y10, Y10
+	VPAND          int8Constant48<>+0(SB), Y10, Y10
 	VMOVDQU        3(R10), X12
 	VINSERTI128    $0x01, 19(R10), Y12, Y11
-	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant81<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant75<>+0(SB), Y11, Y11
+	VPAND          int8Constant48<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant79<>+0(SB), Y14
+	VMOVDQU        int8Constant78<>+0(SB), Y14
 	VPAND          int8Constant1<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
@@ -11801,7 +11809,7 @@ next:
 	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(R10), Y11
-	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -11809,7 +11817,7 @@ next:
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(R10), Y13
-	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant83<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12050,27 +12058,27 @@ TEXT ·int8Dot4IQ2_XSVNNI(SB), NOSPLIT, $352-64
 next:
 	VMOVDQU        2(BX), X11
 	VINSERTI128    $0x01, 18(BX), Y11, Y10
-	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
-	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant79<>+0(SB), Y10, Y10
+	VPAND          int8Constant80<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 256(SP)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 50(BX), Y11, Y10
-	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
-	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant79<>+0(SB), Y10, Y10
+	VPAND          int8Constant80<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 288(SP)
 	VMOVDQU        35(BX), X11
 	VINSERTI128    $0x01, 51(BX), Y11, Y10
-	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant75<>+0(SB), Y10, Y10
+	VPAND          int8Constant48<>+0(SB), Y10, Y10
 	VMOVDQU        3(BX), X11
 	VINSERTI128    $0x01, 19(BX), Y11, Y12
-	VPSHUFB        int8Constant82<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant81<>+0(SB), Y12, Y12
 	VPSRLW         $0x01, Y12, Y12
-	VPAND          int8Constant75<>+0(SB), Y12, Y12
+	VPAND          int8Constant48<>+0(SB), Y12, Y12
 	VPACKUSWB      Y10, Y12, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant79<>+0(SB), Y14
+	VMOVDQU        int8Constant78<>+0(SB), Y14
 	VPAND          int8Constant1<>+0(SB), Y10, Y12
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
@@ -12082,7 +12090,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(BX), Y12
-	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant82<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -12090,7 +12098,7 @@ next:
 	VADDPS         int8Constant67<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 58(BX), Y13
-	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant83<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant21<>+0(SB), Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12512,8 +12520,8 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y11
-	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant85<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -12523,8 +12531,8 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y11
-	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant85<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -12533,7 +12541,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(BX), Y11
-	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -12541,7 +12549,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(BX), Y13
-	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant83<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12567,8 +12575,8 @@ next:
 	VINSERTI128    $0x01, 10(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(R10), Y11
-	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant85<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -12578,8 +12586,8 @@ next:
 	VINSERTI128    $0x01, 26(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(R10), Y11
-	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant85<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
@@ -12588,7 +12596,7 @@ next:
 	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(R10), Y11
-	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -12596,7 +12604,7 @@ next:
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(R10), Y13
-	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant83<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12839,8 +12847,8 @@ next:
 	VINSERTI128    $0x01, 10(BX), Y11, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant85<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant86<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant85<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant39<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -12850,8 +12858,8 @@ next:
 	VINSERTI128    $0x01, 26(BX), Y11, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant87<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant86<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant86<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant85<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant39<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -12860,7 +12868,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant82<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -12868,7 +12876,7 @@ next:
 	VADDPS         int8Constant67<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 66(BX), Y13
-	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant83<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant21<>+0(SB), Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -13281,24 +13289,24 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	VMOVDQU        int8Constant18<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
 	VMOVDQU        int8Constant1<>+0(SB), Y6
-	VMOVDQU        int8Constant75<>+0(SB), Y7
-	VMOVDQU        int8Constant76<>+0(SB), Y8
+	VMOVDQU        int8Constant48<>+0(SB), Y7
+	VMOVDQU        int8Constant75<>+0(SB), Y8
 	XORQ           R8, R8
 	MOVQ           $0x0000000000000060, R9
 	VBROADCASTI128 82(BX), Y9
-	VPSHUFB        int8Constant88<>+0(SB), Y9, Y9
+	VPSHUFB        int8Constant87<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
 	VPSRLW         $0x07, Y9, Y9
 	VPAND          Y7, Y9, Y9
 	VMOVDQU        66(BX), X10
 	VINSERTI128    $0x01, 74(BX), Y10, Y10
-	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y7, Y10, Y10
 	VPACKUSWB      Y9, Y10, Y9
 	VPERMQ         $0xd8, Y9, Y9
-	VMOVDQU        int8Constant79<>+0(SB), Y12
+	VMOVDQU        int8Constant78<>+0(SB), Y12
 	VPAND          Y6, Y9, Y10
 	VPSRLW         $0x04, Y9, Y11
 	VPAND          Y6, Y11, Y11
@@ -13312,7 +13320,7 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	VMOVDQU        66(BX), Y10
 	VPSRLD         $0x1c, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant90<>+0(SB), Y10, Y10
+	VMULPS         int8Constant89<>+0(SB), Y10, Y10
 	VADDPS         int8Constant66<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
@@ -13325,19 +13333,19 @@ next:
 	CMOVQEQ        BX, R10
 	CMOVQEQ        CX, R11
 	VBROADCASTI128 82(R10), Y9
-	VPSHUFB        int8Constant88<>+0(SB), Y9, Y9
+	VPSHUFB        int8Constant87<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
 	VPSRLW         $0x07, Y9, Y9
 	VPAND          Y7, Y9, Y9
 	VMOVDQU        66(R10), X13
 	VINSERTI128    $0x01, 74(R10), Y13, Y10
-	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y7, Y10, Y10
 	VPACKUSWB      Y9, Y10, Y9
 	VPERMQ         $0xd8, Y9, Y9
-	VMOVDQU        int8Constant79<>+0(SB), Y12
+	VMOVDQU        int8Constant78<>+0(SB), Y12
 	VPAND          Y6, Y9, Y10
 	VPSRLW         $0x04, Y9, Y11
 	VPAND          Y6, Y11, Y11
@@ -13351,7 +13359,7 @@ next:
 	VMOVDQU        66(R10), Y10
 	VPSRLD         $0x1c, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant90<>+0(SB), Y10, Y10
+	VMULPS         int8Constant89<>+0(SB), Y10, Y10
 	VADDPS         int8Constant66<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R11), Y10, Y9
@@ -13633,23 +13641,23 @@ TEXT ·int8Dot4IQ3_XXSVNNI(SB), NOSPLIT, $288-64
 	VMOVDQU int8Constant18<>+0(SB), Y6
 	VMOVDQU int8Constant2<>+0(SB), Y7
 	VMOVDQU int8Constant1<>+0(SB), Y8
-	VMOVDQU int8Constant75<>+0(SB), Y9
+	VMOVDQU int8Constant48<>+0(SB), Y9
 
 next:
 	VBROADCASTI128 82(BX), Y10
-	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
-	VPMULLW        int8Constant76<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant75<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y9, Y10, Y10
 	VMOVDQU        66(BX), X13
 	VINSERTI128    $0x01, 74(BX), Y13, Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant76<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y9, Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant79<>+0(SB), Y14
+	VMOVDQU        int8Constant78<>+0(SB), Y14
 	VPAND          Y8, Y10, Y11
 	VPSRLW         $0x04, Y10, Y12
 	VPAND          Y8, Y12, Y12
@@ -13663,7 +13671,7 @@ next:
 	VMOVDQU        66(BX), Y11
 	VPSRLD         $0x1c, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant90<>+0(SB), Y11, Y11
+	VMULPS         int8Constant89<>+0(SB), Y11, Y11
 	VADDPS         int8Constant66<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
@@ -14079,10 +14087,10 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant51<>+0(SB), Y3
 	VMOVDQU        int8Constant18<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
-	VMOVDQU        int8Constant91<>+0(SB), Y6
+	VMOVDQU        int8Constant90<>+0(SB), Y6
 	VMOVDQU        int8Constant56<>+0(SB), Y7
 	VMOVDQU        int8Constant62<>+0(SB), Y8
-	VMOVDQU        int8Constant92<>+0(SB), Y9
+	VMOVDQU        int8Constant91<>+0(SB), Y9
 	XORQ           R8, R8
 	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X10
@@ -14136,12 +14144,12 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
-	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant93<>+0(SB), Y11, Y11
-	VADDPS         int8Constant94<>+0(SB), Y11, Y11
+	VMULPS         int8Constant92<>+0(SB), Y11, Y11
+	VADDPS         int8Constant93<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
 	VMOVUPS        Y10, (SP)(R8*1)
@@ -14203,12 +14211,12 @@ next:
 	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(R10), Y11
-	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant93<>+0(SB), Y11, Y11
-	VADDPS         int8Constant94<>+0(SB), Y11, Y11
+	VMULPS         int8Constant92<>+0(SB), Y11, Y11
+	VADDPS         int8Constant93<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (R11), Y11, Y10
 	VMOVUPS        Y10, (SP)(R9*1)
@@ -14488,7 +14496,7 @@ TEXT ·int8Dot4IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
 	VMOVDQU int8Constant2<>+0(SB), Y7
-	VMOVDQU int8Constant91<>+0(SB), Y8
+	VMOVDQU int8Constant90<>+0(SB), Y8
 	VMOVDQU int8Constant56<>+0(SB), Y9
 
 next:
@@ -14498,7 +14506,7 @@ next:
 	VMOVDQU        66(BX), X11
 	VINSERTI128    $0x01, 67(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant91<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14510,7 +14518,7 @@ next:
 	VMOVDQU        68(BX), X11
 	VINSERTI128    $0x01, 69(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant91<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14522,7 +14530,7 @@ next:
 	VMOVDQU        70(BX), X11
 	VINSERTI128    $0x01, 71(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant91<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14534,7 +14542,7 @@ next:
 	VMOVDQU        72(BX), X11
 	VINSERTI128    $0x01, 73(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant91<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14543,12 +14551,12 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y12
-	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant93<>+0(SB), Y12, Y12
-	VADDPS         int8Constant94<>+0(SB), Y12, Y12
+	VMULPS         int8Constant92<>+0(SB), Y12, Y12
+	VADDPS         int8Constant93<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VMULPS         (CX), Y12, Y10
 	VMOVUPS        Y10, (SP)
@@ -17432,70 +17440,70 @@ GLOBL int8Constant47<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant48<>+0(SB)/1, $0x7f
 DATA int8Constant48<>+1(SB)/1, $0x00
-DATA int8Constant48<>+2(SB)/1, $0x00
+DATA int8Constant48<>+2(SB)/1, $0x7f
 DATA int8Constant48<>+3(SB)/1, $0x00
 DATA int8Constant48<>+4(SB)/1, $0x7f
 DATA int8Constant48<>+5(SB)/1, $0x00
-DATA int8Constant48<>+6(SB)/1, $0x00
+DATA int8Constant48<>+6(SB)/1, $0x7f
 DATA int8Constant48<>+7(SB)/1, $0x00
 DATA int8Constant48<>+8(SB)/1, $0x7f
 DATA int8Constant48<>+9(SB)/1, $0x00
-DATA int8Constant48<>+10(SB)/1, $0x00
+DATA int8Constant48<>+10(SB)/1, $0x7f
 DATA int8Constant48<>+11(SB)/1, $0x00
 DATA int8Constant48<>+12(SB)/1, $0x7f
 DATA int8Constant48<>+13(SB)/1, $0x00
-DATA int8Constant48<>+14(SB)/1, $0x00
+DATA int8Constant48<>+14(SB)/1, $0x7f
 DATA int8Constant48<>+15(SB)/1, $0x00
 DATA int8Constant48<>+16(SB)/1, $0x7f
 DATA int8Constant48<>+17(SB)/1, $0x00
-DATA int8Constant48<>+18(SB)/1, $0x00
+DATA int8Constant48<>+18(SB)/1, $0x7f
 DATA int8Constant48<>+19(SB)/1, $0x00
 DATA int8Constant48<>+20(SB)/1, $0x7f
 DATA int8Constant48<>+21(SB)/1, $0x00
-DATA int8Constant48<>+22(SB)/1, $0x00
+DATA int8Constant48<>+22(SB)/1, $0x7f
 DATA int8Constant48<>+23(SB)/1, $0x00
 DATA int8Constant48<>+24(SB)/1, $0x7f
 DATA int8Constant48<>+25(SB)/1, $0x00
-DATA int8Constant48<>+26(SB)/1, $0x00
+DATA int8Constant48<>+26(SB)/1, $0x7f
 DATA int8Constant48<>+27(SB)/1, $0x00
 DATA int8Constant48<>+28(SB)/1, $0x7f
 DATA int8Constant48<>+29(SB)/1, $0x00
-DATA int8Constant48<>+30(SB)/1, $0x00
+DATA int8Constant48<>+30(SB)/1, $0x7f
 DATA int8Constant48<>+31(SB)/1, $0x00
 GLOBL int8Constant48<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant49<>+0(SB)/1, $0x00
 DATA int8Constant49<>+1(SB)/1, $0x00
 DATA int8Constant49<>+2(SB)/1, $0x00
-DATA int8Constant49<>+3(SB)/1, $0x7b
+DATA int8Constant49<>+3(SB)/1, $0x43
 DATA int8Constant49<>+4(SB)/1, $0x00
 DATA int8Constant49<>+5(SB)/1, $0x00
 DATA int8Constant49<>+6(SB)/1, $0x00
-DATA int8Constant49<>+7(SB)/1, $0x7b
+DATA int8Constant49<>+7(SB)/1, $0x43
 DATA int8Constant49<>+8(SB)/1, $0x00
 DATA int8Constant49<>+9(SB)/1, $0x00
 DATA int8Constant49<>+10(SB)/1, $0x00
-DATA int8Constant49<>+11(SB)/1, $0x7b
+DATA int8Constant49<>+11(SB)/1, $0x43
 DATA int8Constant49<>+12(SB)/1, $0x00
 DATA int8Constant49<>+13(SB)/1, $0x00
 DATA int8Constant49<>+14(SB)/1, $0x00
-DATA int8Constant49<>+15(SB)/1, $0x7b
+DATA int8Constant49<>+15(SB)/1, $0x43
 DATA int8Constant49<>+16(SB)/1, $0x00
 DATA int8Constant49<>+17(SB)/1, $0x00
 DATA int8Constant49<>+18(SB)/1, $0x00
-DATA int8Constant49<>+19(SB)/1, $0x7b
+DATA int8Constant49<>+19(SB)/1, $0x43
 DATA int8Constant49<>+20(SB)/1, $0x00
 DATA int8Constant49<>+21(SB)/1, $0x00
 DATA int8Constant49<>+22(SB)/1, $0x00
-DATA int8Constant49<>+23(SB)/1, $0x7b
+DATA int8Constant49<>+23(SB)/1, $0x43
 DATA int8Constant49<>+24(SB)/1, $0x00
 DATA int8Constant49<>+25(SB)/1, $0x00
 DATA int8Constant49<>+26(SB)/1, $0x00
-DATA int8Constant49<>+27(SB)/1, $0x7b
+DATA int8Constant49<>+27(SB)/1, $0x43
 DATA int8Constant49<>+28(SB)/1, $0x00
 DATA int8Constant49<>+29(SB)/1, $0x00
 DATA int8Constant49<>+30(SB)/1, $0x00
-DATA int8Constant49<>+31(SB)/1, $0x7b
+DATA int8Constant49<>+31(SB)/1, $0x43
 GLOBL int8Constant49<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant50<>+0(SB)/1, $0x00
@@ -18348,72 +18356,72 @@ DATA int8Constant74<>+30(SB)/1, $0x40
 DATA int8Constant74<>+31(SB)/1, $0x00
 GLOBL int8Constant74<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant75<>+0(SB)/1, $0x7f
+DATA int8Constant75<>+0(SB)/1, $0x80
 DATA int8Constant75<>+1(SB)/1, $0x00
-DATA int8Constant75<>+2(SB)/1, $0x7f
+DATA int8Constant75<>+2(SB)/1, $0x01
 DATA int8Constant75<>+3(SB)/1, $0x00
-DATA int8Constant75<>+4(SB)/1, $0x7f
+DATA int8Constant75<>+4(SB)/1, $0x02
 DATA int8Constant75<>+5(SB)/1, $0x00
-DATA int8Constant75<>+6(SB)/1, $0x7f
+DATA int8Constant75<>+6(SB)/1, $0x04
 DATA int8Constant75<>+7(SB)/1, $0x00
-DATA int8Constant75<>+8(SB)/1, $0x7f
+DATA int8Constant75<>+8(SB)/1, $0x80
 DATA int8Constant75<>+9(SB)/1, $0x00
-DATA int8Constant75<>+10(SB)/1, $0x7f
+DATA int8Constant75<>+10(SB)/1, $0x01
 DATA int8Constant75<>+11(SB)/1, $0x00
-DATA int8Constant75<>+12(SB)/1, $0x7f
+DATA int8Constant75<>+12(SB)/1, $0x02
 DATA int8Constant75<>+13(SB)/1, $0x00
-DATA int8Constant75<>+14(SB)/1, $0x7f
+DATA int8Constant75<>+14(SB)/1, $0x04
 DATA int8Constant75<>+15(SB)/1, $0x00
-DATA int8Constant75<>+16(SB)/1, $0x7f
+DATA int8Constant75<>+16(SB)/1, $0x80
 DATA int8Constant75<>+17(SB)/1, $0x00
-DATA int8Constant75<>+18(SB)/1, $0x7f
+DATA int8Constant75<>+18(SB)/1, $0x01
 DATA int8Constant75<>+19(SB)/1, $0x00
-DATA int8Constant75<>+20(SB)/1, $0x7f
+DATA int8Constant75<>+20(SB)/1, $0x02
 DATA int8Constant75<>+21(SB)/1, $0x00
-DATA int8Constant75<>+22(SB)/1, $0x7f
+DATA int8Constant75<>+22(SB)/1, $0x04
 DATA int8Constant75<>+23(SB)/1, $0x00
-DATA int8Constant75<>+24(SB)/1, $0x7f
+DATA int8Constant75<>+24(SB)/1, $0x80
 DATA int8Constant75<>+25(SB)/1, $0x00
-DATA int8Constant75<>+26(SB)/1, $0x7f
+DATA int8Constant75<>+26(SB)/1, $0x01
 DATA int8Constant75<>+27(SB)/1, $0x00
-DATA int8Constant75<>+28(SB)/1, $0x7f
+DATA int8Constant75<>+28(SB)/1, $0x02
 DATA int8Constant75<>+29(SB)/1, $0x00
-DATA int8Constant75<>+30(SB)/1, $0x7f
+DATA int8Constant75<>+30(SB)/1, $0x04
 DATA int8Constant75<>+31(SB)/1, $0x00
 GLOBL int8Constant75<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant76<>+0(SB)/1, $0x80
-DATA int8Constant76<>+1(SB)/1, $0x00
-DATA int8Constant76<>+2(SB)/1, $0x01
-DATA int8Constant76<>+3(SB)/1, $0x00
-DATA int8Constant76<>+4(SB)/1, $0x02
-DATA int8Constant76<>+5(SB)/1, $0x00
-DATA int8Constant76<>+6(SB)/1, $0x04
-DATA int8Constant76<>+7(SB)/1, $0x00
-DATA int8Constant76<>+8(SB)/1, $0x80
-DATA int8Constant76<>+9(SB)/1, $0x00
-DATA int8Constant76<>+10(SB)/1, $0x01
-DATA int8Constant76<>+11(SB)/1, $0x00
-DATA int8Constant76<>+12(SB)/1, $0x02
-DATA int8Constant76<>+13(SB)/1, $0x00
-DATA int8Constant76<>+14(SB)/1, $0x04
-DATA int8Constant76<>+15(SB)/1, $0x00
-DATA int8Constant76<>+16(SB)/1, $0x80
-DATA int8Constant76<>+17(SB)/1, $0x00
-DATA int8Constant76<>+18(SB)/1, $0x01
-DATA int8Constant76<>+19(SB)/1, $0x00
-DATA int8Constant76<>+20(SB)/1, $0x02
-DATA int8Constant76<>+21(SB)/1, $0x00
-DATA int8Constant76<>+22(SB)/1, $0x04
-DATA int8Constant76<>+23(SB)/1, $0x00
-DATA int8Constant76<>+24(SB)/1, $0x80
-DATA int8Constant76<>+25(SB)/1, $0x00
-DATA int8Constant76<>+26(SB)/1, $0x01
-DATA int8Constant76<>+27(SB)/1, $0x00
-DATA int8Constant76<>+28(SB)/1, $0x02
-DATA int8Constant76<>+29(SB)/1, $0x00
-DATA int8Constant76<>+30(SB)/1, $0x04
-DATA int8Constant76<>+31(SB)/1, $0x00
+DATA int8Constant76<>+0(SB)/1, $0x00
+DATA int8Constant76<>+1(SB)/1, $0x80
+DATA int8Constant76<>+2(SB)/1, $0x00
+DATA int8Constant76<>+3(SB)/1, $0x01
+DATA int8Constant76<>+4(SB)/1, $0x01
+DATA int8Constant76<>+5(SB)/1, $0x02
+DATA int8Constant76<>+6(SB)/1, $0x02
+DATA int8Constant76<>+7(SB)/1, $0x03
+DATA int8Constant76<>+8(SB)/1, $0x08
+DATA int8Constant76<>+9(SB)/1, $0x80
+DATA int8Constant76<>+10(SB)/1, $0x08
+DATA int8Constant76<>+11(SB)/1, $0x09
+DATA int8Constant76<>+12(SB)/1, $0x09
+DATA int8Constant76<>+13(SB)/1, $0x0a
+DATA int8Constant76<>+14(SB)/1, $0x0a
+DATA int8Constant76<>+15(SB)/1, $0x0b
+DATA int8Constant76<>+16(SB)/1, $0x04
+DATA int8Constant76<>+17(SB)/1, $0x80
+DATA int8Constant76<>+18(SB)/1, $0x04
+DATA int8Constant76<>+19(SB)/1, $0x05
+DATA int8Constant76<>+20(SB)/1, $0x05
+DATA int8Constant76<>+21(SB)/1, $0x06
+DATA int8Constant76<>+22(SB)/1, $0x06
+DATA int8Constant76<>+23(SB)/1, $0x07
+DATA int8Constant76<>+24(SB)/1, $0x0c
+DATA int8Constant76<>+25(SB)/1, $0x80
+DATA int8Constant76<>+26(SB)/1, $0x0c
+DATA int8Constant76<>+27(SB)/1, $0x0d
+DATA int8Constant76<>+28(SB)/1, $0x0d
+DATA int8Constant76<>+29(SB)/1, $0x0e
+DATA int8Constant76<>+30(SB)/1, $0x0e
+DATA int8Constant76<>+31(SB)/1, $0x0f
 GLOBL int8Constant76<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant77<>+0(SB)/1, $0x00
@@ -18432,362 +18440,362 @@ DATA int8Constant77<>+12(SB)/1, $0x09
 DATA int8Constant77<>+13(SB)/1, $0x0a
 DATA int8Constant77<>+14(SB)/1, $0x0a
 DATA int8Constant77<>+15(SB)/1, $0x0b
-DATA int8Constant77<>+16(SB)/1, $0x04
+DATA int8Constant77<>+16(SB)/1, $0x00
 DATA int8Constant77<>+17(SB)/1, $0x80
-DATA int8Constant77<>+18(SB)/1, $0x04
-DATA int8Constant77<>+19(SB)/1, $0x05
-DATA int8Constant77<>+20(SB)/1, $0x05
-DATA int8Constant77<>+21(SB)/1, $0x06
-DATA int8Constant77<>+22(SB)/1, $0x06
-DATA int8Constant77<>+23(SB)/1, $0x07
-DATA int8Constant77<>+24(SB)/1, $0x0c
+DATA int8Constant77<>+18(SB)/1, $0x00
+DATA int8Constant77<>+19(SB)/1, $0x01
+DATA int8Constant77<>+20(SB)/1, $0x01
+DATA int8Constant77<>+21(SB)/1, $0x02
+DATA int8Constant77<>+22(SB)/1, $0x02
+DATA int8Constant77<>+23(SB)/1, $0x03
+DATA int8Constant77<>+24(SB)/1, $0x08
 DATA int8Constant77<>+25(SB)/1, $0x80
-DATA int8Constant77<>+26(SB)/1, $0x0c
-DATA int8Constant77<>+27(SB)/1, $0x0d
-DATA int8Constant77<>+28(SB)/1, $0x0d
-DATA int8Constant77<>+29(SB)/1, $0x0e
-DATA int8Constant77<>+30(SB)/1, $0x0e
-DATA int8Constant77<>+31(SB)/1, $0x0f
+DATA int8Constant77<>+26(SB)/1, $0x08
+DATA int8Constant77<>+27(SB)/1, $0x09
+DATA int8Constant77<>+28(SB)/1, $0x09
+DATA int8Constant77<>+29(SB)/1, $0x0a
+DATA int8Constant77<>+30(SB)/1, $0x0a
+DATA int8Constant77<>+31(SB)/1, $0x0b
 GLOBL int8Constant77<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant78<>+0(SB)/1, $0x00
 DATA int8Constant78<>+1(SB)/1, $0x80
-DATA int8Constant78<>+2(SB)/1, $0x00
-DATA int8Constant78<>+3(SB)/1, $0x01
-DATA int8Constant78<>+4(SB)/1, $0x01
-DATA int8Constant78<>+5(SB)/1, $0x02
-DATA int8Constant78<>+6(SB)/1, $0x02
-DATA int8Constant78<>+7(SB)/1, $0x03
-DATA int8Constant78<>+8(SB)/1, $0x08
-DATA int8Constant78<>+9(SB)/1, $0x80
-DATA int8Constant78<>+10(SB)/1, $0x08
-DATA int8Constant78<>+11(SB)/1, $0x09
-DATA int8Constant78<>+12(SB)/1, $0x09
-DATA int8Constant78<>+13(SB)/1, $0x0a
-DATA int8Constant78<>+14(SB)/1, $0x0a
-DATA int8Constant78<>+15(SB)/1, $0x0b
+DATA int8Constant78<>+2(SB)/1, $0x80
+DATA int8Constant78<>+3(SB)/1, $0x00
+DATA int8Constant78<>+4(SB)/1, $0x80
+DATA int8Constant78<>+5(SB)/1, $0x00
+DATA int8Constant78<>+6(SB)/1, $0x00
+DATA int8Constant78<>+7(SB)/1, $0x80
+DATA int8Constant78<>+8(SB)/1, $0x80
+DATA int8Constant78<>+9(SB)/1, $0x00
+DATA int8Constant78<>+10(SB)/1, $0x00
+DATA int8Constant78<>+11(SB)/1, $0x80
+DATA int8Constant78<>+12(SB)/1, $0x00
+DATA int8Constant78<>+13(SB)/1, $0x80
+DATA int8Constant78<>+14(SB)/1, $0x80
+DATA int8Constant78<>+15(SB)/1, $0x00
 DATA int8Constant78<>+16(SB)/1, $0x00
 DATA int8Constant78<>+17(SB)/1, $0x80
-DATA int8Constant78<>+18(SB)/1, $0x00
-DATA int8Constant78<>+19(SB)/1, $0x01
-DATA int8Constant78<>+20(SB)/1, $0x01
-DATA int8Constant78<>+21(SB)/1, $0x02
-DATA int8Constant78<>+22(SB)/1, $0x02
-DATA int8Constant78<>+23(SB)/1, $0x03
-DATA int8Constant78<>+24(SB)/1, $0x08
-DATA int8Constant78<>+25(SB)/1, $0x80
-DATA int8Constant78<>+26(SB)/1, $0x08
-DATA int8Constant78<>+27(SB)/1, $0x09
-DATA int8Constant78<>+28(SB)/1, $0x09
-DATA int8Constant78<>+29(SB)/1, $0x0a
-DATA int8Constant78<>+30(SB)/1, $0x0a
-DATA int8Constant78<>+31(SB)/1, $0x0b
+DATA int8Constant78<>+18(SB)/1, $0x80
+DATA int8Constant78<>+19(SB)/1, $0x00
+DATA int8Constant78<>+20(SB)/1, $0x80
+DATA int8Constant78<>+21(SB)/1, $0x00
+DATA int8Constant78<>+22(SB)/1, $0x00
+DATA int8Constant78<>+23(SB)/1, $0x80
+DATA int8Constant78<>+24(SB)/1, $0x80
+DATA int8Constant78<>+25(SB)/1, $0x00
+DATA int8Constant78<>+26(SB)/1, $0x00
+DATA int8Constant78<>+27(SB)/1, $0x80
+DATA int8Constant78<>+28(SB)/1, $0x00
+DATA int8Constant78<>+29(SB)/1, $0x80
+DATA int8Constant78<>+30(SB)/1, $0x80
+DATA int8Constant78<>+31(SB)/1, $0x00
 GLOBL int8Constant78<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant79<>+0(SB)/1, $0x00
-DATA int8Constant79<>+1(SB)/1, $0x80
-DATA int8Constant79<>+2(SB)/1, $0x80
-DATA int8Constant79<>+3(SB)/1, $0x00
-DATA int8Constant79<>+4(SB)/1, $0x80
-DATA int8Constant79<>+5(SB)/1, $0x00
-DATA int8Constant79<>+6(SB)/1, $0x00
-DATA int8Constant79<>+7(SB)/1, $0x80
-DATA int8Constant79<>+8(SB)/1, $0x80
-DATA int8Constant79<>+9(SB)/1, $0x00
-DATA int8Constant79<>+10(SB)/1, $0x00
-DATA int8Constant79<>+11(SB)/1, $0x80
-DATA int8Constant79<>+12(SB)/1, $0x00
-DATA int8Constant79<>+13(SB)/1, $0x80
-DATA int8Constant79<>+14(SB)/1, $0x80
-DATA int8Constant79<>+15(SB)/1, $0x00
+DATA int8Constant79<>+1(SB)/1, $0x01
+DATA int8Constant79<>+2(SB)/1, $0x02
+DATA int8Constant79<>+3(SB)/1, $0x03
+DATA int8Constant79<>+4(SB)/1, $0x04
+DATA int8Constant79<>+5(SB)/1, $0x05
+DATA int8Constant79<>+6(SB)/1, $0x06
+DATA int8Constant79<>+7(SB)/1, $0x07
+DATA int8Constant79<>+8(SB)/1, $0x08
+DATA int8Constant79<>+9(SB)/1, $0x09
+DATA int8Constant79<>+10(SB)/1, $0x0a
+DATA int8Constant79<>+11(SB)/1, $0x0b
+DATA int8Constant79<>+12(SB)/1, $0x0c
+DATA int8Constant79<>+13(SB)/1, $0x0d
+DATA int8Constant79<>+14(SB)/1, $0x0e
+DATA int8Constant79<>+15(SB)/1, $0x0f
 DATA int8Constant79<>+16(SB)/1, $0x00
-DATA int8Constant79<>+17(SB)/1, $0x80
-DATA int8Constant79<>+18(SB)/1, $0x80
-DATA int8Constant79<>+19(SB)/1, $0x00
-DATA int8Constant79<>+20(SB)/1, $0x80
-DATA int8Constant79<>+21(SB)/1, $0x00
-DATA int8Constant79<>+22(SB)/1, $0x00
-DATA int8Constant79<>+23(SB)/1, $0x80
-DATA int8Constant79<>+24(SB)/1, $0x80
-DATA int8Constant79<>+25(SB)/1, $0x00
-DATA int8Constant79<>+26(SB)/1, $0x00
-DATA int8Constant79<>+27(SB)/1, $0x80
-DATA int8Constant79<>+28(SB)/1, $0x00
-DATA int8Constant79<>+29(SB)/1, $0x80
-DATA int8Constant79<>+30(SB)/1, $0x80
-DATA int8Constant79<>+31(SB)/1, $0x00
+DATA int8Constant79<>+17(SB)/1, $0x01
+DATA int8Constant79<>+18(SB)/1, $0x02
+DATA int8Constant79<>+19(SB)/1, $0x03
+DATA int8Constant79<>+20(SB)/1, $0x04
+DATA int8Constant79<>+21(SB)/1, $0x05
+DATA int8Constant79<>+22(SB)/1, $0x06
+DATA int8Constant79<>+23(SB)/1, $0x07
+DATA int8Constant79<>+24(SB)/1, $0x08
+DATA int8Constant79<>+25(SB)/1, $0x09
+DATA int8Constant79<>+26(SB)/1, $0x0a
+DATA int8Constant79<>+27(SB)/1, $0x0b
+DATA int8Constant79<>+28(SB)/1, $0x0c
+DATA int8Constant79<>+29(SB)/1, $0x0d
+DATA int8Constant79<>+30(SB)/1, $0x0e
+DATA int8Constant79<>+31(SB)/1, $0x0f
 GLOBL int8Constant79<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant80<>+0(SB)/1, $0x00
+DATA int8Constant80<>+0(SB)/1, $0xff
 DATA int8Constant80<>+1(SB)/1, $0x01
-DATA int8Constant80<>+2(SB)/1, $0x02
-DATA int8Constant80<>+3(SB)/1, $0x03
-DATA int8Constant80<>+4(SB)/1, $0x04
-DATA int8Constant80<>+5(SB)/1, $0x05
-DATA int8Constant80<>+6(SB)/1, $0x06
-DATA int8Constant80<>+7(SB)/1, $0x07
-DATA int8Constant80<>+8(SB)/1, $0x08
-DATA int8Constant80<>+9(SB)/1, $0x09
-DATA int8Constant80<>+10(SB)/1, $0x0a
-DATA int8Constant80<>+11(SB)/1, $0x0b
-DATA int8Constant80<>+12(SB)/1, $0x0c
-DATA int8Constant80<>+13(SB)/1, $0x0d
-DATA int8Constant80<>+14(SB)/1, $0x0e
-DATA int8Constant80<>+15(SB)/1, $0x0f
-DATA int8Constant80<>+16(SB)/1, $0x00
+DATA int8Constant80<>+2(SB)/1, $0xff
+DATA int8Constant80<>+3(SB)/1, $0x01
+DATA int8Constant80<>+4(SB)/1, $0xff
+DATA int8Constant80<>+5(SB)/1, $0x01
+DATA int8Constant80<>+6(SB)/1, $0xff
+DATA int8Constant80<>+7(SB)/1, $0x01
+DATA int8Constant80<>+8(SB)/1, $0xff
+DATA int8Constant80<>+9(SB)/1, $0x01
+DATA int8Constant80<>+10(SB)/1, $0xff
+DATA int8Constant80<>+11(SB)/1, $0x01
+DATA int8Constant80<>+12(SB)/1, $0xff
+DATA int8Constant80<>+13(SB)/1, $0x01
+DATA int8Constant80<>+14(SB)/1, $0xff
+DATA int8Constant80<>+15(SB)/1, $0x01
+DATA int8Constant80<>+16(SB)/1, $0xff
 DATA int8Constant80<>+17(SB)/1, $0x01
-DATA int8Constant80<>+18(SB)/1, $0x02
-DATA int8Constant80<>+19(SB)/1, $0x03
-DATA int8Constant80<>+20(SB)/1, $0x04
-DATA int8Constant80<>+21(SB)/1, $0x05
-DATA int8Constant80<>+22(SB)/1, $0x06
-DATA int8Constant80<>+23(SB)/1, $0x07
-DATA int8Constant80<>+24(SB)/1, $0x08
-DATA int8Constant80<>+25(SB)/1, $0x09
-DATA int8Constant80<>+26(SB)/1, $0x0a
-DATA int8Constant80<>+27(SB)/1, $0x0b
-DATA int8Constant80<>+28(SB)/1, $0x0c
-DATA int8Constant80<>+29(SB)/1, $0x0d
-DATA int8Constant80<>+30(SB)/1, $0x0e
-DATA int8Constant80<>+31(SB)/1, $0x0f
+DATA int8Constant80<>+18(SB)/1, $0xff
+DATA int8Constant80<>+19(SB)/1, $0x01
+DATA int8Constant80<>+20(SB)/1, $0xff
+DATA int8Constant80<>+21(SB)/1, $0x01
+DATA int8Constant80<>+22(SB)/1, $0xff
+DATA int8Constant80<>+23(SB)/1, $0x01
+DATA int8Constant80<>+24(SB)/1, $0xff
+DATA int8Constant80<>+25(SB)/1, $0x01
+DATA int8Constant80<>+26(SB)/1, $0xff
+DATA int8Constant80<>+27(SB)/1, $0x01
+DATA int8Constant80<>+28(SB)/1, $0xff
+DATA int8Constant80<>+29(SB)/1, $0x01
+DATA int8Constant80<>+30(SB)/1, $0xff
+DATA int8Constant80<>+31(SB)/1, $0x01
 GLOBL int8Constant80<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant81<>+0(SB)/1, $0xff
-DATA int8Constant81<>+1(SB)/1, $0x01
-DATA int8Constant81<>+2(SB)/1, $0xff
-DATA int8Constant81<>+3(SB)/1, $0x01
-DATA int8Constant81<>+4(SB)/1, $0xff
-DATA int8Constant81<>+5(SB)/1, $0x01
-DATA int8Constant81<>+6(SB)/1, $0xff
-DATA int8Constant81<>+7(SB)/1, $0x01
-DATA int8Constant81<>+8(SB)/1, $0xff
-DATA int8Constant81<>+9(SB)/1, $0x01
-DATA int8Constant81<>+10(SB)/1, $0xff
-DATA int8Constant81<>+11(SB)/1, $0x01
-DATA int8Constant81<>+12(SB)/1, $0xff
-DATA int8Constant81<>+13(SB)/1, $0x01
-DATA int8Constant81<>+14(SB)/1, $0xff
-DATA int8Constant81<>+15(SB)/1, $0x01
-DATA int8Constant81<>+16(SB)/1, $0xff
-DATA int8Constant81<>+17(SB)/1, $0x01
-DATA int8Constant81<>+18(SB)/1, $0xff
-DATA int8Constant81<>+19(SB)/1, $0x01
-DATA int8Constant81<>+20(SB)/1, $0xff
-DATA int8Constant81<>+21(SB)/1, $0x01
-DATA int8Constant81<>+22(SB)/1, $0xff
-DATA int8Constant81<>+23(SB)/1, $0x01
-DATA int8Constant81<>+24(SB)/1, $0xff
-DATA int8Constant81<>+25(SB)/1, $0x01
-DATA int8Constant81<>+26(SB)/1, $0xff
-DATA int8Constant81<>+27(SB)/1, $0x01
-DATA int8Constant81<>+28(SB)/1, $0xff
-DATA int8Constant81<>+29(SB)/1, $0x01
-DATA int8Constant81<>+30(SB)/1, $0xff
-DATA int8Constant81<>+31(SB)/1, $0x01
+DATA int8Constant81<>+0(SB)/1, $0x00
+DATA int8Constant81<>+1(SB)/1, $0x80
+DATA int8Constant81<>+2(SB)/1, $0x02
+DATA int8Constant81<>+3(SB)/1, $0x80
+DATA int8Constant81<>+4(SB)/1, $0x04
+DATA int8Constant81<>+5(SB)/1, $0x80
+DATA int8Constant81<>+6(SB)/1, $0x06
+DATA int8Constant81<>+7(SB)/1, $0x80
+DATA int8Constant81<>+8(SB)/1, $0x08
+DATA int8Constant81<>+9(SB)/1, $0x80
+DATA int8Constant81<>+10(SB)/1, $0x0a
+DATA int8Constant81<>+11(SB)/1, $0x80
+DATA int8Constant81<>+12(SB)/1, $0x0c
+DATA int8Constant81<>+13(SB)/1, $0x80
+DATA int8Constant81<>+14(SB)/1, $0x0e
+DATA int8Constant81<>+15(SB)/1, $0x80
+DATA int8Constant81<>+16(SB)/1, $0x00
+DATA int8Constant81<>+17(SB)/1, $0x80
+DATA int8Constant81<>+18(SB)/1, $0x02
+DATA int8Constant81<>+19(SB)/1, $0x80
+DATA int8Constant81<>+20(SB)/1, $0x04
+DATA int8Constant81<>+21(SB)/1, $0x80
+DATA int8Constant81<>+22(SB)/1, $0x06
+DATA int8Constant81<>+23(SB)/1, $0x80
+DATA int8Constant81<>+24(SB)/1, $0x08
+DATA int8Constant81<>+25(SB)/1, $0x80
+DATA int8Constant81<>+26(SB)/1, $0x0a
+DATA int8Constant81<>+27(SB)/1, $0x80
+DATA int8Constant81<>+28(SB)/1, $0x0c
+DATA int8Constant81<>+29(SB)/1, $0x80
+DATA int8Constant81<>+30(SB)/1, $0x0e
+DATA int8Constant81<>+31(SB)/1, $0x80
 GLOBL int8Constant81<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant82<>+0(SB)/1, $0x00
+DATA int8Constant82<>+0(SB)/1, $0x08
 DATA int8Constant82<>+1(SB)/1, $0x80
-DATA int8Constant82<>+2(SB)/1, $0x02
+DATA int8Constant82<>+2(SB)/1, $0x80
 DATA int8Constant82<>+3(SB)/1, $0x80
-DATA int8Constant82<>+4(SB)/1, $0x04
+DATA int8Constant82<>+4(SB)/1, $0x08
 DATA int8Constant82<>+5(SB)/1, $0x80
-DATA int8Constant82<>+6(SB)/1, $0x06
+DATA int8Constant82<>+6(SB)/1, $0x80
 DATA int8Constant82<>+7(SB)/1, $0x80
-DATA int8Constant82<>+8(SB)/1, $0x08
+DATA int8Constant82<>+8(SB)/1, $0x09
 DATA int8Constant82<>+9(SB)/1, $0x80
-DATA int8Constant82<>+10(SB)/1, $0x0a
+DATA int8Constant82<>+10(SB)/1, $0x80
 DATA int8Constant82<>+11(SB)/1, $0x80
-DATA int8Constant82<>+12(SB)/1, $0x0c
+DATA int8Constant82<>+12(SB)/1, $0x09
 DATA int8Constant82<>+13(SB)/1, $0x80
-DATA int8Constant82<>+14(SB)/1, $0x0e
+DATA int8Constant82<>+14(SB)/1, $0x80
 DATA int8Constant82<>+15(SB)/1, $0x80
-DATA int8Constant82<>+16(SB)/1, $0x00
+DATA int8Constant82<>+16(SB)/1, $0x0a
 DATA int8Constant82<>+17(SB)/1, $0x80
-DATA int8Constant82<>+18(SB)/1, $0x02
+DATA int8Constant82<>+18(SB)/1, $0x80
 DATA int8Constant82<>+19(SB)/1, $0x80
-DATA int8Constant82<>+20(SB)/1, $0x04
+DATA int8Constant82<>+20(SB)/1, $0x0a
 DATA int8Constant82<>+21(SB)/1, $0x80
-DATA int8Constant82<>+22(SB)/1, $0x06
+DATA int8Constant82<>+22(SB)/1, $0x80
 DATA int8Constant82<>+23(SB)/1, $0x80
-DATA int8Constant82<>+24(SB)/1, $0x08
+DATA int8Constant82<>+24(SB)/1, $0x0b
 DATA int8Constant82<>+25(SB)/1, $0x80
-DATA int8Constant82<>+26(SB)/1, $0x0a
+DATA int8Constant82<>+26(SB)/1, $0x80
 DATA int8Constant82<>+27(SB)/1, $0x80
-DATA int8Constant82<>+28(SB)/1, $0x0c
+DATA int8Constant82<>+28(SB)/1, $0x0b
 DATA int8Constant82<>+29(SB)/1, $0x80
-DATA int8Constant82<>+30(SB)/1, $0x0e
+DATA int8Constant82<>+30(SB)/1, $0x80
 DATA int8Constant82<>+31(SB)/1, $0x80
 GLOBL int8Constant82<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant83<>+0(SB)/1, $0x08
+DATA int8Constant83<>+0(SB)/1, $0x0c
 DATA int8Constant83<>+1(SB)/1, $0x80
 DATA int8Constant83<>+2(SB)/1, $0x80
 DATA int8Constant83<>+3(SB)/1, $0x80
-DATA int8Constant83<>+4(SB)/1, $0x08
+DATA int8Constant83<>+4(SB)/1, $0x0c
 DATA int8Constant83<>+5(SB)/1, $0x80
 DATA int8Constant83<>+6(SB)/1, $0x80
 DATA int8Constant83<>+7(SB)/1, $0x80
-DATA int8Constant83<>+8(SB)/1, $0x09
+DATA int8Constant83<>+8(SB)/1, $0x0d
 DATA int8Constant83<>+9(SB)/1, $0x80
 DATA int8Constant83<>+10(SB)/1, $0x80
 DATA int8Constant83<>+11(SB)/1, $0x80
-DATA int8Constant83<>+12(SB)/1, $0x09
+DATA int8Constant83<>+12(SB)/1, $0x0d
 DATA int8Constant83<>+13(SB)/1, $0x80
 DATA int8Constant83<>+14(SB)/1, $0x80
 DATA int8Constant83<>+15(SB)/1, $0x80
-DATA int8Constant83<>+16(SB)/1, $0x0a
+DATA int8Constant83<>+16(SB)/1, $0x0e
 DATA int8Constant83<>+17(SB)/1, $0x80
 DATA int8Constant83<>+18(SB)/1, $0x80
 DATA int8Constant83<>+19(SB)/1, $0x80
-DATA int8Constant83<>+20(SB)/1, $0x0a
+DATA int8Constant83<>+20(SB)/1, $0x0e
 DATA int8Constant83<>+21(SB)/1, $0x80
 DATA int8Constant83<>+22(SB)/1, $0x80
 DATA int8Constant83<>+23(SB)/1, $0x80
-DATA int8Constant83<>+24(SB)/1, $0x0b
+DATA int8Constant83<>+24(SB)/1, $0x0f
 DATA int8Constant83<>+25(SB)/1, $0x80
 DATA int8Constant83<>+26(SB)/1, $0x80
 DATA int8Constant83<>+27(SB)/1, $0x80
-DATA int8Constant83<>+28(SB)/1, $0x0b
+DATA int8Constant83<>+28(SB)/1, $0x0f
 DATA int8Constant83<>+29(SB)/1, $0x80
 DATA int8Constant83<>+30(SB)/1, $0x80
 DATA int8Constant83<>+31(SB)/1, $0x80
 GLOBL int8Constant83<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant84<>+0(SB)/1, $0x0c
+DATA int8Constant84<>+0(SB)/1, $0x00
 DATA int8Constant84<>+1(SB)/1, $0x80
-DATA int8Constant84<>+2(SB)/1, $0x80
+DATA int8Constant84<>+2(SB)/1, $0x00
 DATA int8Constant84<>+3(SB)/1, $0x80
-DATA int8Constant84<>+4(SB)/1, $0x0c
+DATA int8Constant84<>+4(SB)/1, $0x00
 DATA int8Constant84<>+5(SB)/1, $0x80
-DATA int8Constant84<>+6(SB)/1, $0x80
+DATA int8Constant84<>+6(SB)/1, $0x00
 DATA int8Constant84<>+7(SB)/1, $0x80
-DATA int8Constant84<>+8(SB)/1, $0x0d
+DATA int8Constant84<>+8(SB)/1, $0x01
 DATA int8Constant84<>+9(SB)/1, $0x80
-DATA int8Constant84<>+10(SB)/1, $0x80
+DATA int8Constant84<>+10(SB)/1, $0x01
 DATA int8Constant84<>+11(SB)/1, $0x80
-DATA int8Constant84<>+12(SB)/1, $0x0d
+DATA int8Constant84<>+12(SB)/1, $0x01
 DATA int8Constant84<>+13(SB)/1, $0x80
-DATA int8Constant84<>+14(SB)/1, $0x80
+DATA int8Constant84<>+14(SB)/1, $0x01
 DATA int8Constant84<>+15(SB)/1, $0x80
-DATA int8Constant84<>+16(SB)/1, $0x0e
+DATA int8Constant84<>+16(SB)/1, $0x02
 DATA int8Constant84<>+17(SB)/1, $0x80
-DATA int8Constant84<>+18(SB)/1, $0x80
+DATA int8Constant84<>+18(SB)/1, $0x02
 DATA int8Constant84<>+19(SB)/1, $0x80
-DATA int8Constant84<>+20(SB)/1, $0x0e
+DATA int8Constant84<>+20(SB)/1, $0x02
 DATA int8Constant84<>+21(SB)/1, $0x80
-DATA int8Constant84<>+22(SB)/1, $0x80
+DATA int8Constant84<>+22(SB)/1, $0x02
 DATA int8Constant84<>+23(SB)/1, $0x80
-DATA int8Constant84<>+24(SB)/1, $0x0f
+DATA int8Constant84<>+24(SB)/1, $0x03
 DATA int8Constant84<>+25(SB)/1, $0x80
-DATA int8Constant84<>+26(SB)/1, $0x80
+DATA int8Constant84<>+26(SB)/1, $0x03
 DATA int8Constant84<>+27(SB)/1, $0x80
-DATA int8Constant84<>+28(SB)/1, $0x0f
+DATA int8Constant84<>+28(SB)/1, $0x03
 DATA int8Constant84<>+29(SB)/1, $0x80
-DATA int8Constant84<>+30(SB)/1, $0x80
+DATA int8Constant84<>+30(SB)/1, $0x03
 DATA int8Constant84<>+31(SB)/1, $0x80
 GLOBL int8Constant84<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant85<>+0(SB)/1, $0x00
-DATA int8Constant85<>+1(SB)/1, $0x80
-DATA int8Constant85<>+2(SB)/1, $0x00
-DATA int8Constant85<>+3(SB)/1, $0x80
-DATA int8Constant85<>+4(SB)/1, $0x00
-DATA int8Constant85<>+5(SB)/1, $0x80
-DATA int8Constant85<>+6(SB)/1, $0x00
-DATA int8Constant85<>+7(SB)/1, $0x80
-DATA int8Constant85<>+8(SB)/1, $0x01
-DATA int8Constant85<>+9(SB)/1, $0x80
-DATA int8Constant85<>+10(SB)/1, $0x01
-DATA int8Constant85<>+11(SB)/1, $0x80
-DATA int8Constant85<>+12(SB)/1, $0x01
-DATA int8Constant85<>+13(SB)/1, $0x80
-DATA int8Constant85<>+14(SB)/1, $0x01
-DATA int8Constant85<>+15(SB)/1, $0x80
-DATA int8Constant85<>+16(SB)/1, $0x02
-DATA int8Constant85<>+17(SB)/1, $0x80
-DATA int8Constant85<>+18(SB)/1, $0x02
-DATA int8Constant85<>+19(SB)/1, $0x80
-DATA int8Constant85<>+20(SB)/1, $0x02
-DATA int8Constant85<>+21(SB)/1, $0x80
+DATA int8Constant85<>+0(SB)/1, $0x80
+DATA int8Constant85<>+1(SB)/1, $0x00
+DATA int8Constant85<>+2(SB)/1, $0x20
+DATA int8Constant85<>+3(SB)/1, $0x00
+DATA int8Constant85<>+4(SB)/1, $0x08
+DATA int8Constant85<>+5(SB)/1, $0x00
+DATA int8Constant85<>+6(SB)/1, $0x02
+DATA int8Constant85<>+7(SB)/1, $0x00
+DATA int8Constant85<>+8(SB)/1, $0x80
+DATA int8Constant85<>+9(SB)/1, $0x00
+DATA int8Constant85<>+10(SB)/1, $0x20
+DATA int8Constant85<>+11(SB)/1, $0x00
+DATA int8Constant85<>+12(SB)/1, $0x08
+DATA int8Constant85<>+13(SB)/1, $0x00
+DATA int8Constant85<>+14(SB)/1, $0x02
+DATA int8Constant85<>+15(SB)/1, $0x00
+DATA int8Constant85<>+16(SB)/1, $0x80
+DATA int8Constant85<>+17(SB)/1, $0x00
+DATA int8Constant85<>+18(SB)/1, $0x20
+DATA int8Constant85<>+19(SB)/1, $0x00
+DATA int8Constant85<>+20(SB)/1, $0x08
+DATA int8Constant85<>+21(SB)/1, $0x00
 DATA int8Constant85<>+22(SB)/1, $0x02
-DATA int8Constant85<>+23(SB)/1, $0x80
-DATA int8Constant85<>+24(SB)/1, $0x03
-DATA int8Constant85<>+25(SB)/1, $0x80
-DATA int8Constant85<>+26(SB)/1, $0x03
-DATA int8Constant85<>+27(SB)/1, $0x80
-DATA int8Constant85<>+28(SB)/1, $0x03
-DATA int8Constant85<>+29(SB)/1, $0x80
-DATA int8Constant85<>+30(SB)/1, $0x03
-DATA int8Constant85<>+31(SB)/1, $0x80
+DATA int8Constant85<>+23(SB)/1, $0x00
+DATA int8Constant85<>+24(SB)/1, $0x80
+DATA int8Constant85<>+25(SB)/1, $0x00
+DATA int8Constant85<>+26(SB)/1, $0x20
+DATA int8Constant85<>+27(SB)/1, $0x00
+DATA int8Constant85<>+28(SB)/1, $0x08
+DATA int8Constant85<>+29(SB)/1, $0x00
+DATA int8Constant85<>+30(SB)/1, $0x02
+DATA int8Constant85<>+31(SB)/1, $0x00
 GLOBL int8Constant85<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant86<>+0(SB)/1, $0x80
-DATA int8Constant86<>+1(SB)/1, $0x00
-DATA int8Constant86<>+2(SB)/1, $0x20
-DATA int8Constant86<>+3(SB)/1, $0x00
-DATA int8Constant86<>+4(SB)/1, $0x08
-DATA int8Constant86<>+5(SB)/1, $0x00
-DATA int8Constant86<>+6(SB)/1, $0x02
-DATA int8Constant86<>+7(SB)/1, $0x00
-DATA int8Constant86<>+8(SB)/1, $0x80
-DATA int8Constant86<>+9(SB)/1, $0x00
-DATA int8Constant86<>+10(SB)/1, $0x20
-DATA int8Constant86<>+11(SB)/1, $0x00
-DATA int8Constant86<>+12(SB)/1, $0x08
-DATA int8Constant86<>+13(SB)/1, $0x00
-DATA int8Constant86<>+14(SB)/1, $0x02
-DATA int8Constant86<>+15(SB)/1, $0x00
-DATA int8Constant86<>+16(SB)/1, $0x80
-DATA int8Constant86<>+17(SB)/1, $0x00
-DATA int8Constant86<>+18(SB)/1, $0x20
-DATA int8Constant86<>+19(SB)/1, $0x00
-DATA int8Constant86<>+20(SB)/1, $0x08
-DATA int8Constant86<>+21(SB)/1, $0x00
-DATA int8Constant86<>+22(SB)/1, $0x02
-DATA int8Constant86<>+23(SB)/1, $0x00
-DATA int8Constant86<>+24(SB)/1, $0x80
-DATA int8Constant86<>+25(SB)/1, $0x00
-DATA int8Constant86<>+26(SB)/1, $0x20
-DATA int8Constant86<>+27(SB)/1, $0x00
-DATA int8Constant86<>+28(SB)/1, $0x08
-DATA int8Constant86<>+29(SB)/1, $0x00
-DATA int8Constant86<>+30(SB)/1, $0x02
-DATA int8Constant86<>+31(SB)/1, $0x00
+DATA int8Constant86<>+0(SB)/1, $0x04
+DATA int8Constant86<>+1(SB)/1, $0x80
+DATA int8Constant86<>+2(SB)/1, $0x04
+DATA int8Constant86<>+3(SB)/1, $0x80
+DATA int8Constant86<>+4(SB)/1, $0x04
+DATA int8Constant86<>+5(SB)/1, $0x80
+DATA int8Constant86<>+6(SB)/1, $0x04
+DATA int8Constant86<>+7(SB)/1, $0x80
+DATA int8Constant86<>+8(SB)/1, $0x05
+DATA int8Constant86<>+9(SB)/1, $0x80
+DATA int8Constant86<>+10(SB)/1, $0x05
+DATA int8Constant86<>+11(SB)/1, $0x80
+DATA int8Constant86<>+12(SB)/1, $0x05
+DATA int8Constant86<>+13(SB)/1, $0x80
+DATA int8Constant86<>+14(SB)/1, $0x05
+DATA int8Constant86<>+15(SB)/1, $0x80
+DATA int8Constant86<>+16(SB)/1, $0x06
+DATA int8Constant86<>+17(SB)/1, $0x80
+DATA int8Constant86<>+18(SB)/1, $0x06
+DATA int8Constant86<>+19(SB)/1, $0x80
+DATA int8Constant86<>+20(SB)/1, $0x06
+DATA int8Constant86<>+21(SB)/1, $0x80
+DATA int8Constant86<>+22(SB)/1, $0x06
+DATA int8Constant86<>+23(SB)/1, $0x80
+DATA int8Constant86<>+24(SB)/1, $0x07
+DATA int8Constant86<>+25(SB)/1, $0x80
+DATA int8Constant86<>+26(SB)/1, $0x07
+DATA int8Constant86<>+27(SB)/1, $0x80
+DATA int8Constant86<>+28(SB)/1, $0x07
+DATA int8Constant86<>+29(SB)/1, $0x80
+DATA int8Constant86<>+30(SB)/1, $0x07
+DATA int8Constant86<>+31(SB)/1, $0x80
 GLOBL int8Constant86<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant87<>+0(SB)/1, $0x04
+DATA int8Constant87<>+0(SB)/1, $0x00
 DATA int8Constant87<>+1(SB)/1, $0x80
-DATA int8Constant87<>+2(SB)/1, $0x04
-DATA int8Constant87<>+3(SB)/1, $0x80
-DATA int8Constant87<>+4(SB)/1, $0x04
-DATA int8Constant87<>+5(SB)/1, $0x80
-DATA int8Constant87<>+6(SB)/1, $0x04
-DATA int8Constant87<>+7(SB)/1, $0x80
-DATA int8Constant87<>+8(SB)/1, $0x05
+DATA int8Constant87<>+2(SB)/1, $0x00
+DATA int8Constant87<>+3(SB)/1, $0x01
+DATA int8Constant87<>+4(SB)/1, $0x01
+DATA int8Constant87<>+5(SB)/1, $0x02
+DATA int8Constant87<>+6(SB)/1, $0x02
+DATA int8Constant87<>+7(SB)/1, $0x03
+DATA int8Constant87<>+8(SB)/1, $0x04
 DATA int8Constant87<>+9(SB)/1, $0x80
-DATA int8Constant87<>+10(SB)/1, $0x05
-DATA int8Constant87<>+11(SB)/1, $0x80
+DATA int8Constant87<>+10(SB)/1, $0x04
+DATA int8Constant87<>+11(SB)/1, $0x05
 DATA int8Constant87<>+12(SB)/1, $0x05
-DATA int8Constant87<>+13(SB)/1, $0x80
-DATA int8Constant87<>+14(SB)/1, $0x05
-DATA int8Constant87<>+15(SB)/1, $0x80
-DATA int8Constant87<>+16(SB)/1, $0x06
+DATA int8Constant87<>+13(SB)/1, $0x06
+DATA int8Constant87<>+14(SB)/1, $0x06
+DATA int8Constant87<>+15(SB)/1, $0x07
+DATA int8Constant87<>+16(SB)/1, $0x08
 DATA int8Constant87<>+17(SB)/1, $0x80
-DATA int8Constant87<>+18(SB)/1, $0x06
-DATA int8Constant87<>+19(SB)/1, $0x80
-DATA int8Constant87<>+20(SB)/1, $0x06
-DATA int8Constant87<>+21(SB)/1, $0x80
-DATA int8Constant87<>+22(SB)/1, $0x06
-DATA int8Constant87<>+23(SB)/1, $0x80
-DATA int8Constant87<>+24(SB)/1, $0x07
+DATA int8Constant87<>+18(SB)/1, $0x08
+DATA int8Constant87<>+19(SB)/1, $0x09
+DATA int8Constant87<>+20(SB)/1, $0x09
+DATA int8Constant87<>+21(SB)/1, $0x0a
+DATA int8Constant87<>+22(SB)/1, $0x0a
+DATA int8Constant87<>+23(SB)/1, $0x0b
+DATA int8Constant87<>+24(SB)/1, $0x0c
 DATA int8Constant87<>+25(SB)/1, $0x80
-DATA int8Constant87<>+26(SB)/1, $0x07
-DATA int8Constant87<>+27(SB)/1, $0x80
-DATA int8Constant87<>+28(SB)/1, $0x07
-DATA int8Constant87<>+29(SB)/1, $0x80
-DATA int8Constant87<>+30(SB)/1, $0x07
-DATA int8Constant87<>+31(SB)/1, $0x80
+DATA int8Constant87<>+26(SB)/1, $0x0c
+DATA int8Constant87<>+27(SB)/1, $0x0d
+DATA int8Constant87<>+28(SB)/1, $0x0d
+DATA int8Constant87<>+29(SB)/1, $0x0e
+DATA int8Constant87<>+30(SB)/1, $0x0e
+DATA int8Constant87<>+31(SB)/1, $0x0f
 GLOBL int8Constant87<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant88<>+0(SB)/1, $0x00
@@ -18806,224 +18814,190 @@ DATA int8Constant88<>+12(SB)/1, $0x05
 DATA int8Constant88<>+13(SB)/1, $0x06
 DATA int8Constant88<>+14(SB)/1, $0x06
 DATA int8Constant88<>+15(SB)/1, $0x07
-DATA int8Constant88<>+16(SB)/1, $0x08
+DATA int8Constant88<>+16(SB)/1, $0x00
 DATA int8Constant88<>+17(SB)/1, $0x80
-DATA int8Constant88<>+18(SB)/1, $0x08
-DATA int8Constant88<>+19(SB)/1, $0x09
-DATA int8Constant88<>+20(SB)/1, $0x09
-DATA int8Constant88<>+21(SB)/1, $0x0a
-DATA int8Constant88<>+22(SB)/1, $0x0a
-DATA int8Constant88<>+23(SB)/1, $0x0b
-DATA int8Constant88<>+24(SB)/1, $0x0c
+DATA int8Constant88<>+18(SB)/1, $0x00
+DATA int8Constant88<>+19(SB)/1, $0x01
+DATA int8Constant88<>+20(SB)/1, $0x01
+DATA int8Constant88<>+21(SB)/1, $0x02
+DATA int8Constant88<>+22(SB)/1, $0x02
+DATA int8Constant88<>+23(SB)/1, $0x03
+DATA int8Constant88<>+24(SB)/1, $0x04
 DATA int8Constant88<>+25(SB)/1, $0x80
-DATA int8Constant88<>+26(SB)/1, $0x0c
-DATA int8Constant88<>+27(SB)/1, $0x0d
-DATA int8Constant88<>+28(SB)/1, $0x0d
-DATA int8Constant88<>+29(SB)/1, $0x0e
-DATA int8Constant88<>+30(SB)/1, $0x0e
-DATA int8Constant88<>+31(SB)/1, $0x0f
+DATA int8Constant88<>+26(SB)/1, $0x04
+DATA int8Constant88<>+27(SB)/1, $0x05
+DATA int8Constant88<>+28(SB)/1, $0x05
+DATA int8Constant88<>+29(SB)/1, $0x06
+DATA int8Constant88<>+30(SB)/1, $0x06
+DATA int8Constant88<>+31(SB)/1, $0x07
 GLOBL int8Constant88<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant89<>+0(SB)/1, $0x00
-DATA int8Constant89<>+1(SB)/1, $0x80
+DATA int8Constant89<>+1(SB)/1, $0x00
 DATA int8Constant89<>+2(SB)/1, $0x00
-DATA int8Constant89<>+3(SB)/1, $0x01
-DATA int8Constant89<>+4(SB)/1, $0x01
-DATA int8Constant89<>+5(SB)/1, $0x02
-DATA int8Constant89<>+6(SB)/1, $0x02
-DATA int8Constant89<>+7(SB)/1, $0x03
-DATA int8Constant89<>+8(SB)/1, $0x04
-DATA int8Constant89<>+9(SB)/1, $0x80
-DATA int8Constant89<>+10(SB)/1, $0x04
-DATA int8Constant89<>+11(SB)/1, $0x05
-DATA int8Constant89<>+12(SB)/1, $0x05
-DATA int8Constant89<>+13(SB)/1, $0x06
-DATA int8Constant89<>+14(SB)/1, $0x06
-DATA int8Constant89<>+15(SB)/1, $0x07
+DATA int8Constant89<>+3(SB)/1, $0x3f
+DATA int8Constant89<>+4(SB)/1, $0x00
+DATA int8Constant89<>+5(SB)/1, $0x00
+DATA int8Constant89<>+6(SB)/1, $0x00
+DATA int8Constant89<>+7(SB)/1, $0x3f
+DATA int8Constant89<>+8(SB)/1, $0x00
+DATA int8Constant89<>+9(SB)/1, $0x00
+DATA int8Constant89<>+10(SB)/1, $0x00
+DATA int8Constant89<>+11(SB)/1, $0x3f
+DATA int8Constant89<>+12(SB)/1, $0x00
+DATA int8Constant89<>+13(SB)/1, $0x00
+DATA int8Constant89<>+14(SB)/1, $0x00
+DATA int8Constant89<>+15(SB)/1, $0x3f
 DATA int8Constant89<>+16(SB)/1, $0x00
-DATA int8Constant89<>+17(SB)/1, $0x80
+DATA int8Constant89<>+17(SB)/1, $0x00
 DATA int8Constant89<>+18(SB)/1, $0x00
-DATA int8Constant89<>+19(SB)/1, $0x01
-DATA int8Constant89<>+20(SB)/1, $0x01
-DATA int8Constant89<>+21(SB)/1, $0x02
-DATA int8Constant89<>+22(SB)/1, $0x02
-DATA int8Constant89<>+23(SB)/1, $0x03
-DATA int8Constant89<>+24(SB)/1, $0x04
-DATA int8Constant89<>+25(SB)/1, $0x80
-DATA int8Constant89<>+26(SB)/1, $0x04
-DATA int8Constant89<>+27(SB)/1, $0x05
-DATA int8Constant89<>+28(SB)/1, $0x05
-DATA int8Constant89<>+29(SB)/1, $0x06
-DATA int8Constant89<>+30(SB)/1, $0x06
-DATA int8Constant89<>+31(SB)/1, $0x07
+DATA int8Constant89<>+19(SB)/1, $0x3f
+DATA int8Constant89<>+20(SB)/1, $0x00
+DATA int8Constant89<>+21(SB)/1, $0x00
+DATA int8Constant89<>+22(SB)/1, $0x00
+DATA int8Constant89<>+23(SB)/1, $0x3f
+DATA int8Constant89<>+24(SB)/1, $0x00
+DATA int8Constant89<>+25(SB)/1, $0x00
+DATA int8Constant89<>+26(SB)/1, $0x00
+DATA int8Constant89<>+27(SB)/1, $0x3f
+DATA int8Constant89<>+28(SB)/1, $0x00
+DATA int8Constant89<>+29(SB)/1, $0x00
+DATA int8Constant89<>+30(SB)/1, $0x00
+DATA int8Constant89<>+31(SB)/1, $0x3f
 GLOBL int8Constant89<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant90<>+0(SB)/1, $0x00
-DATA int8Constant90<>+1(SB)/1, $0x00
+DATA int8Constant90<>+1(SB)/1, $0x80
 DATA int8Constant90<>+2(SB)/1, $0x00
-DATA int8Constant90<>+3(SB)/1, $0x3f
+DATA int8Constant90<>+3(SB)/1, $0x80
 DATA int8Constant90<>+4(SB)/1, $0x00
-DATA int8Constant90<>+5(SB)/1, $0x00
+DATA int8Constant90<>+5(SB)/1, $0x80
 DATA int8Constant90<>+6(SB)/1, $0x00
-DATA int8Constant90<>+7(SB)/1, $0x3f
+DATA int8Constant90<>+7(SB)/1, $0x80
 DATA int8Constant90<>+8(SB)/1, $0x00
-DATA int8Constant90<>+9(SB)/1, $0x00
+DATA int8Constant90<>+9(SB)/1, $0x80
 DATA int8Constant90<>+10(SB)/1, $0x00
-DATA int8Constant90<>+11(SB)/1, $0x3f
+DATA int8Constant90<>+11(SB)/1, $0x80
 DATA int8Constant90<>+12(SB)/1, $0x00
-DATA int8Constant90<>+13(SB)/1, $0x00
+DATA int8Constant90<>+13(SB)/1, $0x80
 DATA int8Constant90<>+14(SB)/1, $0x00
-DATA int8Constant90<>+15(SB)/1, $0x3f
+DATA int8Constant90<>+15(SB)/1, $0x80
 DATA int8Constant90<>+16(SB)/1, $0x00
-DATA int8Constant90<>+17(SB)/1, $0x00
+DATA int8Constant90<>+17(SB)/1, $0x80
 DATA int8Constant90<>+18(SB)/1, $0x00
-DATA int8Constant90<>+19(SB)/1, $0x3f
+DATA int8Constant90<>+19(SB)/1, $0x80
 DATA int8Constant90<>+20(SB)/1, $0x00
-DATA int8Constant90<>+21(SB)/1, $0x00
+DATA int8Constant90<>+21(SB)/1, $0x80
 DATA int8Constant90<>+22(SB)/1, $0x00
-DATA int8Constant90<>+23(SB)/1, $0x3f
+DATA int8Constant90<>+23(SB)/1, $0x80
 DATA int8Constant90<>+24(SB)/1, $0x00
-DATA int8Constant90<>+25(SB)/1, $0x00
+DATA int8Constant90<>+25(SB)/1, $0x80
 DATA int8Constant90<>+26(SB)/1, $0x00
-DATA int8Constant90<>+27(SB)/1, $0x3f
+DATA int8Constant90<>+27(SB)/1, $0x80
 DATA int8Constant90<>+28(SB)/1, $0x00
-DATA int8Constant90<>+29(SB)/1, $0x00
+DATA int8Constant90<>+29(SB)/1, $0x80
 DATA int8Constant90<>+30(SB)/1, $0x00
-DATA int8Constant90<>+31(SB)/1, $0x3f
+DATA int8Constant90<>+31(SB)/1, $0x80
 GLOBL int8Constant90<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant91<>+0(SB)/1, $0x00
-DATA int8Constant91<>+1(SB)/1, $0x80
-DATA int8Constant91<>+2(SB)/1, $0x00
-DATA int8Constant91<>+3(SB)/1, $0x80
-DATA int8Constant91<>+4(SB)/1, $0x00
-DATA int8Constant91<>+5(SB)/1, $0x80
-DATA int8Constant91<>+6(SB)/1, $0x00
-DATA int8Constant91<>+7(SB)/1, $0x80
-DATA int8Constant91<>+8(SB)/1, $0x00
-DATA int8Constant91<>+9(SB)/1, $0x80
-DATA int8Constant91<>+10(SB)/1, $0x00
-DATA int8Constant91<>+11(SB)/1, $0x80
-DATA int8Constant91<>+12(SB)/1, $0x00
-DATA int8Constant91<>+13(SB)/1, $0x80
-DATA int8Constant91<>+14(SB)/1, $0x00
-DATA int8Constant91<>+15(SB)/1, $0x80
-DATA int8Constant91<>+16(SB)/1, $0x00
-DATA int8Constant91<>+17(SB)/1, $0x80
-DATA int8Constant91<>+18(SB)/1, $0x00
-DATA int8Constant91<>+19(SB)/1, $0x80
-DATA int8Constant91<>+20(SB)/1, $0x00
-DATA int8Constant91<>+21(SB)/1, $0x80
-DATA int8Constant91<>+22(SB)/1, $0x00
-DATA int8Constant91<>+23(SB)/1, $0x80
-DATA int8Constant91<>+24(SB)/1, $0x00
-DATA int8Constant91<>+25(SB)/1, $0x80
-DATA int8Constant91<>+26(SB)/1, $0x00
-DATA int8Constant91<>+27(SB)/1, $0x80
-DATA int8Constant91<>+28(SB)/1, $0x00
-DATA int8Constant91<>+29(SB)/1, $0x80
-DATA int8Constant91<>+30(SB)/1, $0x00
-DATA int8Constant91<>+31(SB)/1, $0x80
+DATA int8Constant91<>+0(SB)/1, $0x80
+DATA int8Constant91<>+1(SB)/1, $0x00
+DATA int8Constant91<>+2(SB)/1, $0x40
+DATA int8Constant91<>+3(SB)/1, $0x00
+DATA int8Constant91<>+4(SB)/1, $0x20
+DATA int8Constant91<>+5(SB)/1, $0x00
+DATA int8Constant91<>+6(SB)/1, $0x10
+DATA int8Constant91<>+7(SB)/1, $0x00
+DATA int8Constant91<>+8(SB)/1, $0x08
+DATA int8Constant91<>+9(SB)/1, $0x00
+DATA int8Constant91<>+10(SB)/1, $0x04
+DATA int8Constant91<>+11(SB)/1, $0x00
+DATA int8Constant91<>+12(SB)/1, $0x02
+DATA int8Constant91<>+13(SB)/1, $0x00
+DATA int8Constant91<>+14(SB)/1, $0x01
+DATA int8Constant91<>+15(SB)/1, $0x00
+DATA int8Constant91<>+16(SB)/1, $0x80
+DATA int8Constant91<>+17(SB)/1, $0x00
+DATA int8Constant91<>+18(SB)/1, $0x40
+DATA int8Constant91<>+19(SB)/1, $0x00
+DATA int8Constant91<>+20(SB)/1, $0x20
+DATA int8Constant91<>+21(SB)/1, $0x00
+DATA int8Constant91<>+22(SB)/1, $0x10
+DATA int8Constant91<>+23(SB)/1, $0x00
+DATA int8Constant91<>+24(SB)/1, $0x08
+DATA int8Constant91<>+25(SB)/1, $0x00
+DATA int8Constant91<>+26(SB)/1, $0x04
+DATA int8Constant91<>+27(SB)/1, $0x00
+DATA int8Constant91<>+28(SB)/1, $0x02
+DATA int8Constant91<>+29(SB)/1, $0x00
+DATA int8Constant91<>+30(SB)/1, $0x01
+DATA int8Constant91<>+31(SB)/1, $0x00
 GLOBL int8Constant91<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant92<>+0(SB)/1, $0x80
+DATA int8Constant92<>+0(SB)/1, $0x00
 DATA int8Constant92<>+1(SB)/1, $0x00
-DATA int8Constant92<>+2(SB)/1, $0x40
-DATA int8Constant92<>+3(SB)/1, $0x00
-DATA int8Constant92<>+4(SB)/1, $0x20
+DATA int8Constant92<>+2(SB)/1, $0x00
+DATA int8Constant92<>+3(SB)/1, $0x40
+DATA int8Constant92<>+4(SB)/1, $0x00
 DATA int8Constant92<>+5(SB)/1, $0x00
-DATA int8Constant92<>+6(SB)/1, $0x10
-DATA int8Constant92<>+7(SB)/1, $0x00
-DATA int8Constant92<>+8(SB)/1, $0x08
+DATA int8Constant92<>+6(SB)/1, $0x00
+DATA int8Constant92<>+7(SB)/1, $0x40
+DATA int8Constant92<>+8(SB)/1, $0x00
 DATA int8Constant92<>+9(SB)/1, $0x00
-DATA int8Constant92<>+10(SB)/1, $0x04
-DATA int8Constant92<>+11(SB)/1, $0x00
-DATA int8Constant92<>+12(SB)/1, $0x02
+DATA int8Constant92<>+10(SB)/1, $0x00
+DATA int8Constant92<>+11(SB)/1, $0x40
+DATA int8Constant92<>+12(SB)/1, $0x00
 DATA int8Constant92<>+13(SB)/1, $0x00
-DATA int8Constant92<>+14(SB)/1, $0x01
-DATA int8Constant92<>+15(SB)/1, $0x00
-DATA int8Constant92<>+16(SB)/1, $0x80
+DATA int8Constant92<>+14(SB)/1, $0x00
+DATA int8Constant92<>+15(SB)/1, $0x40
+DATA int8Constant92<>+16(SB)/1, $0x00
 DATA int8Constant92<>+17(SB)/1, $0x00
-DATA int8Constant92<>+18(SB)/1, $0x40
-DATA int8Constant92<>+19(SB)/1, $0x00
-DATA int8Constant92<>+20(SB)/1, $0x20
+DATA int8Constant92<>+18(SB)/1, $0x00
+DATA int8Constant92<>+19(SB)/1, $0x40
+DATA int8Constant92<>+20(SB)/1, $0x00
 DATA int8Constant92<>+21(SB)/1, $0x00
-DATA int8Constant92<>+22(SB)/1, $0x10
-DATA int8Constant92<>+23(SB)/1, $0x00
-DATA int8Constant92<>+24(SB)/1, $0x08
+DATA int8Constant92<>+22(SB)/1, $0x00
+DATA int8Constant92<>+23(SB)/1, $0x40
+DATA int8Constant92<>+24(SB)/1, $0x00
 DATA int8Constant92<>+25(SB)/1, $0x00
-DATA int8Constant92<>+26(SB)/1, $0x04
-DATA int8Constant92<>+27(SB)/1, $0x00
-DATA int8Constant92<>+28(SB)/1, $0x02
+DATA int8Constant92<>+26(SB)/1, $0x00
+DATA int8Constant92<>+27(SB)/1, $0x40
+DATA int8Constant92<>+28(SB)/1, $0x00
 DATA int8Constant92<>+29(SB)/1, $0x00
-DATA int8Constant92<>+30(SB)/1, $0x01
-DATA int8Constant92<>+31(SB)/1, $0x00
+DATA int8Constant92<>+30(SB)/1, $0x00
+DATA int8Constant92<>+31(SB)/1, $0x40
 GLOBL int8Constant92<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant93<>+0(SB)/1, $0x00
 DATA int8Constant93<>+1(SB)/1, $0x00
-DATA int8Constant93<>+2(SB)/1, $0x00
-DATA int8Constant93<>+3(SB)/1, $0x40
+DATA int8Constant93<>+2(SB)/1, $0x80
+DATA int8Constant93<>+3(SB)/1, $0x3f
 DATA int8Constant93<>+4(SB)/1, $0x00
 DATA int8Constant93<>+5(SB)/1, $0x00
-DATA int8Constant93<>+6(SB)/1, $0x00
-DATA int8Constant93<>+7(SB)/1, $0x40
+DATA int8Constant93<>+6(SB)/1, $0x80
+DATA int8Constant93<>+7(SB)/1, $0x3f
 DATA int8Constant93<>+8(SB)/1, $0x00
 DATA int8Constant93<>+9(SB)/1, $0x00
-DATA int8Constant93<>+10(SB)/1, $0x00
-DATA int8Constant93<>+11(SB)/1, $0x40
+DATA int8Constant93<>+10(SB)/1, $0x80
+DATA int8Constant93<>+11(SB)/1, $0x3f
 DATA int8Constant93<>+12(SB)/1, $0x00
 DATA int8Constant93<>+13(SB)/1, $0x00
-DATA int8Constant93<>+14(SB)/1, $0x00
-DATA int8Constant93<>+15(SB)/1, $0x40
+DATA int8Constant93<>+14(SB)/1, $0x80
+DATA int8Constant93<>+15(SB)/1, $0x3f
 DATA int8Constant93<>+16(SB)/1, $0x00
 DATA int8Constant93<>+17(SB)/1, $0x00
-DATA int8Constant93<>+18(SB)/1, $0x00
-DATA int8Constant93<>+19(SB)/1, $0x40
+DATA int8Constant93<>+18(SB)/1, $0x80
+DATA int8Constant93<>+19(SB)/1, $0x3f
 DATA int8Constant93<>+20(SB)/1, $0x00
 DATA int8Constant93<>+21(SB)/1, $0x00
-DATA int8Constant93<>+22(SB)/1, $0x00
-DATA int8Constant93<>+23(SB)/1, $0x40
+DATA int8Constant93<>+22(SB)/1, $0x80
+DATA int8Constant93<>+23(SB)/1, $0x3f
 DATA int8Constant93<>+24(SB)/1, $0x00
 DATA int8Constant93<>+25(SB)/1, $0x00
-DATA int8Constant93<>+26(SB)/1, $0x00
-DATA int8Constant93<>+27(SB)/1, $0x40
+DATA int8Constant93<>+26(SB)/1, $0x80
+DATA int8Constant93<>+27(SB)/1, $0x3f
 DATA int8Constant93<>+28(SB)/1, $0x00
 DATA int8Constant93<>+29(SB)/1, $0x00
-DATA int8Constant93<>+30(SB)/1, $0x00
-DATA int8Constant93<>+31(SB)/1, $0x40
+DATA int8Constant93<>+30(SB)/1, $0x80
+DATA int8Constant93<>+31(SB)/1, $0x3f
 GLOBL int8Constant93<>(SB), RODATA|NOPTR, $32
-
-DATA int8Constant94<>+0(SB)/1, $0x00
-DATA int8Constant94<>+1(SB)/1, $0x00
-DATA int8Constant94<>+2(SB)/1, $0x80
-DATA int8Constant94<>+3(SB)/1, $0x3f
-DATA int8Constant94<>+4(SB)/1, $0x00
-DATA int8Constant94<>+5(SB)/1, $0x00
-DATA int8Constant94<>+6(SB)/1, $0x80
-DATA int8Constant94<>+7(SB)/1, $0x3f
-DATA int8Constant94<>+8(SB)/1, $0x00
-DATA int8Constant94<>+9(SB)/1, $0x00
-DATA int8Constant94<>+10(SB)/1, $0x80
-DATA int8Constant94<>+11(SB)/1, $0x3f
-DATA int8Constant94<>+12(SB)/1, $0x00
-DATA int8Constant94<>+13(SB)/1, $0x00
-DATA int8Constant94<>+14(SB)/1, $0x80
-DATA int8Constant94<>+15(SB)/1, $0x3f
-DATA int8Constant94<>+16(SB)/1, $0x00
-DATA int8Constant94<>+17(SB)/1, $0x00
-DATA int8Constant94<>+18(SB)/1, $0x80
-DATA int8Constant94<>+19(SB)/1, $0x3f
-DATA int8Constant94<>+20(SB)/1, $0x00
-DATA int8Constant94<>+21(SB)/1, $0x00
-DATA int8Constant94<>+22(SB)/1, $0x80
-DATA int8Constant94<>+23(SB)/1, $0x3f
-DATA int8Constant94<>+24(SB)/1, $0x00
-DATA int8Constant94<>+25(SB)/1, $0x00
-DATA int8Constant94<>+26(SB)/1, $0x80
-DATA int8Constant94<>+27(SB)/1, $0x3f
-DATA int8Constant94<>+28(SB)/1, $0x00
-DATA int8Constant94<>+29(SB)/1, $0x00
-DATA int8Constant94<>+30(SB)/1, $0x80
-DATA int8Constant94<>+31(SB)/1, $0x3f
-GLOBL int8Constant94<>(SB), RODATA|NOPTR, $32
