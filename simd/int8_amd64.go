@@ -152,6 +152,7 @@ func int8VBMI() int8Kernels {
 		block.IQ4_NL: {int8ColumnsIQ4_NLAVX512, false, inLanes, maxStreams},
 		block.IQ4_XS: {int8ColumnsIQ4_XSAVX512, false, inLanes, maxStreams},
 		block.MXFP4:  {int8ColumnsMXFP4AVX512, false, inLanes, maxStreams},
+		block.NVFP4:  {int8ColumnsNVFP4AVX512, false, inEighths, maxStreams},
 		block.Q4_K:   {int8ColumnsQ4_KAVX512, false, inChunks, maxStreams},
 		block.Q5_K:   {int8ColumnsQ5_KAVX512, false, inChunks, maxStreams},
 		block.Q6_K:   {int8ColumnsQ6_KAVX512, false, nil, maxStreams},

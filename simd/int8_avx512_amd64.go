@@ -73,3 +73,8 @@ func int8ColumnsTQ1_0AVX512(dst *float32, x *int8, scales *float32, sums *float3
 //
 //go:noescape
 func int8ColumnsTQ2_0AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
+// int8ColumnsNVFP4AVX512 is an int8ColumnsFunc of NVFP4.
+//
+//go:noescape
+func int8ColumnsNVFP4AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)

@@ -88,6 +88,24 @@ func inLanes(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
+// inEighths is the order for kernels of formats whose groups of sixteen elements have their first eight codes in the lower halves of
+// bytes. For each 128 elements it stores the first eight elements of each sixteen, then the last eight of each. It replaces their quads
+// like inLanes, but two of the four sums in a lane are for each sixteen elements.
+func inEighths(q []int8, quads []int32, scales []float32, _ int) {
+	for i := 0; i+128 <= len(q); i += 128 {
+		x, w := *(*[128]int8)(q[i:]), *(*[32]int32)(quads[i/4:])
+		y, v := (*[128]int8)(q[i:]), (*[32]int32)(quads[i/4:])
+		for g := range 8 {
+			copy(y[8*g:][:8], x[16*g:])
+			copy(y[64+8*g:][:8], x[16*g+8:])
+			for k := range 2 {
+				v[2*g+k] = w[4*g+k] + w[4*g+2+k]
+				v[16+2*g+k] = int32(math.Float32bits(scales[i/32+g/2]))
+			}
+		}
+	}
+}
+
 // inChunks is the order for kernels that multiply 64 elements in each 128-bit lane of a vector. It stores the
 // first sixteen elements of each lane, then the next sixteen of each, and so on. It replaces the first sixteen
 // quads of columnSuper elements by their eight scales, each twice.

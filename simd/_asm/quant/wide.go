@@ -29,7 +29,7 @@ type wide struct {
 		below reg.VecVirtual
 	}
 
-	// few writes the code for 8, 4 or 2 blocks of 32 elements, which is the whole super or what follows the
+	// few writes the code for some blocks of less than 256 elements: for a whole super, or for the 128 or 64 elements after the
 	// last super of a row.
 	few func(blocks int)
 
@@ -57,7 +57,7 @@ const wideAhead = 1024
 // loop, and returns a function that writes the code for one super.
 var wideBodies = map[block.Format]func(*wide) func(){
 	block.Q4_0: (*wide).shortBlocks, block.Q4_1: (*wide).shortBlocks, block.Q5_0: (*wide).shortBlocks, block.Q5_1: (*wide).shortBlocks,
-	block.IQ4_NL: (*wide).shortBlocks, block.MXFP4: (*wide).shortBlocks, block.IQ4_XS: (*wide).blocksXS,
+	block.IQ4_NL: (*wide).shortBlocks, block.MXFP4: (*wide).shortBlocks, block.IQ4_XS: (*wide).blocksXS, block.NVFP4: (*wide).blocksFP4,
 	block.Q4_K: (*wide).blocks45, block.Q5_K: (*wide).blocks45, block.Q6_K: (*wide).blocks6,
 	block.Q8_0: (*wide).blocks8, block.TQ1_0: (*wide).ternaryBlocks, block.TQ2_0: (*wide).blocks2, block.Q2_K: (*wide).blocks2,
 }
@@ -132,7 +132,7 @@ func (w *wide) each(blocks int, code func()) {
 func (w *wide) rest() {
 	all := w.GP64()
 	w.Load(w.Param("blocks"), all)
-	for blocks := 4; blocks > 1; blocks /= 2 {
+	for blocks := 128 / w.l.Elements; blocks*w.l.Elements >= 64; blocks /= 2 {
 		label := fmt.Sprintf("without%d", blocks)
 		w.TESTQ(I32(int32(blocks)), all)
 		w.JEQ(LabelRef(label))

@@ -251,3 +251,39 @@ func (w *wide) blocks8() func() {
 	}
 	return func() { w.few(8) }
 }
+
+// blocksFP4 writes a super of NVFP4, two blocks at a time. A lane has two groups of sixteen elements. The quads of 128
+// elements are sixteen initial values of sums, then sixteen scales: see inEighths in package simd. If only one block follows, the
+// upper lanes are multiplied by zeros.
+func (w *wide) blocksFP4() func() {
+	size, scale, level := w.l.Bytes, w.l.Scale.Number[0].At/8, bit(&w.l.Level.Number[0], 0)/8
+	nibbles := w.nibbles()
+	spread := w.bytes(func(i int) int { return i / 4 % 8 })  // each scale twice, as words
+	all, float := w.spreadWords(0x7f), w.alike16(0x43000000) // 128
+	upper := w.mask(0xfffe)
+	w.mask(0x5555555555555555)
+	w.few = func(blocks int) {
+		for n := range (blocks + 1) / 2 {
+			at, two := 2*n*size, blocks > 1
+			q, d, finite := w.ZMM(), w.ZMM(), w.K()
+			w.VMOVDQU64(w.at(at+level), q.AsY())
+			w.VPBROADCASTD(w.at(at+scale), d)
+			if two {
+				w.VINSERTI64X4(U8(1), w.at(at+size+level), q, q)
+				w.VPBROADCASTD(w.at(at+size+scale), upper, d)
+			}
+			low, high := nibbles(q)
+			t := w.multiply(w.load(w.word(32*n)), 128*n, low, high)
+			w.VCVTDQ2PS(t, t)
+			// The bits of a binary16 of another exponent bias; 0x7f means 0.
+			d = w.and(all, w.bytesAt(d, spread, 0x5555555555555555))
+			w.VPCMPUW(U8(1), all, d, finite)
+			w.VPSLLW_Z(U8(7), d, finite, d)
+			d = w.halfFloats(d)
+			w.VMULPS(float, d, d)
+			w.VMULPS(w.word(32*n+16), d, d)
+			w.add(d, t)
+		}
+	}
+	return func() { w.few(4) }
+}
