@@ -10,6 +10,14 @@ package simd
 //go:noescape
 func sortSplitAVX512(keep *uint32, move *uint32, src *uint32, n int, pivot uint32, invert uint32) int
 
+// sortPartitionAVX512 divides 128 keys at group and groups-1 groups of 128 keys out of the unread keys at from, and sets group to one more
+// group of these. free is the number of free elements from low to from and behind the unread keys together, at least 256. Keys up to
+// pivot go to low, and the others to the end of the free elements. groups is positive and at most unread/128. It returns the number of
+// keys at low and the number of keys that it read at from.
+//
+//go:noescape
+func sortPartitionAVX512(low *uint32, from *uint32, group *uint32, unread int, free int, groups int, pivot uint32) (lows int, read int)
+
 // sortCountAVX512 adds the numbers of the elements of src that equal each of 8 values to counts. n is a positive multiple of 16.
 //
 //go:noescape

@@ -83,6 +83,173 @@ done:
 	VZEROUPPER
 	RET
 
+// func sortPartitionAVX512(low *uint32, from *uint32, group *uint32, unread int, free int, groups int, pivot uint32) (lows int, read int)
+// Requires: AVX, AVX512F, BMI2, CMOV, POPCNT
+TEXT ·sortPartitionAVX512(SB), NOSPLIT, $0-72
+	MOVQ         low+0(FP), AX
+	MOVQ         from+8(FP), CX
+	MOVQ         groups+40(FP), DX
+	VBROADCASTSS pivot+48(FP), Z0
+	MOVQ         CX, BX
+	MOVQ         unread+24(FP), DI
+	LEAQ         (BX)(DI*4), SI
+	MOVQ         free+32(FP), R8
+	ADDQ         R8, DI
+	LEAQ         (AX)(DI*4), DI
+	MOVQ         AX, R8
+	MOVL         $0x0000ffff, R9
+	MOVQ         group+16(FP), R10
+	VMOVDQU32    (R10), Z1
+	VMOVDQU32    64(R10), Z3
+	VMOVDQU32    128(R10), Z5
+	VMOVDQU32    192(R10), Z7
+	VMOVDQU32    256(R10), Z9
+	VMOVDQU32    320(R10), Z11
+	VMOVDQU32    384(R10), Z13
+	VMOVDQU32    448(R10), Z15
+
+loop:
+	LEAQ          512(BX), R13
+	LEAQ          -512(SI), R14
+	LEAQ          (BX)(SI*1), R11
+	LEAQ          (R8)(DI*1), R12
+	MOVQ          BX, R10
+	CMPQ          R11, R12
+	CMOVQHI       R14, R10
+	CMOVQHI       R14, SI
+	CMOVQLS       R13, BX
+	VMOVDQU32     (R10), Z2
+	VMOVDQU32     64(R10), Z4
+	VMOVDQU32     128(R10), Z6
+	VMOVDQU32     192(R10), Z8
+	VMOVDQU32     256(R10), Z10
+	VMOVDQU32     320(R10), Z12
+	VMOVDQU32     384(R10), Z14
+	VMOVDQU32     448(R10), Z16
+	VPCMPUD       $0x02, Z0, Z1, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z1, K1, Z17
+	VPCOMPRESSD.Z Z1, K2, Z1
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z17, (R8)
+	VMOVDQU32     Z1, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z3, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z3, K1, Z1
+	VPCOMPRESSD.Z Z3, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z5, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z5, K1, Z1
+	VPCOMPRESSD.Z Z5, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z7, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z7, K1, Z1
+	VPCOMPRESSD.Z Z7, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z9, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z9, K1, Z1
+	VPCOMPRESSD.Z Z9, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z11, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z11, K1, Z1
+	VPCOMPRESSD.Z Z11, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z13, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z13, K1, Z1
+	VPCOMPRESSD.Z Z13, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VPCMPUD       $0x02, Z0, Z15, K1
+	KMOVW         K1, R10
+	KNOTW         K1, K2
+	POPCNTL       R10, R10
+	SHRXL         R10, R9, R11
+	KMOVW         R11, K3
+	VPCOMPRESSD.Z Z15, K1, Z1
+	VPCOMPRESSD.Z Z15, K2, Z3
+	LEAQ          -64(DI)(R10*4), DI
+	VMOVDQU32     Z1, (R8)
+	VMOVDQU32     Z3, K3, (DI)
+	LEAQ          (R8)(R10*4), R8
+	VMOVDQA32     Z2, Z1
+	VMOVDQA32     Z4, Z3
+	VMOVDQA32     Z6, Z5
+	VMOVDQA32     Z8, Z7
+	VMOVDQA32     Z10, Z9
+	VMOVDQA32     Z12, Z11
+	VMOVDQA32     Z14, Z13
+	VMOVDQA32     Z16, Z15
+	DECQ          DX
+	JNZ           loop
+	MOVQ          group+16(FP), R10
+	VMOVDQU32     Z1, (R10)
+	VMOVDQU32     Z3, 64(R10)
+	VMOVDQU32     Z5, 128(R10)
+	VMOVDQU32     Z7, 192(R10)
+	VMOVDQU32     Z9, 256(R10)
+	VMOVDQU32     Z11, 320(R10)
+	VMOVDQU32     Z13, 384(R10)
+	VMOVDQU32     Z15, 448(R10)
+	SUBQ          AX, R8
+	SHRQ          $0x02, R8
+	MOVQ          R8, lows+56(FP)
+	SUBQ          CX, BX
+	SHRQ          $0x02, BX
+	MOVQ          BX, read+64(FP)
+	VZEROUPPER
+	RET
+
 // func sortCountAVX512(counts *uint32, values *uint32, src *uint32, n int)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F
 TEXT ·sortCountAVX512(SB), NOSPLIT, $0-32

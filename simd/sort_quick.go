@@ -23,7 +23,12 @@ type sortKernels struct {
 	partition func(dst, src *uint32, free, n int, pivot uint32) int
 	// split is a partition for levels with compressions of vectors. It leaves the keys up to pivot, or with invert of ones the
 	// others, at keep, which is at or before src, and the rest at move. It returns the number of keys at keep. n is any positive number.
-	split   func(keep, move, src *uint32, n int, pivot, invert uint32) int
+	split func(keep, move, src *uint32, n int, pivot, invert uint32) int
+	// inward divides sortGroup keys at group and groups-1 groups of the unread keys at from, in place, and sets group to one more group of
+	// these. free is the number of free elements from low to from and behind the unread keys together, at least 2*sortGroup. It writes keys
+	// up to pivot at low, and the others at the end of the free elements. It returns the number of keys at low, and the number of keys that
+	// it read at from. It is nil for levels without compressions of vectors.
+	inward  func(low, from, group *uint32, unread, free, groups int, pivot uint32) (lows, read int)
 	network [3]func(keys *uint32) // sorting networks of 32, 64 and 128 keys
 	// masked has sorting networks of up to 64, 128 and 256 keys, which set dst to the sorted keys of src. It is nil for levels
 	// without masks.
@@ -41,6 +46,8 @@ const (
 	sortInsert = 6       // number of keys up to which insertion is faster than a network
 	sortBase   = 128     // keys of the largest network without masks
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
+	sortGroup  = 128     // keys of a group of the kernels that divide keys in place
+	sortInward = 1 << 12 // number of keys from which they are divided in place, because the first-level cache does not hold two arrays
 )
 
 var greatestKeys = func() (k [32]uint32) {
@@ -119,6 +126,7 @@ func sortDepth(n int) int { return 2 * bits.Len(uint(n)) }
 type quickSort struct {
 	base   [sortBase]uint32
 	memory []uint32
+	aside  [2][3 * sortGroup]uint32 // keys that make room for others while keys are divided in place
 
 	key    wordKey
 	x      []uint32
@@ -157,7 +165,7 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 			copy(dst, from)
 			return
 		}
-		low, high := divide(dst, from, to, pivot)
+		low, high := s.divide(dst, from, to, pivot)
 		if n := len(low.dst); n < len(dst) {
 			s.sort(high.dst, high.from, high.to, depth-1)
 			dst, from, to = low.dst, low.from, low.to
@@ -167,7 +175,7 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 		dst, from, to = low.dst, low.from, low.to
 		n := 0
 		if pivot > 0 {
-			low, _ = divide(dst, from, to, pivot-1)
+			low, _ = s.divide(dst, from, to, pivot-1)
 			n = len(low.dst)
 		}
 		repeatAll(dst[n:], pivot)
@@ -218,10 +226,18 @@ func (s *quickSort) pivot(keys []uint32) (pivot uint32, equal bool) {
 type keysPart struct{ dst, from, to []uint32 }
 
 // divide divides the keys of from by a pivot into those up to it and the others. The parameters are those of sort.
-func divide(dst, from, to []uint32, pivot uint32) (low, high keysPart) {
+func (s *quickSort) divide(dst, from, to []uint32, pivot uint32) (low, high keysPart) {
 	if sortKernel.split == nil {
 		n := partition(to, from, pivot)
 		return keysPart{dst[:n], to[:n], from[:n]}, keysPart{dst[n:], to[n:], from[n:]}
+	}
+	if sortKernel.inward != nil && len(from) >= sortInward {
+		n := s.inward(from, pivot)
+		low, high = keysPart{dst[:n], from[:n], to[:n]}, keysPart{dst[n:], from[n:], to[n:]}
+		if &dst[0] == &from[0] {
+			high.to = to[:len(from)-n] // both parts use the same scratch memory, which stays in the first-level cache
+		}
+		return low, high
 	}
 	// The lower keys get to dst, and so the memory behind them, in which the others are sorted, is free.
 	var invert uint32
@@ -238,6 +254,23 @@ func divide(dst, from, to []uint32, pivot uint32) (low, high keysPart) {
 		return keysPart{dst[:kept], from[:kept], to[moved:]}, keysPart{dst[kept:], to[:moved], from[kept:]}
 	}
 	return keysPart{dst[:moved], to[:moved], from[kept:]}, keysPart{dst[moved:], from[:kept], to[moved:]}
+}
+
+// inward divides keys in place, and returns the number of keys up to pivot, which come first. There are at least 3*sortGroup keys.
+func (s *quickSort) inward(keys []uint32, pivot uint32) int {
+	aside, moved := &s.aside[0], &s.aside[1]
+	free := copy(aside[:sortGroup], keys)
+	free += copy(aside[free:], keys[len(keys)-sortGroup-len(keys)%sortGroup:])
+	low, from := 0, sortGroup
+	for unread := len(keys) - free; unread > 0; {
+		n := min(unread, sortCall)
+		lows, read := sortKernel.inward(&keys[low], &keys[from], &aside[0], unread, free, n/sortGroup, pivot)
+		low, from, unread = low+lows, from+read, unread-n
+	}
+	n := sortKernel.split(&aside[0], &moved[0], &aside[0], free, pivot, 0)
+	copy(keys[low:], aside[:n])
+	copy(keys[low+n:], moved[:free-n])
+	return low + n
 }
 
 // partition sets dst to the keys of src, keys up to pivot first, and returns the number of these.
@@ -364,8 +397,14 @@ func (s *quickSort) Part(i int) {
 		s.pieces[1][2*i], s.pieces[1][2*i+1] = c, quickPiece{c.hi, c.hi, c.moved}
 	default:
 		pivot, _ := own.pivot(from)
-		n := partition(to, from, pivot)
-		s.pieces[1][2*i] = quickPiece{c.lo, c.lo + n, !c.moved}
-		s.pieces[1][2*i+1] = quickPiece{c.lo + n, c.hi, !c.moved}
+		var n int
+		moved := c.moved
+		if sortKernel.inward != nil && len(from) >= sortInward {
+			n = own.inward(from, pivot)
+		} else {
+			n, moved = partition(to, from, pivot), !moved
+		}
+		s.pieces[1][2*i] = quickPiece{c.lo, c.lo + n, moved}
+		s.pieces[1][2*i+1] = quickPiece{c.lo + n, c.hi, moved}
 	}
 }

@@ -103,6 +103,39 @@ func TestSplit(t *testing.T) {
 	})
 }
 
+// TestInward divides keys in place, also with pivots that leave one part empty, and more keys than one call of the kernel takes.
+func TestInward(t *testing.T) {
+	r := testutil.Rand(t)
+	sortLevels(func(l Level) {
+		if sortKernel == nil || sortKernel.inward == nil {
+			return
+		}
+		s := new(quickSort)
+		for i := range 400 {
+			n := 3*sortGroup + r.IntN(2000)
+			if i%50 == 0 {
+				n += sortCall + r.IntN(3*sortCall)
+			}
+			all := make([]uint32, n+16)
+			for i := range all {
+				all[i] = r.Uint32() >> (r.Uint32() % 32)
+			}
+			if i%7 == 0 {
+				slices.Sort(all[:n])
+			}
+			pivot := [4]uint32{0, math.MaxUint32, all[r.IntN(n)], 1 << r.IntN(32)}[r.IntN(4)]
+			keys, behind, want := all[:n], slices.Clone(all[n:]), slices.Sorted(slices.Values(all[:n]))
+			k := s.inward(keys, pivot)
+			if k > 0 && slices.Max(keys[:k]) > pivot || k < n && slices.Min(keys[k:]) <= pivot {
+				t.Fatalf("%v, %d keys: %d are not those up to %d", l, n, k, pivot)
+			}
+			if slices.Sort(keys); !slices.Equal(keys, want) || !slices.Equal(all[n:], behind) {
+				t.Fatalf("%v, %d keys: other keys, or written behind the array", l, n)
+			}
+		}
+	})
+}
+
 // TestNetworks sorts every number of keys that a network with masks takes.
 func TestNetworks(t *testing.T) {
 	sortLevels(func(l Level) {

@@ -13,6 +13,7 @@ func avx512() *gen {
 	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("amd64,!noasm")
 	g.split()
+	g.partition512()
 	g.countEqual()
 	for _, n := range []int{4, 8, 16} {
 		g.network512(n)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// group512 is the number of vectors that partition512 reads at once.
+const group512 = 8
+
+// partition512 writes the kernel that divides keys in place. The free elements lie before and behind the unread keys. Each step reads a
+// group of vectors next to the smaller part of the free elements, so that both parts have room for the group that was read before it.
+func (g *gen) partition512() {
+	g.function("sortPartitionAVX512", "func(low, from, group *uint32, unread, free, groups int, pivot uint32) (lows, read int)",
+		"sortPartitionAVX512 divides 128 keys at group and groups-1 groups of 128 keys out of the unread keys at from, and sets group to one more",
+		"group of these. free is the number of free elements from low to from and behind the unread keys together, at least 256. Keys up to",
+		"pivot go to low, and the others to the end of the free elements. groups is positive and at most unread/128. It returns the number of",
+		"keys at low and the number of keys that it read at from.")
+	low, from := g.Load(g.Param("low"), g.GP64()), g.Load(g.Param("from"), g.GP64())
+	groups, left, right, high := g.Load(g.Param("groups"), g.GP64()), g.GP64(), g.GP64(), g.GP64()
+	pivot := g.ZMM()
+	a, err := g.Param("pivot").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	g.VBROADCASTSS(a.Addr, pivot)
+	g.MOVQ(from, left)
+	unread := g.Load(g.Param("unread"), g.GP64())
+	g.LEAQ(Mem{Base: left, Index: unread, Scale: 4}, right)
+	g.ADDQ(g.Load(g.Param("free"), g.GP64()), unread)
+	g.LEAQ(Mem{Base: low, Index: unread, Scale: 4}, high)
+	at, ones := g.GP64(), g.GP32()
+	g.MOVQ(low, at)
+	g.MOVL(U32(1<<lanes512-1), ones)
+	const size = 4 * lanes512 * group512
+	// read sets v to the group next to the smaller part of the free elements.
+	read := func(v []reg.VecVirtual) {
+		src, unreadEnds, freeEnds, next, last := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
+		g.LEAQ(Mem{Base: left, Disp: size}, next)
+		g.LEAQ(Mem{Base: right, Disp: -size}, last)
+		g.LEAQ(Mem{Base: left, Index: right, Scale: 1}, unreadEnds)
+		g.LEAQ(Mem{Base: at, Index: high, Scale: 1}, freeEnds)
+		g.MOVQ(left, src)
+		g.CMPQ(unreadEnds, freeEnds)
+		g.CMOVQHI(last, src)
+		g.CMOVQHI(last, right)
+		g.CMOVQLS(next, left)
+		for i := range v {
+			g.VMOVDQU32(Mem{Base: src, Disp: 4 * lanes512 * i}, v[i])
+		}
+	}
+	stay, leave, have, count, bits := g.K(), g.K(), g.K(), g.GP64(), g.GP32()
+	// write moves the keys of v to the free elements.
+	write := func(v []reg.VecVirtual) {
+		for i := range v {
+			lower, upper := g.ZMM(), g.ZMM()
+			g.VPCMPUD(U8(2), pivot, v[i], stay) // up to pivot
+			g.KMOVW(stay, count.As32())
+			g.KNOTW(stay, leave)
+			g.POPCNTL(count.As32(), count.As32())
+			g.SHRXL(count.As32(), ones, bits)
+			g.KMOVW(bits, have)
+			g.VPCOMPRESSD_Z(v[i], stay, lower)
+			g.VPCOMPRESSD_Z(v[i], leave, upper)
+			g.LEAQ(Mem{Base: high, Index: count, Scale: 4, Disp: -4 * lanes512}, high)
+			g.VMOVDQU32(lower, Mem{Base: at})
+			g.VMOVDQU32(upper, have, Mem{Base: high})
+			g.LEAQ(Mem{Base: at, Index: count, Scale: 4}, at)
+		}
+	}
+	var v, w []reg.VecVirtual
+	for range group512 {
+		v, w = append(v, g.ZMM()), append(w, g.ZMM())
+	}
+	group := g.Load(g.Param("group"), g.GP64())
+	for i := range v {
+		g.VMOVDQU32(Mem{Base: group, Disp: 4 * lanes512 * i}, v[i])
+	}
+	g.Label("loop")
+	read(w)
+	write(v)
+	for i := range v {
+		g.VMOVDQA32(w[i], v[i])
+	}
+	g.DECQ(groups)
+	g.JNZ(LabelRef("loop"))
+	g.Load(g.Param("group"), group)
+	for i := range v {
+		g.VMOVDQU32(v[i], Mem{Base: group, Disp: 4 * lanes512 * i})
+	}
+	g.SUBQ(low, at)
+	g.SHRQ(U8(2), at)
+	g.Store(at, g.ReturnIndex(0))
+	g.SUBQ(from, left)
+	g.SHRQ(U8(2), left)
+	g.Store(left, g.ReturnIndex(1))
+	g.ret()
+}
