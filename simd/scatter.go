@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/fmt"
@@ -40,9 +41,12 @@ const (
 )
 
 const (
-	scatterLine  = 64 // least number of columns for each thread
-	scatterShort = 8  // least number of columns for which rows are divided among threads
-	scatterLanes = 16 // least number of columns for which the call of a kernel is faster than a loop
+	scatterLine   = 64  // least number of columns for each thread
+	scatterShort  = 8   // least number of columns for which rows are divided among threads
+	scatterParts  = 64  // maximum number of parts whose ids are counted
+	scatterSample = 512 // maximum number of ids that are counted
+	scatterLeast  = 32  // least number of counted ids for each part
+	scatterLanes  = 16  // least number of columns for which the call of a kernel is faster than a loop
 )
 
 // lineKernel returns the name of the elementwise kernel that combines elements of type T, or "" if a loop does. The minimum
@@ -83,7 +87,7 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 	switch {
 	case s.Outer >= s.parts:
 		s.by = scatterOuter
-	case s.Inner >= scatterLine*s.parts:
+	case s.Inner >= scatterLine*s.parts && !s.even():
 		s.by = scatterColumns
 	case s.Inner < scatterShort: // each thread would look at all ids, and mispredict whether a row is its own
 		s.by, s.parts = scatterOuter, 1
@@ -91,6 +95,26 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 		s.by = scatterRows
 	}
 	p.Do(s.parts, s)
+}
+
+// even reports whether about as many ids are in each part of the rows, by a sample of the ids. Threads with rows of their own read whole
+// rows of V and keep their rows of Dst in their caches; threads with columns always have the same work.
+func (s *Scatter[T]) even() bool {
+	var counts [scatterParts]int
+	n := min(len(s.IDs), scatterSample)
+	if s.parts > len(counts) || n < scatterLeast*s.parts {
+		return false
+	}
+	for i := range n {
+		at := int(s.IDs[int(int64(i)*int64(len(s.IDs))/int64(n))])
+		if at < 0 {
+			at += s.Extent
+		}
+		if at >= 0 && at < s.Extent {
+			counts[int(int64(at)*int64(s.parts)/int64(s.Extent))]++
+		}
+	}
+	return slices.Max(counts[:s.parts])*s.parts <= n+n/4
 }
 
 // Part computes part k.

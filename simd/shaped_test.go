@@ -116,13 +116,39 @@ func TestScatter(t *testing.T) {
 	}
 }
 
+// TestScatterEven checks which ids let threads have rows of their own.
+func TestScatterEven(t *testing.T) {
+	for _, c := range []struct {
+		n, parts int
+		id       func(i int) int
+		want     bool
+	}{
+		{1000, 4, func(i int) int { return i * 7919 % 100 }, true},
+		{100_000, 4, func(i int) int { return i/1000 - 100 }, true},
+		{128, 4, func(i int) int { return i * 100 / 128 }, true},
+		{127, 4, func(i int) int { return i * 100 / 127 }, false},
+		{1000, 4, func(i int) int { return i % 60 }, false},
+		{1000, 2, func(i int) int { return i%50 - 50 }, false},
+		{100_000, scatterParts + 1, func(i int) int { return i % 100 }, false},
+		{1000, 4, func(i int) int { return 100 + i }, true}, // no row at all
+	} {
+		s := Scatter[float32]{IDs: make([]int32, c.n), Outer: 1, Extent: 100, Inner: 1000, parts: c.parts}
+		for i := range s.IDs {
+			s.IDs[i] = int32(c.id(i))
+		}
+		if s.even() != c.want {
+			t.Errorf("%d ids, %d parts: even is %v", c.n, c.parts, !c.want)
+		}
+	}
+}
+
 func scattered[T uint32 | int32 | float32](t *testing.T, pool *workers.Pool, reduce op.ScatterReduce, value func() T) {
 	const guard = 8
 	fold := map[op.ScatterReduce]func(a, b T) T{
 		op.ScatterSet: func(_, b T) T { return b }, op.ScatterAdd: func(a, b T) T { return a + b }, op.ScatterMul: func(a, b T) T { return a * b },
 		op.ScatterMin: func(a, b T) T { return min(a, b) }, op.ScatterMax: func(a, b T) T { return max(a, b) },
 	}[reduce]
-	for _, s := range [][4]int{{1, 17, 1, 9}, {1, 1000, 1, 30000}, {3, 5, 4, 7}, {1, 9, 300, 400}, {40, 11, 1, 900}, {1, 0, 3, 2}, {2, 3, 0, 4}, {1, 4, 5, 0}, {1, 70, 3, 8000}} {
+	for _, s := range [][4]int{{1, 17, 1, 9}, {1, 1000, 1, 30000}, {3, 5, 4, 7}, {1, 9, 300, 400}, {40, 11, 1, 900}, {1, 0, 3, 2}, {2, 3, 0, 4}, {1, 4, 5, 0}, {1, 70, 3, 8000}, {1, 90, 300, 400}} {
 		outer, extent, inner, n := s[0], s[1], s[2], s[3]
 		dst, v := make([]T, outer*extent*inner+guard), make([]T, outer*n*inner)
 		for i := range dst {
@@ -132,6 +158,11 @@ func scattered[T uint32 | int32 | float32](t *testing.T, pool *workers.Pool, red
 			v[i] = value()
 		}
 		ids, want := someIDs(n, extent), slices.Clone(dst)
+		for i := range ids {
+			if extent == 90 { // not even
+				ids[i] = int32(i % 3)
+			}
+		}
 		for o := range outer {
 			for k, id := range ids {
 				at := int(id)
