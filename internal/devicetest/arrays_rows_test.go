@@ -139,6 +139,7 @@ func scanOptions() (list []composition) {
 			list = append(list,
 				c.along(d, op.Shape{3, 70}, -1, op.ScanOpts{Reverse: true}), c.along(d, op.Shape{5, 1}, -1, op.ScanOpts{Exclusive: true}),
 				c.along(d, op.Shape{9, 4}, 0, op.ScanOpts{Reverse: true, Exclusive: true, Along: op.Axes(0)}),
+				c.along(d, op.Shape{3001, 7}, -1, op.ScanOpts{}), // several parts on the CPU, the last one smaller
 				c.along(d, op.Shape{2, 6, 3}, 1, op.ScanOpts{Along: op.Axes(1)}), c.along(d, op.Shape{0, 3}, 0, op.ScanOpts{Exclusive: true, Along: op.Axes(0)}))
 		}
 	}

@@ -57,6 +57,9 @@ func (t *scanTask) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) (err
 	if t.rows >= 8 {
 		t.group = min(t.rows, scanRows)
 	}
+	if t.integers {
+		t.group = max(1, min(t.rows, addedPart/max(1, t.cols)))
+	}
 	return err
 }
 
@@ -70,7 +73,7 @@ func (t *scanTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 	defer func() { t.x, t.dst, t.ctx = nil, nil, nil }()
 	n := (t.rows + t.group - 1) / t.group
 	if ns := float64(t.rows*t.cols) * float64(t.programs.step.cost.seed+0.5); n > 1 && t.d.pool.Worth(ns) {
-		t.d.pool.Do(n, t)
+		t.d.pool.Spread(n, false, t)
 	} else {
 		for i := range n {
 			t.Part(i)
@@ -122,6 +125,9 @@ func (t *scanTask) cancelled() bool {
 
 // addedAtOnce is the number of integers that are added between two looks at the context.
 const addedAtOnce = 1 << 16
+
+// addedPart is the number of integers in a part of many rows. A part of fewer takes little more time than the distribution of parts.
+const addedPart = 1 << 13
 
 // addRow computes the running sums of row r of integers.
 func (t *scanTask) addRow(r int) {
