@@ -97,3 +97,29 @@ func rowsSubI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows in
 //
 //go:noescape
 func rowsMulI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
+
+// turnRows16AVX512 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
+// The columns of a group are ds bytes apart in dst; the next group is skip bytes after the end of a group. The kernel prefetches what is ahead bytes after each part of a row.
+//
+//go:noescape
+func turnRows16AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead int, groups int, blocks int)
+
+// turnRows4AVX512 transposes a matrix of 16 rows for each group and of 4 columns for each block. Row i is offs[i] bytes after x.
+// The columns of a group are ds bytes apart in dst; the next group is skip bytes after the end of a group.
+//
+//go:noescape
+func turnRows4AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead int, groups int, blocks int)
+
+// joinLinesAVX512 writes count rows to dst, which are ds elements apart. Row elements i to i+15, for multiples i of 16, are ss·i/16
+// elements after the first one in x; the first element of a row is xs elements after that of the row before it. With lead as the number
+// of elements of a row before the first whole cache line, it writes elements lead to high+lead, but only those below have. If from is 0
+// it writes the elements before lead too; else from is 16. have is at least 16 if from is 0. x is aligned to cache lines. The kernel reads
+// a part more of x than it needs.
+//
+//go:noescape
+func joinLinesAVX512(dst *uint32, x *uint32, ds int, xs int, ss int, from int, high int, have int, count int)
+
+// joinLinesStreamAVX512 is joinLinesAVX512 with non-temporal stores of whole lines.
+//
+//go:noescape
+func joinLinesStreamAVX512(dst *uint32, x *uint32, ds int, xs int, ss int, from int, high int, have int, count int)

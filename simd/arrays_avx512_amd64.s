@@ -3047,3 +3047,438 @@ next:
 	JNZ  row
 	VZEROUPPER
 	RET
+
+// func turnRows16AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead int, groups int, blocks int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·turnRows16AVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  offs+16(FP), DX
+	MOVQ  ds+24(FP), BX
+	MOVQ  groups+48(FP), SI
+	MOVQ  ahead+40(FP), DI
+	ADDQ  CX, DI
+	MOVL  $0x0000000f, R8
+	KMOVW R8, K1
+	MOVL  $0x000000f0, R8
+	KMOVW R8, K1
+	MOVL  $0x00000f00, R8
+	KMOVW R8, K2
+	MOVL  $0x0000f000, R8
+	KMOVW R8, K3
+	LEAQ  (BX)(BX*2), R10
+
+group:
+	MOVQ blocks+56(FP), R8
+
+block:
+	MOVQ            (DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VMOVUPS         (CX)(R9*1), X0
+	VMOVUPS         16(CX)(R9*1), X4
+	VMOVUPS         32(CX)(R9*1), X8
+	VMOVUPS         48(CX)(R9*1), X12
+	MOVQ            8(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VMOVUPS         (CX)(R9*1), X1
+	VMOVUPS         16(CX)(R9*1), X5
+	VMOVUPS         32(CX)(R9*1), X9
+	VMOVUPS         48(CX)(R9*1), X13
+	MOVQ            16(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VMOVUPS         (CX)(R9*1), X2
+	VMOVUPS         16(CX)(R9*1), X6
+	VMOVUPS         32(CX)(R9*1), X10
+	VMOVUPS         48(CX)(R9*1), X14
+	MOVQ            24(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VMOVUPS         (CX)(R9*1), X3
+	VMOVUPS         16(CX)(R9*1), X7
+	VMOVUPS         32(CX)(R9*1), X11
+	VMOVUPS         48(CX)(R9*1), X15
+	MOVQ            32(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z0
+	VBROADCASTF32X4 16(CX)(R9*1), K1, Z4
+	VBROADCASTF32X4 32(CX)(R9*1), K1, Z8
+	VBROADCASTF32X4 48(CX)(R9*1), K1, Z12
+	MOVQ            40(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z1
+	VBROADCASTF32X4 16(CX)(R9*1), K1, Z5
+	VBROADCASTF32X4 32(CX)(R9*1), K1, Z9
+	VBROADCASTF32X4 48(CX)(R9*1), K1, Z13
+	MOVQ            48(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z2
+	VBROADCASTF32X4 16(CX)(R9*1), K1, Z6
+	VBROADCASTF32X4 32(CX)(R9*1), K1, Z10
+	VBROADCASTF32X4 48(CX)(R9*1), K1, Z14
+	MOVQ            56(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z3
+	VBROADCASTF32X4 16(CX)(R9*1), K1, Z7
+	VBROADCASTF32X4 32(CX)(R9*1), K1, Z11
+	VBROADCASTF32X4 48(CX)(R9*1), K1, Z15
+	MOVQ            64(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z0
+	VBROADCASTF32X4 16(CX)(R9*1), K2, Z4
+	VBROADCASTF32X4 32(CX)(R9*1), K2, Z8
+	VBROADCASTF32X4 48(CX)(R9*1), K2, Z12
+	MOVQ            72(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z1
+	VBROADCASTF32X4 16(CX)(R9*1), K2, Z5
+	VBROADCASTF32X4 32(CX)(R9*1), K2, Z9
+	VBROADCASTF32X4 48(CX)(R9*1), K2, Z13
+	MOVQ            80(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z2
+	VBROADCASTF32X4 16(CX)(R9*1), K2, Z6
+	VBROADCASTF32X4 32(CX)(R9*1), K2, Z10
+	VBROADCASTF32X4 48(CX)(R9*1), K2, Z14
+	MOVQ            88(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z3
+	VBROADCASTF32X4 16(CX)(R9*1), K2, Z7
+	VBROADCASTF32X4 32(CX)(R9*1), K2, Z11
+	VBROADCASTF32X4 48(CX)(R9*1), K2, Z15
+	MOVQ            96(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z0
+	VBROADCASTF32X4 16(CX)(R9*1), K3, Z4
+	VBROADCASTF32X4 32(CX)(R9*1), K3, Z8
+	VBROADCASTF32X4 48(CX)(R9*1), K3, Z12
+	MOVQ            104(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z1
+	VBROADCASTF32X4 16(CX)(R9*1), K3, Z5
+	VBROADCASTF32X4 32(CX)(R9*1), K3, Z9
+	VBROADCASTF32X4 48(CX)(R9*1), K3, Z13
+	MOVQ            112(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z2
+	VBROADCASTF32X4 16(CX)(R9*1), K3, Z6
+	VBROADCASTF32X4 32(CX)(R9*1), K3, Z10
+	VBROADCASTF32X4 48(CX)(R9*1), K3, Z14
+	MOVQ            120(DX), R9
+	PREFETCHT0      (DI)(R9*1)
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z3
+	VBROADCASTF32X4 16(CX)(R9*1), K3, Z7
+	VBROADCASTF32X4 32(CX)(R9*1), K3, Z11
+	VBROADCASTF32X4 48(CX)(R9*1), K3, Z15
+	VUNPCKLPS       Z1, Z0, Z16
+	VUNPCKHPS       Z1, Z0, Z18
+	VUNPCKLPS       Z3, Z2, Z19
+	VUNPCKHPS       Z3, Z2, Z20
+	VUNPCKLPD       Z19, Z16, Z17
+	VUNPCKHPD       Z19, Z16, Z16
+	VUNPCKLPD       Z20, Z18, Z19
+	VUNPCKHPD       Z20, Z18, Z18
+	VMOVUPS         Z17, (AX)
+	VMOVUPS         Z16, (AX)(BX*1)
+	VMOVUPS         Z19, (AX)(BX*2)
+	VMOVUPS         Z18, (AX)(R10*1)
+	LEAQ            (AX)(BX*4), AX
+	VUNPCKLPS       Z5, Z4, Z16
+	VUNPCKHPS       Z5, Z4, Z18
+	VUNPCKLPS       Z7, Z6, Z19
+	VUNPCKHPS       Z7, Z6, Z20
+	VUNPCKLPD       Z19, Z16, Z17
+	VUNPCKHPD       Z19, Z16, Z16
+	VUNPCKLPD       Z20, Z18, Z19
+	VUNPCKHPD       Z20, Z18, Z18
+	VMOVUPS         Z17, (AX)
+	VMOVUPS         Z16, (AX)(BX*1)
+	VMOVUPS         Z19, (AX)(BX*2)
+	VMOVUPS         Z18, (AX)(R10*1)
+	LEAQ            (AX)(BX*4), AX
+	VUNPCKLPS       Z9, Z8, Z16
+	VUNPCKHPS       Z9, Z8, Z18
+	VUNPCKLPS       Z11, Z10, Z19
+	VUNPCKHPS       Z11, Z10, Z20
+	VUNPCKLPD       Z19, Z16, Z17
+	VUNPCKHPD       Z19, Z16, Z16
+	VUNPCKLPD       Z20, Z18, Z19
+	VUNPCKHPD       Z20, Z18, Z18
+	VMOVUPS         Z17, (AX)
+	VMOVUPS         Z16, (AX)(BX*1)
+	VMOVUPS         Z19, (AX)(BX*2)
+	VMOVUPS         Z18, (AX)(R10*1)
+	LEAQ            (AX)(BX*4), AX
+	VUNPCKLPS       Z13, Z12, Z16
+	VUNPCKHPS       Z13, Z12, Z18
+	VUNPCKLPS       Z15, Z14, Z19
+	VUNPCKHPS       Z15, Z14, Z20
+	VUNPCKLPD       Z19, Z16, Z17
+	VUNPCKHPD       Z19, Z16, Z16
+	VUNPCKLPD       Z20, Z18, Z19
+	VUNPCKHPD       Z20, Z18, Z18
+	VMOVUPS         Z17, (AX)
+	VMOVUPS         Z16, (AX)(BX*1)
+	VMOVUPS         Z19, (AX)(BX*2)
+	VMOVUPS         Z18, (AX)(R10*1)
+	LEAQ            (AX)(BX*4), AX
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, DI
+	DECQ            R8
+	JNE             block
+	MOVQ            blocks+56(FP), R8
+	SHLQ            $0x06, R8
+	SUBQ            R8, CX
+	SUBQ            R8, DI
+	MOVQ            skip+32(FP), R8
+	ADDQ            R8, AX
+	ADDQ            $0x00000080, DX
+	DECQ            SI
+	JNE             group
+	VZEROUPPER
+	RET
+
+// func turnRows4AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead int, groups int, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·turnRows4AVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  offs+16(FP), DX
+	MOVQ  ds+24(FP), BX
+	MOVQ  groups+48(FP), SI
+	MOVQ  ahead+40(FP), DI
+	ADDQ  CX, DI
+	MOVL  $0x0000000f, R8
+	KMOVW R8, K1
+	MOVL  $0x000000f0, R8
+	KMOVW R8, K1
+	MOVL  $0x00000f00, R8
+	KMOVW R8, K2
+	MOVL  $0x0000f000, R8
+	KMOVW R8, K3
+	LEAQ  (BX)(BX*2), R10
+
+group:
+	MOVQ blocks+56(FP), R8
+
+block:
+	MOVQ            (DX), R9
+	VMOVUPS         (CX)(R9*1), X0
+	MOVQ            8(DX), R9
+	VMOVUPS         (CX)(R9*1), X1
+	MOVQ            16(DX), R9
+	VMOVUPS         (CX)(R9*1), X2
+	MOVQ            24(DX), R9
+	VMOVUPS         (CX)(R9*1), X3
+	MOVQ            32(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z0
+	MOVQ            40(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z1
+	MOVQ            48(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z2
+	MOVQ            56(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K1, Z3
+	MOVQ            64(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z0
+	MOVQ            72(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z1
+	MOVQ            80(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z2
+	MOVQ            88(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K2, Z3
+	MOVQ            96(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z0
+	MOVQ            104(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z1
+	MOVQ            112(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z2
+	MOVQ            120(DX), R9
+	VBROADCASTF32X4 (CX)(R9*1), K3, Z3
+	VUNPCKLPS       Z1, Z0, Z4
+	VUNPCKHPS       Z1, Z0, Z6
+	VUNPCKLPS       Z3, Z2, Z7
+	VUNPCKHPS       Z3, Z2, Z8
+	VUNPCKLPD       Z7, Z4, Z5
+	VUNPCKHPD       Z7, Z4, Z4
+	VUNPCKLPD       Z8, Z6, Z7
+	VUNPCKHPD       Z8, Z6, Z6
+	VMOVUPS         Z5, (AX)
+	VMOVUPS         Z4, (AX)(BX*1)
+	VMOVUPS         Z7, (AX)(BX*2)
+	VMOVUPS         Z6, (AX)(R10*1)
+	LEAQ            (AX)(BX*4), AX
+	ADDQ            $0x10, CX
+	ADDQ            $0x10, DI
+	DECQ            R8
+	JNE             block
+	MOVQ            blocks+56(FP), R8
+	SHLQ            $0x04, R8
+	SUBQ            R8, CX
+	SUBQ            R8, DI
+	MOVQ            skip+32(FP), R8
+	ADDQ            R8, AX
+	ADDQ            $0x00000080, DX
+	DECQ            SI
+	JNE             group
+	VZEROUPPER
+	RET
+
+// func joinLinesAVX512(dst *uint32, x *uint32, ds int, xs int, ss int, from int, high int, have int, count int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·joinLinesAVX512(SB), NOSPLIT, $0-72
+	MOVQ      dst+0(FP), AX
+	MOVQ      x+8(FP), CX
+	MOVQ      ds+16(FP), DX
+	MOVQ      xs+24(FP), BX
+	MOVQ      ss+32(FP), SI
+	MOVQ      high+48(FP), DI
+	MOVQ      have+56(FP), R8
+	MOVQ      count+64(FP), R9
+	SHLQ      $0x02, DX
+	SHLQ      $0x02, BX
+	SHLQ      $0x02, SI
+	VMOVDQU32 laneNumbers512<>+0(SB), Z3
+	MOVQ      from+40(FP), R12
+	MOVL      R12, R15
+
+row:
+	MOVQ      AX, R12
+	NEGQ      R12
+	ANDQ      $0x3f, R12
+	LEAQ      (AX)(R12*1), R11
+	SHRQ      $0x02, R12
+	MOVQ      R8, R13
+	SUBQ      R12, R13
+	JLE       next
+	CMPQ      R13, DI
+	CMOVQGT   DI, R13
+	VMOVDQA32 (CX), Z0
+	MOVQ      CX, R10
+	TESTL     R15, R15
+	JNE       whole
+	MOVL      $-1, R14
+	BZHIL     R12, R14, R14
+	KMOVW     R14, K1
+	VMOVDQU32 Z0, K1, (AX)
+
+whole:
+	VPBROADCASTD R12, Z4
+	VPADDD       Z3, Z4, Z4
+	MOVQ         R13, R12
+	SHRQ         $0x04, R12
+	JZ           tail
+
+line:
+	ADDQ      SI, R10
+	VMOVDQA32 (R10), Z1
+	VMOVDQA32 Z4, Z2
+	VPERMI2D  Z1, Z0, Z2
+	VMOVDQU32 Z2, (R11)
+	VMOVDQA32 Z1, Z0
+	ADDQ      $0x40, R11
+	DECQ      R12
+	JNE       line
+
+tail:
+	MOVQ      R13, R12
+	ANDQ      $0x0f, R12
+	JZ        next
+	MOVL      $-1, R14
+	BZHIL     R12, R14, R14
+	KMOVW     R14, K1
+	VMOVDQA32 (R10)(SI*1), Z1
+	VMOVDQA32 Z4, Z2
+	VPERMI2D  Z1, Z0, Z2
+	VMOVDQU32 Z2, K1, (R11)
+
+next:
+	ADDQ BX, CX
+	ADDQ DX, AX
+	DECQ R9
+	JNE  row
+	VZEROUPPER
+	RET
+
+DATA laneNumbers512<>+0(SB)/8, $0x0000000100000000
+DATA laneNumbers512<>+8(SB)/8, $0x0000000300000002
+DATA laneNumbers512<>+16(SB)/8, $0x0000000500000004
+DATA laneNumbers512<>+24(SB)/8, $0x0000000700000006
+DATA laneNumbers512<>+32(SB)/8, $0x0000000900000008
+DATA laneNumbers512<>+40(SB)/8, $0x0000000b0000000a
+DATA laneNumbers512<>+48(SB)/8, $0x0000000d0000000c
+DATA laneNumbers512<>+56(SB)/8, $0x0000000f0000000e
+GLOBL laneNumbers512<>(SB), RODATA|NOPTR, $64
+
+// func joinLinesStreamAVX512(dst *uint32, x *uint32, ds int, xs int, ss int, from int, high int, have int, count int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·joinLinesStreamAVX512(SB), NOSPLIT, $0-72
+	MOVQ      dst+0(FP), AX
+	MOVQ      x+8(FP), CX
+	MOVQ      ds+16(FP), DX
+	MOVQ      xs+24(FP), BX
+	MOVQ      ss+32(FP), SI
+	MOVQ      high+48(FP), DI
+	MOVQ      have+56(FP), R8
+	MOVQ      count+64(FP), R9
+	SHLQ      $0x02, DX
+	SHLQ      $0x02, BX
+	SHLQ      $0x02, SI
+	VMOVDQU32 laneNumbers512<>+0(SB), Z3
+	MOVQ      from+40(FP), R12
+	MOVL      R12, R15
+
+row:
+	MOVQ      AX, R12
+	NEGQ      R12
+	ANDQ      $0x3f, R12
+	LEAQ      (AX)(R12*1), R11
+	SHRQ      $0x02, R12
+	MOVQ      R8, R13
+	SUBQ      R12, R13
+	JLE       next
+	CMPQ      R13, DI
+	CMOVQGT   DI, R13
+	VMOVDQA32 (CX), Z0
+	MOVQ      CX, R10
+	TESTL     R15, R15
+	JNE       whole
+	MOVL      $-1, R14
+	BZHIL     R12, R14, R14
+	KMOVW     R14, K1
+	VMOVDQU32 Z0, K1, (AX)
+
+whole:
+	VPBROADCASTD R12, Z4
+	VPADDD       Z3, Z4, Z4
+	MOVQ         R13, R12
+	SHRQ         $0x04, R12
+	JZ           tail
+
+line:
+	ADDQ      SI, R10
+	VMOVDQA32 (R10), Z1
+	VMOVDQA32 Z4, Z2
+	VPERMI2D  Z1, Z0, Z2
+	VMOVNTDQ  Z2, (R11)
+	VMOVDQA32 Z1, Z0
+	ADDQ      $0x40, R11
+	DECQ      R12
+	JNE       line
+
+tail:
+	MOVQ      R13, R12
+	ANDQ      $0x0f, R12
+	JZ        next
+	MOVL      $-1, R14
+	BZHIL     R12, R14, R14
+	KMOVW     R14, K1
+	VMOVDQA32 (R10)(SI*1), Z1
+	VMOVDQA32 Z4, Z2
+	VPERMI2D  Z1, Z0, Z2
+	VMOVDQU32 Z2, K1, (R11)
+
+next:
+	ADDQ BX, CX
+	ADDQ DX, AX
+	DECQ R9
+	JNE  row
+	VZEROUPPER
+	RET

@@ -22,18 +22,3 @@ const HasRows = false
 
 // CopyRows does nothing and returns false: there is no kernel for it.
 func CopyRows(_, _ *uint32, _, _, _, _ int, _ bool) bool { return false }
-
-// HasTurn reports false: there are no kernels.
-func HasTurn() bool { return false }
-
-// TurnRows is never called: see HasTurn.
-func TurnRows(_, _ *uint32, _ []int, _, _, _ int) {}
-
-// JoinLines is never called: see HasTurn.
-func JoinLines(_, _ *uint32, _, _, _, _, _ int) {}
-
-// JoinLinesPast is never called: see HasTurn.
-func JoinLinesPast(_, _ *uint32, _, _, _, _, _ int) {}
-
-// JoinLinesSkew is never called: see HasTurn.
-func JoinLinesSkew(_, _ *uint32, _, _, _, _, _ int, _ *uint32) {}

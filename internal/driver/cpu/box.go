@@ -28,6 +28,10 @@ type boxes struct {
 	strip int // number of columns of a strip, or 0
 	ahead int // distance of prefetches in elements
 
+	// TurnGroups and JoinRows transpose the boxes. They are faster for large arrays whose rows do not share sets of the first cache, but
+	// not than tiles in the last-level cache if all rows and columns are whole cache lines.
+	shift bool
+
 	run int // if it is not 0, elements of runs that are contiguous in both: see runBoxes
 
 	// Columns that JoinLines copies with one call: distance of the first from the first column of the box in the result, for each
@@ -41,10 +45,11 @@ type dim struct{ n, src, dst int }
 
 // The sizes of boxes in elements. A buffer fits the second cache.
 const (
-	boxFrom     = 32 << 10 // smallest number of elements of an array that is copied by boxes
-	boxSide     = line     // smallest side
-	boxShort    = 32       // smallest number of rows, if there are so many
-	boxTile     = 64       // sides from which tiles are faster in the last-level cache if rows do not share sets of the first cache
+	boxFrom     = 32 << 10  // smallest number of elements of an array that is copied by boxes
+	boxShift    = 384 << 10 // smallest number of elements of an array whose boxes JoinRows writes
+	boxSide     = line      // smallest side
+	boxShort    = 32        // smallest number of rows, if there are so many
+	boxTile     = 64        // sides from which tiles are faster in the last-level cache if rows do not share sets of the first cache
 	boxRows     = 128
 	boxTall     = 256 // number of rows up to which a box has all rows
 	boxCols     = 1024
@@ -57,10 +62,12 @@ const (
 
 // boxesOf returns the boxes of a layout, or nil if it is copied in another way. The conditions were measured
 // (docs/measurements/cpu.md).
-func boxesOf(l *op.Layout) *boxes { return boxesFor(l, 16*l.Size() < memory.LastLevelCache()) }
+func boxesOf(l *op.Layout) *boxes {
+	return boxesFor(l, 16*l.Size() < memory.LastLevelCache(), boxShift)
+}
 
-// boxesFor is boxesOf. near is true if the last-level cache holds the arrays.
-func boxesFor(l *op.Layout, near bool) *boxes {
+// boxesFor is boxesOf. near is true if the last-level cache holds the arrays. shift is boxShift.
+func boxesFor(l *op.Layout, near bool, shift int) *boxes {
 	n := l.Size()
 	if !simd.HasTurn() || n < boxFrom || l.Windowed() {
 		return nil
@@ -93,7 +100,11 @@ func boxesFor(l *op.Layout, near bool) *boxes {
 	if b.total < boxSide || b.inner*b.wide < boxSide {
 		return nil
 	}
-	b.divide(near)
+	b.shift = simd.HasJoinRows() && n >= shift && 4*b.rows[0].src%conflict != 0 && !(near && b.onLines() && b.rows[0].src%line == 0)
+	b.divide(near && !b.shift)
+	if b.shift {
+		return b
+	}
 	if side := min(dims[0].n, dims[first].n); near && (side < boxSide || side >= boxTile && 4*b.rows[0].src%conflict != 0) {
 		return nil
 	}
@@ -139,13 +150,9 @@ func (b *boxes) divide(near bool) {
 		b.wide = min(last.n, (b.wide+line-1)&^(line-1))
 	}
 	b.down = (last.n + b.wide - 1) / b.wide
-	b.count, b.lines = b.across*b.down, true
+	b.count, b.lines = b.across*b.down, b.onLines()
 	for _, d := range b.outer {
 		b.count *= d.n
-		b.lines = b.lines && d.dst%line == 0
-	}
-	for _, d := range b.cols {
-		b.lines = b.lines && d.dst%line == 0
 	}
 	calls := b.inner * b.wide
 	b.joined = b.across == 1 && last.dst == b.total && b.inner >= boxSide
@@ -176,6 +183,12 @@ func (b *boxes) divide(near bool) {
 		}
 		b.starts = append(b.starts, at)
 	}
+}
+
+// onLines reports whether all columns begin at multiples of a cache line in the result.
+func (b *boxes) onLines() bool {
+	ragged := func(d dim) bool { return d.dst%line != 0 }
+	return !slices.ContainsFunc(b.outer, ragged) && !slices.ContainsFunc(b.cols, ragged)
 }
 
 // runBoxes returns boxes of runs along the first of the axes. Runs along cols are adjacent in the operand, so that they are read in
@@ -229,21 +242,31 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	w := boxWriter{boxes: b, stage: stages.Get().(*stage), past: past, first: first}
 	dst = element(dst, to+first)
 	w.have = min(b.high, b.total-first)
-	if w.skew = past && !b.joined && !(b.lines && onLine(dst)); w.skew {
+	if w.skew = (past || b.shift) && !b.joined && !(b.lines && onLine(dst)); w.skew {
 		w.have = min(b.high+line, b.total-first)
 	}
 	b.locate(w.at[:w.have], first)
 	groups := (w.have + line - 1) / line
-	for i := w.have; i < line; i++ {
-		w.at[i] = w.at[0]
+	if b.shift {
+		for i := w.have; i < line*groups; i++ {
+			w.at[i] = w.at[w.have-1]
+		}
+	} else {
+		for i := w.have; i < line; i++ {
+			w.at[i] = w.at[0]
+		}
+		copy(w.at[line*(groups-1):], w.at[max(w.have-line, 0):max(w.have, line)]) // the last groups overlap
 	}
-	copy(w.at[line*(groups-1):], w.at[max(w.have-line, 0):max(w.have, line)]) // the last groups overlap
 	for j := 0; j < cols; j += w.cols {
 		if w.cols = cols - j; b.strip > 0 && w.cols >= 2*b.strip {
 			w.cols = b.strip
 		}
 		w.gap = line * (w.cols + turnGap)
-		simd.TurnRows(w.group(0), element(src, from+j), w.at[:line*groups], w.gap, b.ahead, w.cols)
+		turn := simd.TurnRows
+		if b.shift {
+			turn = simd.TurnGroups
+		}
+		turn(w.group(0), element(src, from+j), w.at[:line*groups], w.gap, b.ahead, w.cols)
 		if b.strip > 0 {
 			w.writeStrip(dst, j)
 		} else {
@@ -280,11 +303,12 @@ func (b *boxes) locate(at []int, first int) {
 	}
 }
 
-// A stage is the buffer for a box: groups of 16 rows, transposed. The last two groups overlap if there are more than 16 rows.
+// A stage is the buffer for a box: groups of 16 rows, transposed. Unless shift is set, the last two groups overlap if there are more
+// than 16 rows. JoinRows also reads the group after the last one.
 type stage struct {
-	groups [line + boxMost + boxTall*turnGap + line*(boxCols+turnGap)]uint32
+	groups [line + boxMost + boxTall*turnGap + 2*line*(boxCols+turnGap)]uint32
 	at     [boxTall + line]int
-	row    [2*line + boxMost/boxSide]uint32
+	row    [3*line + boxMost/boxSide]uint32
 }
 
 var stages = sync.Pool{New: func() any { return new(stage) }}
@@ -332,6 +356,16 @@ func (w *boxWriter) write(dst *uint32) {
 // writeColumns writes n columns from x on to dst.
 func (w *boxWriter) writeColumns(dst, x *uint32, n int) {
 	switch {
+	case w.shift && (!w.joined || !w.past):
+		high := w.have
+		if w.skew && w.first+w.high < w.total {
+			high = w.high
+		}
+		simd.JoinRows(dst, x, w.ds, w.between, w.gap, w.first == 0 || !w.skew, high, w.have, n, w.past)
+	case w.shift:
+		row := w.joinedRow(n)
+		simd.JoinRows(&row[0], x, w.have, w.between, w.gap, true, w.have, w.have, n, false)
+		simd.CopyPast(unsafe.Slice(dst, len(row)), row)
 	case w.skew && w.first > 0 && w.have == w.high+line: // all columns have the same number of lines
 		simd.JoinLinesSkew(dst, x, w.ds, w.between, w.gap, w.high/line, n, firstLine(w.row[:]))
 	case w.have >= line && !w.past:
@@ -348,6 +382,9 @@ func (w *boxWriter) writeColumns(dst, x *uint32, n int) {
 		}
 	}
 }
+
+// joinedRow returns a buffer for n columns.
+func (w *boxWriter) joinedRow(n int) []uint32 { return unsafe.Slice(firstLine(w.row[:]), n*w.have) }
 
 // join writes n columns from x on to dst. They have at least 16 rows.
 func (w *boxWriter) join(f func(dst, x *uint32, ds, xs, ss, lines, count int), dst, x *uint32, n int) {

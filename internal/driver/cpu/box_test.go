@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -30,54 +31,67 @@ func TestBoxes(t *testing.T) {
 		if i < len(fixed) {
 			s, order = fixed[i].s, fixed[i].order
 		}
-		l := permuted(s, order)
-		b := boxesFor(&l, i%2 == 0)
-		if b == nil {
-			continue
-		}
-		fits(t, b, s, order)
-		n := l.Size()
-		x := make([]uint32, n)
-		for i := range x {
-			x[i] = uint32(i) ^ 0x55555555
-		}
-		for _, past := range []bool{false, true} {
-			const poison = 0xdeadbeef
-			dst := make([]uint32, n+4*line)
-			for i := range dst {
-				dst[i] = poison
-			}
-			first := line + int(-uintptr(unsafe.Pointer(&dst[0]))/4%line) // a whole cache line
-			if r.IntN(2) == 0 {
-				first += r.IntN(line)
-			}
-			switch {
-			case b.joined:
-				kinds["joined"]++
-			case b.lines && onLine(&dst[first]):
-				kinds["lines"]++
-			case past && b.across > 2:
-				kinds["skewed"]++
-			}
-			for _, i := range r.Perm(b.count) {
-				b.copy(&dst[first], &x[0], i, past)
-			}
-			simd.StreamFence()
-			for i, got := range dst {
-				want := uint32(poison)
-				if i >= first && i < first+n {
-					at, _ := l.At(i - first)
-					want = x[at]
-				}
-				if got != want {
-					t.Fatalf("%v by %v at %d, past %v: element %d is %#x, not %#x", s, order, first, past, i-first, got, want)
-				}
-			}
+		for _, shift := range []int{0, math.MaxInt} {
+			testBoxes(t, r, s, order, i%2 == 0, shift, kinds)
 		}
 	}
-	for _, k := range []string{"joined", "lines", "skewed"} {
+	want := []string{"joined", "lines", "skewed"}
+	if simd.HasJoinRows() {
+		want = append(want, "shifted joined", "shifted lines", "shifted skewed")
+	}
+	for _, k := range want {
 		if kinds[k] == 0 {
 			t.Errorf("no copy was %s", k)
+		}
+	}
+}
+
+// testBoxes copies a permuted array of shape s, and adds to the counts of kinds of boxes. near and shift are the arguments of boxesFor.
+func testBoxes(t *testing.T, r *rand.Rand, s op.Shape, order []int, near bool, shift int, kinds map[string]int) {
+	t.Helper()
+	l := permuted(s, order)
+	b := boxesFor(&l, near, shift)
+	if b == nil {
+		return
+	}
+	fits(t, b, s, order)
+	n := l.Size()
+	x := make([]uint32, n)
+	for i := range x {
+		x[i] = uint32(i) ^ 0x55555555
+	}
+	for _, past := range []bool{false, true} {
+		const poison = 0xdeadbeef
+		dst := make([]uint32, n+4*line)
+		for i := range dst {
+			dst[i] = poison
+		}
+		first := line + int(-uintptr(unsafe.Pointer(&dst[0]))/4%line) // a whole cache line
+		if r.IntN(2) == 0 {
+			first += r.IntN(line)
+		}
+		kind := [2]string{"", "shifted "}[toInt(b.shift)]
+		switch {
+		case b.joined:
+			kinds[kind+"joined"]++
+		case b.lines && onLine(&dst[first]):
+			kinds[kind+"lines"]++
+		case past && b.across > 2:
+			kinds[kind+"skewed"]++
+		}
+		for _, i := range r.Perm(b.count) {
+			b.copy(&dst[first], &x[0], i, past)
+		}
+		simd.StreamFence()
+		for i, got := range dst {
+			want := uint32(poison)
+			if i >= first && i < first+n {
+				at, _ := l.At(i - first)
+				want = x[at]
+			}
+			if got != want {
+				t.Fatalf("%v by %v at %d, past %v: element %d is %#x, not %#x", s, order, first, past, i-first, got, want)
+			}
 		}
 	}
 }
@@ -93,10 +107,14 @@ func fits(t *testing.T, b *boxes, s op.Shape, order []int) {
 		high = min(b.high+line, b.total)
 	}
 	w, cols := new(stage), b.inner*b.wide
-	if need := (high + line - 1) / line * line * (cols + turnGap); need > len(w.groups)-line {
+	groups := (high + line - 1) / line
+	if b.shift {
+		groups++ // JoinRows reads a group more
+	}
+	if need := groups * line * (cols + turnGap); need > len(w.groups)-line {
 		t.Fatalf("%v by %v: boxes need %d words of the buffer, which has %d", s, order, need, len(w.groups)-line)
 	}
-	if b.joined && cols/b.inner*b.total > len(w.row) || high > len(w.at) {
+	if b.joined && cols/b.inner*b.total > len(w.row)-line || groups*line > len(w.at)+line*toInt(b.shift) {
 		t.Fatalf("%v by %v: boxes need rows of %d elements", s, order, cols/b.inner*b.total)
 	}
 }
@@ -120,10 +138,17 @@ func TestBoxSizes(t *testing.T) {
 			s[r.IntN(len(s))] *= 1 + r.IntN(100)
 		}
 		l := permuted(s, order)
-		if b := boxesFor(&l, i%2 == 1); b != nil {
+		if b := boxesFor(&l, i%2 == 1, i%4/2*boxShift); b != nil {
 			fits(t, b, s, order)
 		}
 	}
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // randomOrder returns a shape of up to 300,000 elements and an order of its axes.

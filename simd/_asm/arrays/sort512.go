@@ -19,6 +19,10 @@ func avx512() *gen {
 		g.network512(n)
 	}
 	g.mapRowsKernels()
+	g.turnRows512(16)
+	g.turnRows512(4)
+	g.join512(false)
+	g.join512(true)
 	return g
 }
 

@@ -1,0 +1,97 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// BenchmarkPermute measures permuted copies beside plain copies of the same shape, in turns. Their result "share" is the speed as a
+// share of the speed of the plain copy.
+func BenchmarkPermute(b *testing.B) {
+	turn, turns := 10*time.Millisecond, 3
+	for _, c := range permutes {
+		for _, threads := range []int{1, 2} {
+			b.Run(strings.ReplaceAll(fmt.Sprintf("%v/%v/threads=%d", c.shape, c.order, threads), " ", "·"), func(b *testing.B) {
+				d := open(b, threads)
+				n := size(c.shape)
+				src, x := alloc(b, d, n)
+				dst, _ := alloc(b, d, n)
+				defer src.Free()
+				defer dst.Free()
+				for i := range x {
+					x[i] = float32(i)
+				}
+				attrs, err := op.PermuteTo(c.order...)
+				l, ok := op.Permute.Layout(&attrs, op.RowMajor(n), c.shape, reordered(c.shape, c.order), op.F32)
+				if err != nil || !ok {
+					b.Fatal("no layout")
+				}
+				full := driver.Operand{Slot: 0, Type: op.F32, N: n}
+				var calls [2]func()
+				for i, from := range []driver.Operand{full, {Slot: 0, Type: op.F32, Broadcast: op.Strided, Layout: &l}} {
+					s := op.Shape{n}
+					p := &driver.Program{Ext: 2, Slots: []driver.Slot{{Type: op.F32, Shape: s, Bytes: int64(4 * n)}, {Type: op.F32, Shape: s, Bytes: int64(4 * n), Ext: 1, Written: true}}}
+					f := &driver.Fused{In: []driver.Operand{from}, Shape: s, Out: []int{0}}
+					p.Steps = []driver.Step{{Post: f, Out: []driver.Operand{{Slot: 1, Type: op.F32, N: n}}}}
+					e, ctx := prepare(b, d, p), context.Background()
+					sub := &driver.Submission{Ext: []driver.Binding{{Mem: src}, {Mem: dst}}, Wait: true}
+					calls[i] = func() {
+						if _, err := e.Submit(ctx, sub); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				best := [2]time.Duration{time.Hour, time.Hour}
+				for range turns {
+					for i, call := range calls {
+						call()
+						for from := time.Now(); time.Since(from) < turn; {
+							at := time.Now()
+							call()
+							best[i] = min(best[i], time.Since(at))
+						}
+					}
+				}
+				for b.Loop() {
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(best[0].Seconds()*1e6, "copy-µs")
+				b.ReportMetric(best[1].Seconds()*1e6, "permute-µs")
+				b.ReportMetric(best[0].Seconds()/best[1].Seconds(), "share")
+			})
+		}
+	}
+}
+
+// reordered returns the shape of an array of shape s whose axes are in the given order.
+func reordered(s op.Shape, order []int) (out op.Shape) {
+	for _, axis := range order {
+		out = append(out, s[axis])
+	}
+	return out
+}
+
+// permutes are copies for BenchmarkPermute.
+var permutes = []struct {
+	shape op.Shape
+	order []int
+}{
+	{op.Shape{3001, 5003}, []int{1, 0}}, {op.Shape{100, 101, 103}, []int{2, 1, 0}}, {op.Shape{1000, 1000}, []int{1, 0}},
+	{op.Shape{16, 16, 16, 16, 16}, []int{4, 3, 2, 1, 0}}, {op.Shape{256, 256, 256}, []int{2, 1, 0}}, {op.Shape{4096, 4096}, []int{1, 0}},
+	{op.Shape{8, 128, 12, 64}, []int{0, 2, 1, 3}}, {op.Shape{64, 3, 224, 224}, []int{0, 2, 3, 1}}, {op.Shape{64, 128, 256}, []int{1, 0, 2}},
+	{op.Shape{32, 33, 31, 30}, []int{3, 2, 1, 0}}, {op.Shape{64, 224, 224, 3}, []int{0, 3, 1, 2}}, {op.Shape{8, 1024, 12, 64}, []int{0, 2, 1, 3}},
+	{op.Shape{64, 56, 56, 3}, []int{0, 3, 1, 2}}, {op.Shape{8, 12, 128, 64}, []int{0, 1, 3, 2}}, {op.Shape{40, 50, 50, 20}, []int{0, 3, 2, 1}},
+	{op.Shape{64, 128, 256}, []int{2, 1, 0}}, {op.Shape{1024, 1024}, []int{1, 0}},
+	// not used for choices
+	{op.Shape{300, 301}, []int{1, 0}}, {op.Shape{129, 257}, []int{1, 0}}, {op.Shape{2001, 777}, []int{1, 0}}, {op.Shape{5000, 17}, []int{1, 0}},
+	{op.Shape{33, 40000}, []int{1, 0}}, {op.Shape{7001, 4099}, []int{1, 0}}, {op.Shape{61, 67, 71}, []int{1, 2, 0}}, {op.Shape{37, 41, 43, 11}, []int{2, 3, 0, 1}},
+	{op.Shape{9, 31, 77, 53}, []int{0, 3, 1, 2}}, {op.Shape{13, 17, 19, 23, 11}, []int{3, 1, 4, 0, 2}}, {op.Shape{24, 25, 26, 27}, []int{1, 3, 0, 2}},
+	{op.Shape{500, 200, 48}, []int{1, 0, 2}}, {op.Shape{300, 301, 20}, []int{1, 0, 2}}, {op.Shape{51, 52, 53, 37}, []int{2, 0, 1, 3}}, {op.Shape{640, 480, 3}, []int{2, 0, 1}},
+	{op.Shape{3, 1080, 1920}, []int{1, 2, 0}}, {op.Shape{12, 512, 512}, []int{0, 2, 1}}, {op.Shape{8192, 2048}, []int{1, 0}}, {op.Shape{2, 50, 60, 70, 8}, []int{4, 2, 0, 3, 1}},
+}
