@@ -43,8 +43,8 @@ const (
 const (
 	scatterLine   = 64  // least number of columns for each thread
 	scatterShort  = 8   // least number of columns for which rows are divided among threads
-	scatterParts  = 64  // maximum number of parts whose ids are counted
-	scatterSample = 512 // maximum number of ids that are counted
+	scatterParts  = 32  // maximum number of parts whose ids are counted
+	scatterSample = 256 // maximum number of counted ids for each part: the counts of random ids then differ by less than a quarter
 	scatterLeast  = 32  // least number of counted ids for each part
 	scatterLanes  = 16  // least number of columns for which the call of a kernel is faster than a loop
 )
@@ -101,20 +101,26 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 // rows of V and keep their rows of Dst in their caches; threads with columns always have the same work.
 func (s *Scatter[T]) even() bool {
 	var counts [scatterParts]int
-	n := min(len(s.IDs), scatterSample)
+	n := min(len(s.IDs), scatterSample*s.parts)
 	if s.parts > len(counts) || n < scatterLeast*s.parts {
 		return false
 	}
+	valid := 0
 	for i := range n {
-		at := int(s.IDs[int(int64(i)*int64(len(s.IDs))/int64(n))])
+		k := i
+		if n < len(s.IDs) { // at places without a period, which ids may have
+			k = int(uint64(uint32(i)*0x9e3779b1) * uint64(len(s.IDs)) >> 32)
+		}
+		at := int(s.IDs[k])
 		if at < 0 {
 			at += s.Extent
 		}
 		if at >= 0 && at < s.Extent {
 			counts[int(int64(at)*int64(s.parts)/int64(s.Extent))]++
+			valid++
 		}
 	}
-	return slices.Max(counts[:s.parts])*s.parts <= n+n/4
+	return slices.Max(counts[:s.parts])*s.parts <= valid+valid/4
 }
 
 // Part computes part k.

@@ -131,6 +131,19 @@ func TestScatterEven(t *testing.T) {
 		{1000, 2, func(i int) int { return i%50 - 50 }, false},
 		{100_000, scatterParts + 1, func(i int) int { return i % 100 }, false},
 		{1000, 4, func(i int) int { return 100 + i }, true}, // no row at all
+		{100_000, 16, func(i int) int { return i * 7919 % 100 }, true},
+		{1024 * 64, 4, func(i int) int { // the first of each 64 ids is random
+			if i%64 == 0 {
+				return i / 64 * 7919 % 100
+			}
+			return 0
+		}, false},
+		{10_000, 4, func(i int) int { // most ids are dropped
+			if i%4 > 0 {
+				return 100
+			}
+			return i % 25
+		}, false},
 	} {
 		s := Scatter[float32]{IDs: make([]int32, c.n), Outer: 1, Extent: 100, Inner: 1000, parts: c.parts}
 		for i := range s.IDs {

@@ -27,7 +27,7 @@ type tableCopies struct{ grid, signs, trits int }
 // little shared memory.
 func (f *levelDecoder) tableCopies(small bool) tableCopies {
 	if small {
-		return tableCopies{f.copies / 2, 8, 4}
+		return tableCopies{max(f.copies/2, 4), 8, 4}
 	}
 	return tableCopies{f.copies, 32, 32}
 }
@@ -154,8 +154,8 @@ func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int, c tabl
 	return t
 }
 
-// gridWord returns the word of a code: the levels of four weights; or nibbles, which select levels or, if the grid is shifted, are
-// levels. place has the indices of the levels.
+// gridWord returns the word of a code: the levels of four weights; or nibbles that select levels; or, if the grid is
+// shifted, bytes with two indices of levels each. place has the indices of the levels.
 func (f *levelDecoder) gridWord(levels []int8, place ptx.U32) ptx.B32 {
 	if f.grid.Width == 4 {
 		var v [8]int8

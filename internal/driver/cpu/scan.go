@@ -126,7 +126,7 @@ func (t *scanTask) cancelled() bool {
 // addedAtOnce is the number of integers that are added between two looks at the context.
 const addedAtOnce = 1 << 16
 
-// addedPart is the number of integers in a part of many rows. A part of fewer takes little more time than the distribution of parts.
+// addedPart is the number of integers in a part of many rows. A smaller part takes little more time than its distribution to a thread.
 const addedPart = 1 << 13
 
 // addRow computes the running sums of row r of integers.

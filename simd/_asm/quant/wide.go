@@ -29,8 +29,8 @@ type wide struct {
 		below reg.VecVirtual
 	}
 
-	// few writes the code for some blocks of less than 256 elements: for a whole super, or for the 128 or 64 elements after the
-	// last super of a row.
+	// few, for blocks that have less than 256 elements each, writes the code for some blocks: for a whole super, or for the 128 or
+	// 64 elements after the last super of a row.
 	few func(blocks int)
 
 	// The distance in bytes between streams, and three times that, and the stream that at reads.
