@@ -105,7 +105,7 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 // trig runs a kernel that is accurate for |x| <= ir.TrigLimit, and replaces the results of
 // other elements by f in float64. An element's result does not depend on its neighbours.
 func trig(kernel MapFunc, level Level, f func(float64) float64, dst, x *float32, n int) {
-	trigWithin(reduceKernelsOf(level).block[kindMaxAbs], kernel, f, dst, x, n)
+	trigWithin(maxAbsOf(level), kernel, f, dst, x, n)
 }
 
 // trigWithin is trig with the kernel that returns the largest magnitude.

@@ -61,5 +61,16 @@ func reduceKernelsOf(l Level) *reduceKernels {
 	case AVX2:
 		return &reduceAVX2
 	}
-	return &reduceGeneric
+	return reduceGeneric()
+}
+
+// maxAbsOf returns a kernel of reduceKernelsOf. Programs of elementwise operations do not link the others.
+func maxAbsOf(l Level) func(x, y *float32, n int) float32 {
+	switch l {
+	case AVX512:
+		return reduceMaxAbsAVX512
+	case AVX2:
+		return reduceMaxAbsAVX2
+	}
+	return reduceMaxAbsGeneric
 }

@@ -32,5 +32,13 @@ func reduceKernelsOf(l Level) *reduceKernels {
 	if l == NEON {
 		return &reduceNEON
 	}
-	return &reduceGeneric
+	return reduceGeneric()
+}
+
+// maxAbsOf returns a kernel of reduceKernelsOf. Programs of elementwise operations do not link the others.
+func maxAbsOf(l Level) func(x, y *float32, n int) float32 {
+	if l == NEON {
+		return reduceMaxAbsNEON
+	}
+	return reduceMaxAbsGeneric
 }

@@ -5,22 +5,24 @@ import (
 	"unsafe"
 )
 
-// reduceGeneric is the reference for the kernels of the other levels. Its sums are float64.
-var reduceGeneric = reduceKernels{
-	block: [numKinds]func(x, y *float32, n int) float32{
-		kindSum: reduceSumGeneric, kindSumAbs: reduceSumAbsGeneric, kindSumSquares: reduceSumSquaresGeneric, kindDot: reduceDotGeneric,
-		kindMax: reduceMaxGeneric, kindMin: reduceMinGeneric, kindMaxAbs: reduceMaxAbsGeneric,
-	},
-	rows: [numKinds]func(dst, x, y *float32, rows, cols int){
-		kindSum: reduceRowsGeneric(reduceSumGeneric), kindSumAbs: reduceRowsGeneric(reduceSumAbsGeneric),
-		kindSumSquares: reduceRowsGeneric(reduceSumSquaresGeneric), kindDot: reduceRowsGeneric(reduceDotGeneric),
-		kindMax: reduceRowsGeneric(reduceMaxGeneric), kindMin: reduceRowsGeneric(reduceMinGeneric), kindMaxAbs: reduceRowsGeneric(reduceMaxAbsGeneric),
-	},
-	dotEach:        reduceDotEachGeneric,
-	deviations:     reduceDeviationsGeneric,
-	index:          reduceIndexGeneric,
-	deviationsRows: reduceDeviationsRowsGeneric,
-	indexRows:      reduceIndexRowsGeneric,
+// reduceGeneric returns the reference for the kernels of the other levels. Its sums are float64.
+func reduceGeneric() *reduceKernels {
+	return &reduceKernels{
+		block: [numKinds]func(x, y *float32, n int) float32{
+			kindSum: reduceSumGeneric, kindSumAbs: reduceSumAbsGeneric, kindSumSquares: reduceSumSquaresGeneric, kindDot: reduceDotGeneric,
+			kindMax: reduceMaxGeneric, kindMin: reduceMinGeneric, kindMaxAbs: reduceMaxAbsGeneric,
+		},
+		rows: [numKinds]func(dst, x, y *float32, rows, cols int){
+			kindSum: reduceRowsGeneric(reduceSumGeneric), kindSumAbs: reduceRowsGeneric(reduceSumAbsGeneric),
+			kindSumSquares: reduceRowsGeneric(reduceSumSquaresGeneric), kindDot: reduceRowsGeneric(reduceDotGeneric),
+			kindMax: reduceRowsGeneric(reduceMaxGeneric), kindMin: reduceRowsGeneric(reduceMinGeneric), kindMaxAbs: reduceRowsGeneric(reduceMaxAbsGeneric),
+		},
+		dotEach:        reduceDotEachGeneric,
+		deviations:     reduceDeviationsGeneric,
+		index:          reduceIndexGeneric,
+		deviationsRows: reduceDeviationsRowsGeneric,
+		indexRows:      reduceIndexRowsGeneric,
+	}
 }
 
 // reduceRowsGeneric makes a kernel for many rows from a kernel for one row.

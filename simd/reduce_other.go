@@ -2,4 +2,7 @@
 
 package simd
 
-func reduceKernelsOf(Level) *reduceKernels { return &reduceGeneric }
+func reduceKernelsOf(Level) *reduceKernels { return reduceGeneric() }
+
+// maxAbsOf returns a kernel of reduceKernelsOf.
+func maxAbsOf(Level) func(x, y *float32, n int) float32 { return reduceMaxAbsGeneric }

@@ -35,7 +35,7 @@ func reduceKernelsOf(l Level) *reduceKernels {
 			indexRows:      indexRowsSIMD128,
 		}
 	}
-	return &reduceGeneric
+	return reduceGeneric()
 }
 
 func blockAtPlace(place uint32) func(x, y *float32, n int) float32 {
@@ -95,4 +95,12 @@ func indexRowsSIMD128(dst *int32, x, v *float32, rows, cols int) {
 	c.Read(2, unsafe.Pointer(v), 4*rows)
 	c.Ints[0], c.Ints[1] = rows, cols
 	c.Run()
+}
+
+// maxAbsOf returns a kernel of reduceKernelsOf. Programs of elementwise operations do not link the others.
+func maxAbsOf(l Level) func(x, y *float32, n int) float32 {
+	if l == SIMD128 {
+		return blockAtPlace(placeReduceMaxabs)
+	}
+	return reduceMaxAbsGeneric
 }
