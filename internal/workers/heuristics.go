@@ -44,6 +44,9 @@ func (j *heuristics) init(threads int) {
 // A call counts as a demand: if only awake workers make splitting worthwhile, a few such calls in
 // close succession wake the workers.
 func (p *Pool) Worth(serialNS float64) bool {
+	if alone {
+		return false
+	}
 	if p != nil && p.root != nil {
 		p = p.root
 	}

@@ -17,6 +17,7 @@ func trained(threads int, hot, cold, wake int64) *Pool {
 }
 
 func TestWorth(t *testing.T) {
+	needThreads(t)
 	const micro = 1000.0
 	for _, c := range []struct {
 		name    string
@@ -49,12 +50,14 @@ func TestWorth(t *testing.T) {
 
 // Many threads save more of the same work.
 func TestWorthOfMoreThreads(t *testing.T) {
+	needThreads(t)
 	if trained(2, 500, 50_000, 10_000).Worth(90_000) || !trained(16, 500, 50_000, 10_000).Worth(90_000) {
 		t.Error("90 µs are to be worth splitting by 16 but not by 2")
 	}
 }
 
 func TestWorthWakesForARunOfCalls(t *testing.T) {
+	needThreads(t)
 	p := trained(2, 500, 50_000, 10_000)
 	calls := 0
 	for !p.Worth(10_000) {
@@ -77,6 +80,7 @@ func TestWorthWakesForARunOfCalls(t *testing.T) {
 
 // A bad estimate of the time to wake must not keep the workers asleep forever.
 func TestWorthTriesAgain(t *testing.T) {
+	needThreads(t)
 	p := trained(2, 500, 300_000, 10_000)
 	tries := 0
 	for range 640 {
@@ -91,6 +95,7 @@ func TestWorthTriesAgain(t *testing.T) {
 }
 
 func TestWithdrawal(t *testing.T) {
+	needThreads(t)
 	const ms = 1_000_000
 	p := trained(2, 500, 50_000, 10_000)
 	p.hot.Store(1)

@@ -65,6 +65,9 @@ type Pool struct {
 	_      [16]byte
 }
 
+// alone says that the program has one thread on this architecture. The linker then leaves the workers out.
+const alone = runtime.GOARCH == "wasm"
+
 // asleep is added to Pool.left by a caller that has stopped spinning.
 const asleep = 1 << 62
 
@@ -80,8 +83,11 @@ func New(threads int) *Pool {
 	return start(threads)
 }
 
-// start makes a pool with any number of threads.
+// start makes a pool with any number of threads, or with one where there are no others.
 func start(threads int) *Pool {
+	if alone {
+		return &Pool{threads: 1}
+	}
 	p := &Pool{threads: threads, workers: make([]worker, threads-1), shares: make([]share, threads), finished: make(chan struct{}, 1)}
 	p.heuristics.init(threads)
 	for i := range p.workers {
@@ -117,7 +123,7 @@ func (p *Pool) Do(n int, t Task) {
 		p.run(t, func(root *Pool, t Task) { root.Do(n, t) })
 		return
 	}
-	if !p.publish(n, t) {
+	if alone || !p.publish(n, t) {
 		for i := range n {
 			t.Part(i)
 		}
@@ -136,7 +142,7 @@ func (p *Pool) Spread(n int, back bool, t Task) {
 		p.run(t, func(root *Pool, t Task) { root.Spread(n, back, t) })
 		return
 	}
-	if !p.publish(n, t) {
+	if alone || !p.publish(n, t) {
 		for i := range n {
 			if back {
 				i = n - 1 - i
@@ -334,7 +340,7 @@ func (p *Pool) rouse(n int) {
 // workers, and later calls run all parts in the caller. Close may be called more than once, but not by
 // a task of this pool.
 func (p *Pool) Close() {
-	if p == nil {
+	if alone || p == nil {
 		return
 	}
 	p.closed.Store(true)

@@ -38,6 +38,13 @@ func (t *tally) check(tb testing.TB) {
 // idle reports whether all workers sleep.
 func (p *Pool) idle() bool { return int(p.parked.Load()) == len(p.workers) && p.hot.Load() == 0 }
 
+// needThreads skips a test of workers where a pool has one thread.
+func needThreads(t *testing.T) {
+	if alone {
+		t.Skip("pools have one thread on this architecture")
+	}
+}
+
 func TestNew(t *testing.T) {
 	most := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	for _, c := range []struct{ ask, want int }{{-1, most}, {0, most}, {1, 1}, {most, most}, {most + 5, most}} {
@@ -77,6 +84,7 @@ func TestEveryPartRunsOnce(t *testing.T) {
 // Every thread must begin with its own share, at the requested end, and a single thread must run all
 // parts.
 func TestShares(t *testing.T) {
+	needThreads(t)
 	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
 	p.heuristics.init(4)
 	order := func(back bool) (parts []int) {
@@ -112,6 +120,7 @@ func TestNilPool(t *testing.T) {
 
 // Both parts must run at the same time for the task to end.
 func TestPartsOverlap(t *testing.T) {
+	needThreads(t)
 	p := start(2)
 	defer p.Close()
 	for range 100 {
@@ -137,6 +146,7 @@ func TestNobodyWaitsForLateWorkers(t *testing.T) {
 
 // The caller ends first and goes to sleep until the worker is done.
 func TestCallerSleeps(t *testing.T) {
+	needThreads(t)
 	p := start(2)
 	defer p.Close()
 	for range 10 {
@@ -241,6 +251,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 // runtime.Goexit, which t.FailNow calls, ends the goroutine of a part. In the caller this has the same
 // effect as without a pool; a worker is replaced.
 func TestGoexit(t *testing.T) {
+	needThreads(t)
 	p := start(2)
 	defer p.Close()
 	for range 20 {

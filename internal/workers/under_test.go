@@ -31,6 +31,7 @@ func (s *stopper) Part(i int) {
 // TestUnder requires that no part begins after the end of the context, and that the pool still runs
 // other jobs.
 func TestUnder(t *testing.T) {
+	needThreads(t)
 	for _, threads := range []int{1, 2, 5} {
 		p := start(threads)
 		for round := range 200 {
