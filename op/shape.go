@@ -43,7 +43,9 @@ func (s Shape) check() error {
 	return err
 }
 
-// mismatch returns an ErrShape with a formatted reason.
+// mismatch returns an ErrShape with a formatted reason. It is not inlined, which makes pages smaller.
+//
+//go:noinline
 func mismatch(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrShape)...)
 }

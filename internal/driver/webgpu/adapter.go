@@ -2,7 +2,6 @@ package webgpu
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
@@ -73,8 +72,11 @@ func ordered(all []gpu.Adapter) []listed {
 	var list []listed
 	for i := range all {
 		list = append(list, listed{&all[i], i})
+		// An insertion: a sort of the standard library is larger.
+		for k := i; k > 0 && list[k-1].Type > list[k].Type; k-- {
+			list[k-1], list[k] = list[k], list[k-1]
+		}
 	}
-	slices.SortStableFunc(list, func(a, b listed) int { return int(a.Type) - int(b.Type) })
 	return list
 }
 
