@@ -64,7 +64,7 @@ func reduceKernelsOf(l Level) *reduceKernels {
 	return reduceGeneric()
 }
 
-// maxAbsOf returns a kernel of reduceKernelsOf. Programs of elementwise operations do not link the others.
+// maxAbsOf returns a kernel of reduceKernelsOf.
 func maxAbsOf(l Level) func(x, y *float32, n int) float32 {
 	switch l {
 	case AVX512:

@@ -97,7 +97,7 @@ func indexRowsSIMD128(dst *int32, x, v *float32, rows, cols int) {
 	c.Run()
 }
 
-// maxAbsOf returns a kernel of reduceKernelsOf. Programs of elementwise operations do not link the others.
+// maxAbsOf returns a kernel of reduceKernelsOf. Pages that only compute elementwise do not link the others.
 func maxAbsOf(l Level) func(x, y *float32, n int) float32 {
 	if l == SIMD128 {
 		return blockAtPlace(placeReduceMaxabs)

@@ -108,7 +108,7 @@ func (s *Scatter[T]) even() bool {
 	valid := 0
 	for i := range n {
 		k := i
-		if n < len(s.IDs) { // at places without a period, which ids may have
+		if n < len(s.IDs) { // ids may repeat with a period, so the positions must have none
 			k = int(uint64(uint32(i)*0x9e3779b1) * uint64(len(s.IDs)) >> 32)
 		}
 		at := int(s.IDs[k])
@@ -120,7 +120,7 @@ func (s *Scatter[T]) even() bool {
 			valid++
 		}
 	}
-	return slices.Max(counts[:s.parts])*s.parts <= valid+valid/4
+	return valid < scatterLeast*s.parts || slices.Max(counts[:s.parts])*s.parts <= valid+valid/4
 }
 
 // Part computes part k.

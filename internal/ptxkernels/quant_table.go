@@ -24,7 +24,7 @@ type sharedTable struct {
 type tableCopies struct{ grid, signs, trits int }
 
 // tableCopies returns the numbers of copies. A kernel has a small table if decoding does not limit its speed, or if there is
-// little shared memory.
+// little shared memory. A grid has at least four copies; fewer were not measured.
 func (f *levelDecoder) tableCopies(small bool) tableCopies {
 	if small {
 		return tableCopies{max(f.copies/2, 4), 8, 4}

@@ -13,7 +13,8 @@ import (
 // A boxes describes the copy of a permuted array as transpositions of boxes. The elements of a row of a box are adjacent in the
 // operand, those of a column are adjacent in the result. A box is transposed to a buffer in the second cache, so that long runs of
 // elements are read in sequence, and then long runs are written. Whatever the distance of the runs, they do not replace each other
-// in the caches. An array that the last-level cache holds is transposed by strips, for which a buffer in the first cache is large enough.
+// in the caches. Unless joinRows is set, an array that the last-level cache holds is transposed by strips, for which a buffer in the
+// first cache is large enough.
 type boxes struct {
 	rows         []dim // the axes along a column, the innermost first. Together they are contiguous in the result.
 	total, high  int   // number of their elements, and number of them in a box
@@ -28,13 +29,13 @@ type boxes struct {
 	strip int // number of columns of a strip, or 0
 	ahead int // distance of prefetches in elements
 
-	// TurnGroups and JoinRows transpose the boxes. They are faster for large arrays whose rows do not share sets of the first cache, but
-	// not than tiles in the last-level cache if all rows and columns are whole cache lines.
-	shift bool
+	// TurnGroups and JoinRows transpose the boxes of large arrays, unless rows share sets of the first cache. Tiles are faster if the
+	// last-level cache holds the arrays and all rows and columns are whole cache lines.
+	joinRows bool
 
 	run int // if it is not 0, elements of runs that are contiguous in both: see runBoxes
 
-	// Columns that JoinLines copies with one call: distance of the first from the first column of the box in the result, for each
+	// Columns that JoinLines or JoinRows copies with one call: distance of the first from the first column of the box in the result, for each
 	// call; number of columns from one call to the next one; distances of the columns of a call in the result, and in the buffer.
 	starts           []int
 	hop, ds, between int
@@ -46,7 +47,7 @@ type dim struct{ n, src, dst int }
 // The sizes of boxes in elements. A buffer fits the second cache.
 const (
 	boxFrom     = 32 << 10  // smallest number of elements of an array that is copied by boxes
-	boxShift    = 384 << 10 // smallest number of elements of an array whose boxes JoinRows writes
+	boxJoin     = 384 << 10 // smallest number of elements of an array whose boxes JoinRows writes
 	boxSide     = line      // smallest side
 	boxShort    = 32        // smallest number of rows, if there are so many
 	boxTile     = 64        // sides from which tiles are faster in the last-level cache if rows do not share sets of the first cache
@@ -63,11 +64,11 @@ const (
 // boxesOf returns the boxes of a layout, or nil if it is copied in another way. The conditions were measured
 // (docs/measurements/cpu.md).
 func boxesOf(l *op.Layout) *boxes {
-	return boxesFor(l, 16*l.Size() < memory.LastLevelCache(), boxShift)
+	return boxesFor(l, 16*l.Size() < memory.LastLevelCache(), boxJoin)
 }
 
-// boxesFor is boxesOf. near is true if the last-level cache holds the arrays. shift is boxShift.
-func boxesFor(l *op.Layout, near bool, shift int) *boxes {
+// boxesFor is boxesOf. near is true if the last-level cache holds the arrays. from is boxJoin.
+func boxesFor(l *op.Layout, near bool, from int) *boxes {
 	n := l.Size()
 	if !simd.HasTurn() || n < boxFrom || l.Windowed() {
 		return nil
@@ -100,9 +101,9 @@ func boxesFor(l *op.Layout, near bool, shift int) *boxes {
 	if b.total < boxSide || b.inner*b.wide < boxSide {
 		return nil
 	}
-	b.shift = simd.HasJoinRows() && n >= shift && 4*b.rows[0].src%conflict != 0 && !(near && b.onLines() && b.rows[0].src%line == 0)
-	b.divide(near && !b.shift)
-	if b.shift {
+	b.joinRows = simd.HasJoinRows() && n >= from && 4*b.rows[0].src%conflict != 0 && !(near && b.onLines() && b.rows[0].src%line == 0)
+	b.divide(near && !b.joinRows)
+	if b.joinRows {
 		return b
 	}
 	if side := min(dims[0].n, dims[first].n); near && (side < boxSide || side >= boxTile && 4*b.rows[0].src%conflict != 0) {
@@ -242,12 +243,12 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	w := boxWriter{boxes: b, stage: stages.Get().(*stage), past: past, first: first}
 	dst = element(dst, to+first)
 	w.have = min(b.high, b.total-first)
-	if w.skew = (past || b.shift) && !b.joined && !(b.lines && onLine(dst)); w.skew {
+	if w.skew = (past || b.joinRows) && !b.joined && !(b.lines && onLine(dst)); w.skew {
 		w.have = min(b.high+line, b.total-first)
 	}
 	b.locate(w.at[:w.have], first)
 	groups := (w.have + line - 1) / line
-	if b.shift {
+	if b.joinRows {
 		for i := w.have; i < line*groups; i++ {
 			w.at[i] = w.at[w.have-1]
 		}
@@ -263,7 +264,7 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 		}
 		w.gap = line * (w.cols + turnGap)
 		turn := simd.TurnRows
-		if b.shift {
+		if b.joinRows {
 			turn = simd.TurnGroups
 		}
 		turn(w.group(0), element(src, from+j), w.at[:line*groups], w.gap, b.ahead, w.cols)
@@ -303,7 +304,7 @@ func (b *boxes) locate(at []int, first int) {
 	}
 }
 
-// A stage is the buffer for a box: groups of 16 rows, transposed. Unless shift is set, the last two groups overlap if there are more
+// A stage is the buffer for a box: groups of 16 rows, transposed. Unless joinRows is set, the last two groups overlap if there are more
 // than 16 rows. JoinRows also reads the group after the last one.
 type stage struct {
 	groups [line + boxMost + boxTall*turnGap + 2*line*(boxCols+turnGap)]uint32
@@ -356,13 +357,13 @@ func (w *boxWriter) write(dst *uint32) {
 // writeColumns writes n columns from x on to dst.
 func (w *boxWriter) writeColumns(dst, x *uint32, n int) {
 	switch {
-	case w.shift && (!w.joined || !w.past):
+	case w.joinRows && (!w.joined || !w.past):
 		high := w.have
 		if w.skew && w.first+w.high < w.total {
 			high = w.high
 		}
 		simd.JoinRows(dst, x, w.ds, w.between, w.gap, w.first == 0 || !w.skew, high, w.have, n, w.past)
-	case w.shift:
+	case w.joinRows:
 		row := w.joinedRow(n)
 		simd.JoinRows(&row[0], x, w.have, w.between, w.gap, true, w.have, w.have, n, false)
 		simd.CopyPast(unsafe.Slice(dst, len(row)), row)

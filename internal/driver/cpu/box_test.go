@@ -31,13 +31,13 @@ func TestBoxes(t *testing.T) {
 		if i < len(fixed) {
 			s, order = fixed[i].s, fixed[i].order
 		}
-		for _, shift := range []int{0, math.MaxInt} {
-			testBoxes(t, r, s, order, i%2 == 0, shift, kinds)
+		for _, from := range []int{0, math.MaxInt} {
+			testBoxes(t, r, s, order, i%2 == 0, from, kinds)
 		}
 	}
 	want := []string{"joined", "lines", "skewed"}
 	if simd.HasJoinRows() {
-		want = append(want, "shifted joined", "shifted lines", "shifted skewed")
+		want = append(want, "joinRows joined", "joinRows lines", "joinRows skewed")
 	}
 	for _, k := range want {
 		if kinds[k] == 0 {
@@ -46,11 +46,11 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// testBoxes copies a permuted array of shape s, and adds to the counts of kinds of boxes. near and shift are the arguments of boxesFor.
-func testBoxes(t *testing.T, r *rand.Rand, s op.Shape, order []int, near bool, shift int, kinds map[string]int) {
+// testBoxes copies a permuted array of shape s, and adds to the counts of kinds of boxes. near and from are the arguments of boxesFor.
+func testBoxes(t *testing.T, r *rand.Rand, s op.Shape, order []int, near bool, from int, kinds map[string]int) {
 	t.Helper()
 	l := permuted(s, order)
-	b := boxesFor(&l, near, shift)
+	b := boxesFor(&l, near, from)
 	if b == nil {
 		return
 	}
@@ -70,7 +70,7 @@ func testBoxes(t *testing.T, r *rand.Rand, s op.Shape, order []int, near bool, s
 		if r.IntN(2) == 0 {
 			first += r.IntN(line)
 		}
-		kind := [2]string{"", "shifted "}[toInt(b.shift)]
+		kind := [2]string{"", "joinRows "}[toInt(b.joinRows)]
 		switch {
 		case b.joined:
 			kinds[kind+"joined"]++
@@ -108,13 +108,13 @@ func fits(t *testing.T, b *boxes, s op.Shape, order []int) {
 	}
 	w, cols := new(stage), b.inner*b.wide
 	groups := (high + line - 1) / line
-	if b.shift {
+	if b.joinRows {
 		groups++ // JoinRows reads a group more
 	}
 	if need := groups * line * (cols + turnGap); need > len(w.groups)-line {
 		t.Fatalf("%v by %v: boxes need %d words of the buffer, which has %d", s, order, need, len(w.groups)-line)
 	}
-	if b.joined && cols/b.inner*b.total > len(w.row)-line || groups*line > len(w.at)+line*toInt(b.shift) {
+	if b.joined && cols/b.inner*b.total > len(w.row)-line || groups*line > len(w.at)+line*toInt(b.joinRows) {
 		t.Fatalf("%v by %v: boxes need rows of %d elements", s, order, cols/b.inner*b.total)
 	}
 }
@@ -138,7 +138,7 @@ func TestBoxSizes(t *testing.T) {
 			s[r.IntN(len(s))] *= 1 + r.IntN(100)
 		}
 		l := permuted(s, order)
-		if b := boxesFor(&l, i%2 == 1, i%4/2*boxShift); b != nil {
+		if b := boxesFor(&l, i%2 == 1, i%4/2*boxJoin); b != nil {
 			fits(t, b, s, order)
 		}
 	}
