@@ -1,16 +1,16 @@
 package webgpu
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 
 // TestOrdered compares the order of adapters with a stable sort by type.
 func TestOrdered(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := testutil.Rand(t)
 	for n := range 12 {
 		all := make([]gpu.Adapter, n)
 		want := make([]int, n)

@@ -89,27 +89,29 @@ func (g *gen) unweave(w int) {
 	g.ret()
 }
 
+// quad transposes the matrices of 4 rows of 4 elements, one in each 128 bits of 4 registers. vec returns a register of their size.
+func (g *gen) quad(v []reg.VecVirtual, vec func() reg.VecVirtual) []reg.VecVirtual {
+	var t, u [4]reg.VecVirtual
+	for j := range t {
+		t[j], u[j] = vec(), vec()
+	}
+	g.VUNPCKLPS(v[1], v[0], t[0])
+	g.VUNPCKHPS(v[1], v[0], t[1])
+	g.VUNPCKLPS(v[3], v[2], t[2])
+	g.VUNPCKHPS(v[3], v[2], t[3])
+	g.VUNPCKLPD(t[2], t[0], u[0])
+	g.VUNPCKHPD(t[2], t[0], u[1])
+	g.VUNPCKLPD(t[3], t[1], u[2])
+	g.VUNPCKHPD(t[3], t[1], u[3])
+	return u[:]
+}
+
 // turn transposes 8 rows of 8 elements; or the two matrices of 4 rows of 4 in the halves of 4 registers.
 func (g *gen) turn(v []reg.VecVirtual) []reg.VecVirtual {
-	quad := func(v []reg.VecVirtual) []reg.VecVirtual {
-		var t, u [4]reg.VecVirtual
-		for j := range t {
-			t[j], u[j] = g.YMM(), g.YMM()
-		}
-		g.VUNPCKLPS(v[1], v[0], t[0])
-		g.VUNPCKHPS(v[1], v[0], t[1])
-		g.VUNPCKLPS(v[3], v[2], t[2])
-		g.VUNPCKHPS(v[3], v[2], t[3])
-		g.VUNPCKLPD(t[2], t[0], u[0])
-		g.VUNPCKHPD(t[2], t[0], u[1])
-		g.VUNPCKLPD(t[3], t[1], u[2])
-		g.VUNPCKHPD(t[3], t[1], u[3])
-		return u[:]
-	}
 	if len(v) == 4 {
-		return quad(v)
+		return g.quad(v, g.YMM)
 	}
-	a, b := quad(v[:4]), quad(v[4:])
+	a, b := g.quad(v[:4], g.YMM), g.quad(v[4:], g.YMM)
 	low, high := make([]reg.VecVirtual, 4), make([]reg.VecVirtual, 4)
 	for j := range 4 {
 		low[j], high[j] = g.YMM(), g.YMM()

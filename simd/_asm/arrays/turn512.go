@@ -23,7 +23,7 @@ func (g *gen) turnRows512(width int) {
 	dst, x, offs, ds, groups, ahead := g.param("dst"), g.param("x"), g.param("offs"), g.param("ds"), g.param("groups"), g.param("ahead")
 	g.ADDQ(x, ahead)
 	quarters, word := make([]reg.Register, 4), g.GP32()
-	for i := range quarters {
+	for i := 1; i < len(quarters); i++ {
 		quarters[i] = g.K()
 		g.MOVL(U32(0xf<<(4*i)), word)
 		g.KMOVW(word, quarters[i])
@@ -51,7 +51,7 @@ func (g *gen) turnRows512(width int) {
 		}
 	}
 	for j := range width / 4 {
-		c := g.turn512(v[4*j : 4*j+4])
+		c := g.quad(v[4*j:4*j+4], g.ZMM)
 		for i, m := range []Mem{{Base: dst}, {Base: dst, Index: ds, Scale: 1}, {Base: dst, Index: ds, Scale: 2}, {Base: dst, Index: ds3, Scale: 1}} {
 			g.VMOVUPS(c[i], m)
 		}
@@ -71,23 +71,6 @@ func (g *gen) turnRows512(width int) {
 	g.DECQ(groups)
 	g.JNE(LabelRef("group"))
 	g.ret()
-}
-
-// turn512 transposes the four matrices of 4 rows of 4 in the quarters of 4 registers.
-func (g *gen) turn512(v []reg.VecVirtual) (u [4]reg.VecVirtual) {
-	var t [4]reg.VecVirtual
-	for j := range t {
-		t[j], u[j] = g.ZMM(), g.ZMM()
-	}
-	g.VUNPCKLPS(v[1], v[0], t[0])
-	g.VUNPCKHPS(v[1], v[0], t[1])
-	g.VUNPCKLPS(v[3], v[2], t[2])
-	g.VUNPCKHPS(v[3], v[2], t[3])
-	g.VUNPCKLPD(t[2], t[0], u[0])
-	g.VUNPCKHPD(t[2], t[0], u[1])
-	g.VUNPCKLPD(t[3], t[1], u[2])
-	g.VUNPCKHPD(t[3], t[1], u[3])
-	return u
 }
 
 // join512 writes a kernel that copies the results of turnRows to rows, by whole cache lines of these. A line of dst consists of two
