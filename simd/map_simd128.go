@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
+
+	wasm "github.com/rayo-go/rayo/internal/wasm/host"
 )
 
 // mapKernels keeps the functions that mapLevel has made, so that looking up a kernel by name does
@@ -83,16 +85,27 @@ func castAtPlace(place uint32, dstSize, srcSize int) MapFunc {
 // number of parameters. The parameters may be on the stack, which moves, so they are copied.
 func mapAtPlace(core uint32, params int) MapFunc {
 	return func(dst, x, y, z *float32, n int, p *float32) {
-		c := host.Begin(placeMap)
-		c.Core = core
-		c.Write(0, unsafe.Pointer(dst), 4*n)
-		c.Read(1, unsafe.Pointer(x), 4*n)
-		c.Read(2, unsafe.Pointer(y), 4*n)
-		c.Read(3, unsafe.Pointer(z), 4*n)
-		for i, v := range unsafe.Slice(p, params) {
-			c.Floats[i] = v
+		for first := 0; first < n; first += wasm.Block {
+			c := host.Begin(placeMap)
+			c.Core = core
+			count := min(n-first, wasm.Block)
+			c.Write(0, elementAt(dst, first), 4*count)
+			c.Read(1, elementAt(x, first), 4*count)
+			c.Read(2, elementAt(y, first), 4*count)
+			c.Read(3, elementAt(z, first), 4*count)
+			for i, v := range unsafe.Slice(p, params) {
+				c.Floats[i] = v
+			}
+			c.Ints[0] = count
+			c.Run()
 		}
-		c.Ints[0] = n
-		c.Run()
 	}
+}
+
+// elementAt returns the address of element i of an array, or nil if the array is nil.
+func elementAt(x *float32, i int) unsafe.Pointer {
+	if x == nil {
+		return nil
+	}
+	return unsafe.Add(unsafe.Pointer(x), 4*i)
 }

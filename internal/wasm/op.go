@@ -11,6 +11,7 @@ const (
 // The instructions on numbers.
 const (
 	Nop            Op = 0x01
+	Drop           Op = 0x1a
 	I32Load        Op = 0x28
 	F32Load        Op = 0x2a
 	I32Load8U      Op = 0x2d

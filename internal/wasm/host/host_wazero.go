@@ -11,3 +11,7 @@ type Host = wazero.Host
 
 // Start returns an instance whose kernels work on copies of their arguments.
 func Start(module []byte) (*Host, error) { return wazero.Start(module) }
+
+// Block is the number of elements that one call of an elementwise kernel computes at most. The copies of
+// so many elements stay in the caches of a core.
+const Block = 8192

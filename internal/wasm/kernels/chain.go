@@ -75,9 +75,9 @@ type chain struct {
 	moving []wasm.Local // the vectors of these operands
 }
 
-// vectors computes count vectors and advances the addresses.
+// vectors computes count vectors, the last one first as in [Set.Map], and advances the addresses.
 func (c *chain) vectors(n wasm.Local, count int) {
-	for i := range count {
+	for i := count - 1; i >= 0; i-- {
 		for j, p := range c.src {
 			c.Get(p)
 			c.Load(wasm.V128Load, 16*i)

@@ -182,7 +182,8 @@ func copyWords(f *wasm.Func, to, from, n wasm.Local) {
 	}
 }
 
-// Map adds the loop of an elementwise expression to the table.
+// Map adds the loop of an elementwise expression to the table. An iteration accesses the largest offset from
+// an address first: hosts that check bounds in code, such as wazero, then do not check the smaller offsets.
 func (s *Set) Map(name string, e *wasm.Expression) {
 	f := s.m.Func(coreType)
 	pointers := []wasm.Local{f.Param(0)}
@@ -194,7 +195,7 @@ func (s *Set) Map(name string, e *wasm.Expression) {
 	n := f.Param(4)
 	b := e.Begin(f, f.Param(5))
 	body := func(copies int) {
-		for c := range copies {
+		for c := copies - 1; c >= 0; c-- {
 			f.Get(f.Param(0))
 			b.EmitWord(func(i int) {
 				f.Get(f.Param(1 + i))

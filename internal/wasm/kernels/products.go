@@ -135,19 +135,26 @@ func (t *tile) start(bias, n wasm.Local) {
 
 // steps adds the products of count elements of each row of A.
 func (t *tile) steps(count int) {
-	b0, b1, x := t.Local(wasm.V128), t.Local(wasm.V128), t.Local(wasm.V128)
+	b, x := [2]wasm.Local{t.Local(wasm.V128), t.Local(wasm.V128)}, t.Local(wasm.V128)
+	if count > 1 { // The largest offset comes first, as in Map.
+		for _, a := range t.a {
+			t.Get(a)
+			t.Load(wasm.F32Load, 4*(count-1))
+			t.Op(wasm.Drop)
+		}
+	}
 	for s := range count {
-		for j, l := range []wasm.Local{b0, b1} {
+		for j := 1; j >= 0; j-- {
 			t.Get(t.b)
 			t.Load(wasm.V128Load, 16*j)
-			t.Set(l)
+			t.Set(b[j])
 		}
 		t.AddLocal(t.b, t.bs)
 		for i, acc := range t.acc {
 			t.Get(t.a[i])
 			t.Load(wasm.V128Load32Splat, 4*s)
 			t.Set(x)
-			for j, l := range []wasm.Local{b0, b1} {
+			for j, l := range b {
 				t.Get(x)
 				t.Get(l)
 				t.MulAdd(acc[j])
