@@ -123,7 +123,23 @@ func expansion(c ir.Code, t *Target) *ir.Node {
 	if t.Approximate && ir.ApproxUnits(c) > 0 {
 		return ir.Lower(n, nativeNear)
 	}
+	// The expansions for devices that round products take the rounding into account, except those of sine and cosine.
+	if t.Unfused && c != ir.Sin && c != ir.Cos {
+		n = withoutMagic(ir.Lower(n, func(c ir.Code) bool { return native(c) || c == ir.Unfused }))
+		return withoutAssociation(withoutFma(n))
+	}
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
+}
+
+// withoutFma replaces each Fma by a product and a sum.
+func withoutFma(n *ir.Node) *ir.Node {
+	return ir.Map(n, func(n *ir.Node) *ir.Node {
+		if n.Code != ir.Fma {
+			return n
+		}
+		product := &ir.Node{Code: ir.Mul, Type: n.Type, Args: [3]*ir.Node{n.Args[0], n.Args[1]}}
+		return &ir.Node{Code: ir.Add, Type: n.Type, Args: [3]*ir.Node{product, n.Args[2]}}
+	})
 }
 
 // withoutAssociation multiplies a sum by a computed 1 if an expression uses the rounding of the
