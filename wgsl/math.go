@@ -123,18 +123,17 @@ func expansion(c ir.Code, t *Target) *ir.Node {
 	if t.Approximate && ir.ApproxUnits(c) > 0 {
 		return ir.Lower(n, nativeNear)
 	}
-	// The expansions for devices that round products take the rounding into account, except those of sine and cosine.
-	if t.Unfused && c != ir.Sin && c != ir.Cos {
+	if t.Unfused {
 		n = withoutMagic(ir.Lower(n, func(c ir.Code) bool { return native(c) || c == ir.Unfused }))
 		return withoutAssociation(withoutFma(n))
 	}
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
 }
 
-// withoutFma replaces each Fma by a product and a sum.
+// withoutFma replaces each Fma whose product may be rounded by a product and a sum.
 func withoutFma(n *ir.Node) *ir.Node {
 	return ir.Map(n, func(n *ir.Node) *ir.Node {
-		if n.Code != ir.Fma {
+		if n.Code != ir.Fma || !ir.RoundsProduct(n) {
 			return n
 		}
 		product := &ir.Node{Code: ir.Mul, Type: n.Type, Args: [3]*ir.Node{n.Args[0], n.Args[1]}}

@@ -67,8 +67,8 @@ type Target struct {
 	// Limits of 0 mean the values in [DefaultLimits].
 	Limits Limits
 	// Unfused says that the device's fma rounds the product, as the software of Mesa and
-	// SwiftShader does. Fma is then printed as a compensated sum and MulAdd as fma, and most
-	// functions of the text need neither.
+	// SwiftShader does. Fma is then printed as a compensated sum, and MulAdd as fma. Few of the
+	// functions of the text need Fma.
 	Unfused bool
 	// Approximate says that the device computes exp2 and 1/x within the bounds of the
 	// approximate codes of package ir, and does not simplify the addition and subtraction of

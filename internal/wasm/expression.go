@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -408,7 +407,7 @@ func (p *printer) convert(n *ir.Node) {
 // fma pushes a·b + c. There is no instruction for it: either the product is rounded
 // too, or product and sum are computed in float64.
 func (p *printer) fma(n *ir.Node) {
-	if !p.e.exact && loose(n) {
+	if !p.e.exact && ir.RoundsProduct(n) {
 		to, fixed := p.fixed[n.Args[2]]
 		if !fixed {
 			p.value(n.Args[2])
@@ -503,37 +502,4 @@ func (p *printer) sumToOdd() {
 func (p *printer) oddOne() {
 	p.f.Int(1)
 	p.f.Op(I64ExtendU, I64x2Splat)
-}
-
-// loose reports whether the product of an Fma in an expansion may be rounded. It may if the Fma is
-// a step of a polynomial, of a reduction with a short constant, or of a power of two, or if the
-// product is small compared with the summand.
-func loose(n *ir.Node) bool {
-	to := n.Args[2]
-	switch {
-	case to.Code == ir.Const, to.Code == ir.Mul, to == n.Args[0], to == n.Args[1]:
-		return true
-	case to.Code == ir.Fma && to.Args[0].Code == ir.Neg: // the remainder of a quotient
-		return true
-	}
-	for _, a := range n.Args[:2] {
-		if a.Code == ir.Bitcast || a.Code == ir.Const && (shortBits(a.Value) || smallPart(a.Value)) {
-			return true
-		}
-		if a.Code == ir.Mul && to.Code != ir.Neg {
-			return true
-		}
-	}
-	return false
-}
-
-// smallPart reports whether |v| is the lower part of ln 2.
-func smallPart(v float64) bool {
-	return float32(math.Abs(v)) == float32(ir.ExpansionConstants().Ln2[1])
-}
-
-// shortBits reports whether v has at most 15 significant bits.
-func shortBits(v float64) bool {
-	m := math.Float32bits(float32(v))&(1<<23-1) | 1<<23
-	return 24-bits.TrailingZeros32(m) <= 15
 }
