@@ -36,6 +36,8 @@ type architecture struct {
 	// ropeless, if not 0, means that each ropeless-th layer does not use positions.
 	ropeless                       int
 	attentionSoftcap, logitSoftcap float32 // default if the file has no value
+	// temperature means that scores grow with the position if the file has a scale.
+	temperature bool
 	// adjust sets fields that depend on the sizes.
 	adjust func(c *Config)
 }
@@ -44,12 +46,13 @@ type architecture struct {
 var architectures = map[string]*architecture{
 	"llama":      {rope: interleavedRope, activation: op.Silu},
 	"mistral":    {rope: interleavedRope, activation: op.Silu},
-	"mistral3":   {rope: interleavedRope, activation: op.Silu},
+	"mistral3":   {rope: interleavedRope, activation: op.Silu, temperature: true},
 	"smollm3":    {rope: interleavedRope, activation: op.Silu, ropeless: 4},
 	"qwen2":      {rope: halvedRope, activation: op.Silu},
 	"qwen3":      {rope: halvedRope, activation: op.Silu},
 	"qwen3moe":   {rope: halvedRope, activation: op.Silu},
 	"phi3":       {rope: halvedRope, activation: op.Silu, fused: true},
+	"gemma":      {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true},
 	"gemma2":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 2, window: 4096, attentionSoftcap: 50, logitSoftcap: 30, adjust: wideGemma(46)},
 	"gemma3":     {rope: halvedRope, activation: op.GeluTanh, scaleEmbedding: true, period: 6, baseLocal: 10000, adjust: wideGemma(62)},
 	"bert":       {activation: op.GeluTanh, encoder: true, layerNorm: true},

@@ -27,6 +27,9 @@ type Config struct {
 	LogitSoftcap     float32 // 0 if unused
 	LogitScale       float32 // factor of logits, 0 if unused
 	EmbeddingScale   float32 // factor of embeddings, 1 if unused
+	// AttentionTemperature, if not 0, multiplies the scores of the query at position p by
+	// 1 + AttentionTemperature·ln(1 + ⌊p/Rope.Scaling.OriginalContext⌋), as in Ministral 3.
+	AttentionTemperature float32
 
 	Window []int // for each layer: number of tokens that a token attends to, 0 for all
 
@@ -54,6 +57,7 @@ type Scaling struct {
 	OriginalContext       int
 	AttentionFactor       float32 // 0 if the file has no value
 	ExtFactor             float32 // for yarn
+	LogMultiplier         float32 // for yarn: reduces the growth of the magnitude with Factor; 0 if the file has no value
 	BetaFast, BetaSlow    float32 // for yarn
 	LocalLayersUnaffected bool    // layers with a window do not scale
 }
@@ -149,11 +153,14 @@ func (r *configReader) positive(key string, missing float32) float32 {
 }
 
 // unknown are keys that change a model's computation in ways that this package does not support.
-var unknown = []string{"attention.temperature_scale", "attention.clamp_kqv", "residual_scale", "embedding_scale", "expert_shared_count", "expert_shared_feed_forward_length",
+var unknown = []string{"attention.clamp_kqv", "residual_scale", "embedding_scale", "expert_shared_count", "expert_shared_feed_forward_length",
 	"expert_weights_scale", "expert_group_count", "leading_dense_block_count", "use_parallel_residual", "attention.max_alibi_bias", "nextn_predict_layers"}
 
 // known returns an error if a key requests an unsupported computation.
-func (r *configReader) known() {
+func (r *configReader) known(arch *architecture) {
+	if v, ok := r.f.Hyper("attention.temperature_scale"); ok && !arch.temperature {
+		r.fail("attention.temperature_scale", "%v: not supported", v)
+	}
 	for _, key := range unknown {
 		v, ok := r.f.Hyper(key)
 		if x, number := v.Float(); ok && number && x == 0 {
@@ -184,7 +191,8 @@ func configOf(f *gguf.File) (Config, *architecture, error) {
 	c.Width = r.count("embedding_length", -1, 1, maxWidth)
 	c.Context = r.count("context_length", -1, 1, maxContext)
 	c.FeedForward = r.count("feed_forward_length", -1, 1, maxWidth)
-	r.known()
+	r.known(arch)
+	r.causal(&c, arch)
 	r.heads(&c)
 	r.experts(&c)
 	c.NormEpsilon = r.positive(arch.epsilon(), 1e-5)
@@ -192,6 +200,9 @@ func configOf(f *gguf.File) (Config, *architecture, error) {
 	c.AttentionSoftcap = max(0, r.number("attn_logit_softcapping", arch.attentionSoftcap))
 	c.LogitSoftcap = max(0, r.number("final_logit_softcapping", arch.logitSoftcap))
 	c.LogitScale = r.number("logit_scale", 0)
+	if arch.temperature {
+		c.AttentionTemperature = r.number("attention.temperature_scale", 0)
+	}
 	c.EmbeddingScale = 1
 	if arch.scaleEmbedding {
 		c.EmbeddingScale = float32(math.Sqrt(float64(c.Width)))
@@ -209,6 +220,24 @@ func configOf(f *gguf.File) (Config, *architecture, error) {
 		arch.adjust(&c)
 	}
 	return c, arch, nil
+}
+
+// causal reads whether tokens attend only to earlier tokens. Some embedders are decoders without this mask.
+func (r *configReader) causal(c *Config, arch *architecture) {
+	v, ok := r.f.Hyper("attention.causal")
+	if !ok {
+		return
+	}
+	b, is := v.Bool()
+	switch {
+	case !is:
+		r.fail("attention.causal", "%v: expected a bool", v)
+	case b && arch.encoder:
+		r.fail("attention.causal", "true: not supported in architecture %s", c.Architecture)
+	case !b && arch.period > 0:
+		r.fail("attention.causal", "false: not supported in architecture %s, which has windows", c.Architecture)
+	}
+	c.Causal = b
 }
 
 func (r *configReader) heads(c *Config) {
@@ -283,10 +312,13 @@ func (r *configReader) rope(c *Config, arch *architecture) {
 	}
 	s := &p.Scaling
 	s.LocalLayersUnaffected = arch.baseLocal != 0
-	s.Factor = r.positive("rope.scaling.factor", r.positive("rope.scale_linear", 1))
+	s.Factor = r.factor()
 	s.AttentionFactor = r.number("rope.scaling.attn_factor", 0)
 	s.OriginalContext = r.count("rope.scaling.original_context_length", c.Context, 1, maxContext)
-	s.ExtFactor = r.number("rope.scaling.yarn_ext_factor", 1)
+	if s.ExtFactor = r.number("rope.scaling.yarn_ext_factor", 1); s.ExtFactor < 0 {
+		s.ExtFactor = 1 // some writers use -1 for an absent value
+	}
+	s.LogMultiplier = r.number("rope.scaling.yarn_log_multiplier", 0)
 	s.BetaFast = r.positive("rope.scaling.yarn_beta_fast", 32)
 	s.BetaSlow = r.positive("rope.scaling.yarn_beta_slow", 1)
 	s.Type = "linear"
@@ -304,4 +336,18 @@ func (r *configReader) rope(c *Config, arch *architecture) {
 	default:
 		r.fail("rope.scaling.type", "%q: expected none, linear, yarn or longrope", s.Type)
 	}
+}
+
+// factor returns the factor of a context extension. 0 means 1, as in llama.cpp.
+func (r *configReader) factor() float32 {
+	for _, key := range []string{"rope.scaling.factor", "rope.scale_linear"} {
+		if _, ok := r.f.Hyper(key); !ok {
+			continue
+		}
+		if r.number(key, 1) == 0 {
+			return 1
+		}
+		return r.positive(key, 1)
+	}
+	return 1
 }

@@ -70,6 +70,8 @@ type recorder struct {
 	// The positions of the keys of sequences in the cache. table has their pages; all has their
 	// rows, for caches whose pages attention cannot read.
 	table, all batch.Value
+	// temperature has the factors of queries by position, if Config.AttentionTemperature is not 0.
+	temperature batch.Value
 }
 
 // use returns a weight, the zero Value for an absent one.
@@ -93,6 +95,9 @@ func (r *recorder) record() batch.Value {
 		} else {
 			r.all = ints(pages * PageSize)
 		}
+	}
+	if c.AttentionTemperature != 0 {
+		r.temperature = r.growth()
 	}
 	x := r.embed()
 	for i := range w.layers {
@@ -123,6 +128,14 @@ func (r *recorder) record() batch.Value {
 		y = r.Concat(1, values, r.Cast(ids, op.F32)) // f32 represents numbers up to maxVocabulary exactly
 	}
 	return y
+}
+
+// growth returns the factors [t 1 1] of the queries at the positions.
+func (r *recorder) growth() batch.Value {
+	c := &r.m.config
+	spans := r.FloorDivide(r.positions, batch.Upload(r.Batch, []int32{int32(c.Rope.Scaling.OriginalContext)}))
+	y := r.Scale(r.Log1p(r.Cast(spans, op.F32)), c.AttentionTemperature)
+	return r.Reshape(r.Add(y, batch.Upload(r.Batch, []float32{1})), r.passShape.tokens(), 1, 1)
 }
 
 // embed returns the embeddings of the tokens.
@@ -211,6 +224,9 @@ func (r *recorder) attention(x batch.Value, i int, l *layer) batch.Value {
 	}
 	if r.m.turns(i) {
 		q, k = r.turn(q, i), r.turn(k, i)
+	}
+	if c.AttentionTemperature != 0 {
+		q = r.Mul(q, r.temperature)
 	}
 	q = r.Permute(r.Reshape(q, r.sequences, r.rows, c.Heads, c.KeyLength), 0, 2, 1, 3)
 	o := op.AttentionOpts{Causal: c.Causal, Scale: c.AttentionScale, Softcap: c.AttentionSoftcap, Window: c.Window[i]}

@@ -23,7 +23,9 @@ type refTraits struct {
 
 var refArchs = map[string]refTraits{
 	"llama": {neighbours: true}, "smollm3": {neighbours: true, skip: 4},
-	"qwen2": {}, "qwen3": {}, "qwen3moe": {}, "phi3": {},
+	"mistral3": {neighbours: true},
+	"qwen2":    {}, "qwen3": {}, "qwen3moe": {}, "phi3": {},
+	"gemma":      {gelu: true, gemma: true},
 	"gemma2":     {gelu: true, gemma: true, period: 2, scoreCap: 50, logitCap: 30},
 	"gemma3":     {gelu: true, gemma: true, period: 6, localBase: 10000},
 	"bert":       {gelu: true, encoder: true, noRope: true},
@@ -138,6 +140,9 @@ func (r *reference) local(layer int) bool {
 // rotated pairs are scaled.
 func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64) {
 	base, scale := r.num("rope.freq_base", 10000), r.num("rope.scaling.factor", 1)
+	if scale == 0 {
+		scale = 1
+	}
 	kind := "linear"
 	if v, ok := r.f.Hyper("rope.scaling.type"); ok {
 		kind, _ = v.Text()
@@ -150,6 +155,9 @@ func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64)
 	factors := r.vector("rope_freqs.weight")
 	if factors == nil {
 		factors = r.vector("rope_factors_short.weight")
+		if original < variantContext {
+			factors = r.vector("rope_factors_long.weight")
+		}
 	}
 	pair := func(turns float64) float64 {
 		return float64(n) * math.Log(original/(2*math.Pi*turns)) / (2 * math.Log(base))
@@ -160,17 +168,18 @@ func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64)
 			f /= factors[i]
 		}
 		switch kind {
-		case "linear":
+		case "linear", "longrope":
 			f /= scale
 		case "yarn":
-			lo, hi := max(0, math.Floor(pair(32))), min(float64(n)-1, math.Ceil(pair(1)))
+			lo, hi := max(0, math.Floor(pair(r.num("rope.scaling.yarn_beta_fast", 32)))), min(float64(n)-1, math.Ceil(pair(r.num("rope.scaling.yarn_beta_slow", 1))))
 			r := 1 - min(1, max(0, (float64(i)-lo)/max(0.001, hi-lo)))
 			f = f/scale*(1-r) + f*r
 		}
 		angles = append(angles, float64(pos)*f)
 	}
 	if kind == "yarn" {
-		factor *= 1 + 0.1*math.Log(scale)
+		growth := math.Log(max(1, scale)) / 10
+		factor *= (1 + growth) / (1 + growth*r.num("rope.scaling.yarn_log_multiplier", 0))
 	}
 	return angles, factor
 }
@@ -190,6 +199,13 @@ func (r *reference) turn(layer, pos int, x []float64) {
 		s, c := math.Sincos(a)
 		x[u], x[v] = factor*(x[u]*c-x[v]*s), factor*(x[u]*s+x[v]*c)
 	}
+}
+
+// bidirectional reports whether tokens attend to later tokens.
+func (r *reference) bidirectional() bool {
+	v, ok := r.f.Hyper("attention.causal")
+	causal, _ := v.Bool()
+	return r.encoder || ok && !causal
 }
 
 // heads splits a vector into heads.
@@ -228,11 +244,13 @@ func (r *reference) attention(layer int, xs [][]float64) [][]float64 {
 		}
 		qs, ks, vs = append(qs, qh), append(ks, kh), append(vs, heads(v, nk))
 	}
-	scale := r.num("attention.scale", 1/math.Sqrt(float64(dk)))
+	base := r.num("attention.scale", 1/math.Sqrt(float64(dk)))
 	limit := r.num("attn_logit_softcapping", r.scoreCap)
 	var out [][]float64
 	for i := range xs {
 		var y []float64
+		span := math.Floor(float64(i) / r.num("rope.scaling.original_context_length", 1000))
+		scale := base * (1 + r.num("attention.temperature_scale", 0)*math.Log(1+span))
 		for h := range nh {
 			scores, sum, top := make([]float64, len(xs)), 0.0, math.Inf(-1)
 			for j := range xs {
@@ -243,7 +261,7 @@ func (r *reference) attention(layer int, xs [][]float64) [][]float64 {
 				if limit > 0 {
 					s = limit * math.Tanh(s/limit)
 				}
-				if !r.encoder && (j > i || r.local(layer) && i-j >= r.int("attention.sliding_window", 0)) {
+				if !r.bidirectional() && (j > i || r.local(layer) && i-j >= r.int("attention.sliding_window", 0)) {
 					s = math.Inf(-1)
 				}
 				scores[j] = s
@@ -372,6 +390,12 @@ func (r *reference) forward(tokens []int32) [][]float64 {
 	if r.encoder {
 		return xs
 	}
+	if r.bidirectional() {
+		for i, x := range xs {
+			xs[i] = r.norm("output_norm", x)
+		}
+		return xs
+	}
 	output := r.rows("output.weight")
 	if output == nil {
 		output = embedding
@@ -468,6 +492,9 @@ func (m *randomModel) file(t *testing.T) *gguf.File {
 type variantSizes struct {
 	layers, width, heads, kv, key, value, ff, vocabulary int64
 }
+
+// variantContext is the context with which variants are opened.
+const variantContext = 200
 
 // usualSizes are the default sizes.
 var usualSizes = variantSizes{5, 48, 4, 2, 16, 16, 40, 70}

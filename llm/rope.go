@@ -21,7 +21,7 @@ func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []fl
 			x /= float64(factors[i])
 		}
 		switch kind {
-		case "linear":
+		case "linear", "longrope":
 			x /= float64(s.Factor)
 		case "yarn":
 			// Short wavelengths do not change, long ones are stretched, with a ramp in between.
@@ -32,12 +32,20 @@ func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []fl
 		f[i] = float32(x)
 	}
 	if kind == "yarn" {
-		magnitude = float32(1 + 0.1*math.Log(float64(s.Factor)))
+		magnitude = s.growth(1)
+		if s.LogMultiplier != 0 {
+			magnitude /= s.growth(s.LogMultiplier)
+		}
 	}
 	if scaled && s.AttentionFactor > 0 {
 		magnitude *= s.AttentionFactor
 	}
 	return f, magnitude
+}
+
+// growth returns the growth of magnitudes for yarn.
+func (s *Scaling) growth(multiplier float32) float32 {
+	return float32(1 + 0.1*float64(multiplier)*math.Log(max(1, float64(s.Factor))))
 }
 
 // corrections returns the first and the last pair of yarn's ramp.

@@ -23,6 +23,14 @@ func TestUnknown(t *testing.T) {
 			m.norm("blk.1.attn_sinks", 4, false)
 			return nil
 		},
+		"tensor outside of layers": func(m *randomModel) error {
+			m.add("output.scale", 1, 0.1, 1)
+			return nil
+		},
+		"temperature": func(m *randomModel) error {
+			return m.meta.Set("qwen3moe.attention.temperature_scale", gguf.NewValue(float32(0.1)))
+		},
+		"mask": func(m *randomModel) error { return m.meta.Set("qwen3moe.attention.causal", gguf.NewValue("no")) },
 		"rope": func(m *randomModel) error {
 			return m.meta.Set("qwen3moe.rope.scaling.type", gguf.NewValue("su"))
 		},

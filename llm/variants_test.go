@@ -20,12 +20,20 @@ var variants = map[string]variant{
 	"llama biases":      {arch: "llama", extra: withBiases},
 	"llama partial":     {arch: "llama", keys: map[string]any{"rope.dimension_count": uint32(8)}},
 	"llama yarn":        {arch: "llama", keys: yarn(40, 8)},
+	"llama squeezed":    {arch: "llama", keys: yarn(40, 0.5)},
+	"llama unscaled":    {arch: "llama", keys: map[string]any{"rope.scale_linear": float32(0)}},
+	"llama longrope":    {arch: "llama", keys: longRope(), extra: withLongFactors},
+	"llama embedder":    {arch: "llama", keys: map[string]any{"attention.causal": false}},
+	"qwen2 embedder":    {arch: "qwen2", keys: map[string]any{"attention.causal": false}, extra: withBiases},
+	"mistral3":          {arch: "mistral3", keys: ministral()},
+	"mistral3 flat":     {arch: "mistral3", keys: yarn(40, 8)},
 	"smollm3":           {arch: "smollm3"},
 	"qwen2 yarn":        {arch: "qwen2", keys: yarn(32, 4), extra: withBiases},
 	"qwen3":             {arch: "qwen3", extra: withHeadNorms},
 	"qwen3moe":          {arch: "qwen3moe", keys: map[string]any{"expert_count": uint32(5), "expert_used_count": uint32(3), "expert_feed_forward_length": uint32(24)}, extra: withHeadNorms},
 	"phi3":              {arch: "phi3"},
 	"phi3 long":         {arch: "phi3", keys: map[string]any{"rope.dimension_count": uint32(12), "rope.scaling.attn_factor": float32(1.19), "rope.scaling.original_context_length": uint32(500)}, extra: withLongFactors},
+	"gemma":             {arch: "gemma"},
 	"gemma2":            {arch: "gemma2", keys: map[string]any{"attention.sliding_window": uint32(6)}, extra: withPostNorms},
 	"gemma2 caps":       {arch: "gemma2", keys: map[string]any{"attn_logit_softcapping": float32(2), "final_logit_softcapping": float32(3)}, extra: withPostNorms},
 	"gemma3 4B":         {arch: "gemma3", keys: map[string]any{"attention.sliding_window": uint32(4), "rope.scaling.type": "linear", "rope.scaling.factor": float32(8), "rope.freq_base": float32(1e6)}, extra: withGemma3},
@@ -35,6 +43,20 @@ var variants = map[string]variant{
 
 func yarn(original uint32, factor float32) map[string]any {
 	return map[string]any{"rope.scaling.type": "yarn", "rope.scaling.factor": factor, "rope.scaling.original_context_length": original}
+}
+
+// longRope has the keys for LongRoPE with all of a head's elements in use, and a factor.
+func longRope() map[string]any {
+	return map[string]any{"rope.scaling.type": "longrope", "rope.scaling.factor": float32(3), "rope.scaling.attn_factor": float32(1.2), "rope.dimension_count": uint32(12),
+		"rope.scaling.original_context_length": uint32(100)}
+}
+
+// ministral has the keys of Ministral 3. The scores grow at every 20th position.
+func ministral() map[string]any {
+	keys := yarn(20, 16)
+	maps.Copy(keys, map[string]any{"rope.scaling.yarn_beta_fast": float32(4), "rope.scaling.yarn_beta_slow": float32(0.5),
+		"rope.scaling.yarn_log_multiplier": float32(1), "attention.temperature_scale": float32(0.4)})
+	return keys
 }
 
 func withBiases(m *randomModel) {
@@ -67,7 +89,7 @@ func withGemma3(m *randomModel) {
 
 func withLongFactors(m *randomModel) {
 	m.add("rope_factors_short.weight", 1.5, 0.1, 6)
-	m.add("rope_factors_long.weight", 9, 0.1, 6)
+	m.add("rope_factors_long.weight", 9, 0.4, 6)
 }
 
 // model makes the tensors of a variant.
@@ -82,6 +104,8 @@ func (v variant) model(t *testing.T, rnd *rand.Rand) *randomModel {
 		case uint32:
 			val = gguf.NewValue(x)
 		case float32:
+			val = gguf.NewValue(x)
+		case bool:
 			val = gguf.NewValue(x)
 		case string:
 			val = gguf.NewValue(x)
@@ -266,7 +290,7 @@ func randomVariant(rnd *rand.Rand, arch string) variant {
 // agrees feeds random tokens in random pieces and compares the logits with the reference.
 func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand, tol float64) {
 	t.Helper()
-	m, err := Load(t.Context(), dev, f, Options{Context: 200, Cache: 500, Chunk: 32})
+	m, err := Load(t.Context(), dev, f, Options{Context: variantContext, Cache: 500, Chunk: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
