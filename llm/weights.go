@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
+	"regexp"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/gguf"
@@ -278,11 +278,15 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 	return w
 }
 
-// unused returns an error if a layer has a tensor that was not loaded, because the layer then needs
-// an unsupported computation. Tensors that follow from the metadata may be unused.
+// ignored are parts of the names of tensors that may be unused: they follow from the metadata, or
+// are not for text or embeddings (classifiers, and the projectors and encoders of images and sound).
+var ignored = regexp.MustCompile(`rope_freqs|rope_factors|rot_embd|^(cls|mm|v|a)\.`)
+
+// unused returns an error if a tensor was not loaded, because the model then needs an unsupported
+// computation.
 func (l *loader) unused() {
 	for t := range l.f.Tensors() {
-		if gguf.Layer(t.Name) >= 0 && !l.used[t.Name] && !strings.Contains(t.Name, "rope_freqs") && !strings.Contains(t.Name, "rot_embd") {
+		if !l.used[t.Name] && !ignored.MatchString(t.Name) {
 			l.fail(t.Name, "this package does not support the tensor in architecture %s", l.f.Architecture())
 		}
 	}
