@@ -187,15 +187,10 @@ func (m *bpe) token(e *encoder, word string) (id int32, ok bool) {
 	return id, ok
 }
 
-// bytes appends the ids of the bytes of a symbol that is not a token. For a byte without a token it
-// appends the unknown token, if the vocabulary has one.
+// bytes appends the ids of the bytes of a symbol that is not a token. Bytes without a token are left out.
 func (m *bpe) bytes(e *encoder, s []byte) {
 	for _, b := range s {
-		id := m.byteID[b]
-		if !m.t.has(id) {
-			id = m.t.special.Unknown
-		}
-		if id != None {
+		if id := m.byteID[b]; m.t.has(id) {
 			e.ids = append(e.ids, id)
 		}
 	}

@@ -40,9 +40,9 @@ type preTokenizer struct {
 
 var preTokenizers = []preTokenizer{
 	{names: "default", stages: []string{`[\p{P}\$\+<=>\^~\|]+`, gpt2Words, `\p{N}+`, `[0-9][0-9][0-9]`}},
-	{names: "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2", stages: []string{llama3Words}, whole: true, bos: true},
+	{names: "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", stages: []string{llama3Words}, whole: true, bos: true},
 	{names: "gpt-2 phi-2 jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code gigachat roberta-bpe exaone4 a.x-4.0 mellum modern-bert mpt olmo jais trillion granite-docling", stages: []string{gpt2Words}},
-	{names: "qwen2 deepseek-r1-qwen kormo stablelm2 megrez hunyuan grok-2 solar-open", stages: []string{qwen2Words}},
+	{names: "qwen2 deepseek-r1-qwen kormo f2llmv2 stablelm2 megrez hunyuan grok-2 solar-open", stages: []string{qwen2Words}},
 	{names: "qwen35", stages: []string{contraction + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|` + spaces}},
 	{names: "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2", stages: []string{`\p{N}`, gpt2Words}},
 	{names: "dbrx smaug-bpe chatglm-bpe glm4", stages: []string{llama3Words}},
@@ -55,7 +55,7 @@ var preTokenizers = []preTokenizer{
 	{names: "poro-chat bloom gpt3-finnish", stages: []string{poroWords}},
 	{names: "viking", stages: []string{poroWords, `\p{N}`}},
 	{names: "tekken", stages: []string{fmt.Sprintf(capitals, "") + `\p{N}|` + pathSigns}, whole: true, bos: true},
-	{names: "gpt-4o llama4 kanana2 minimax-m2", stages: []string{fmt.Sprintf(capitals, contraction+"?") + `\p{N}{1,3}|` + pathSigns}},
+	{names: "gpt-4o llama4 kanana2 talkie minimax-m2", stages: []string{fmt.Sprintf(capitals, contraction+"?") + `\p{N}{1,3}|` + pathSigns}},
 	{names: "seed-coder", stages: []string{contraction + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|` + spaces}},
 	{names: "bailingmoe bailingmoe2 llada-moe", stages: []string{`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`}},
 }

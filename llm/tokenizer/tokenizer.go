@@ -142,7 +142,7 @@ func (t *Tokenizer) ID(text string) (id int32, ok bool) {
 }
 
 // EndsGeneration reports whether the token ends an answer of a model: EOS, EOT, EOM, and tokens
-// with common names for this purpose, such as <|im_end|>.
+// with common names for this purpose, such as <|im_end|> or, in models of code, <|file_sep|>.
 func (t *Tokenizer) EndsGeneration(id int32) bool {
 	for _, e := range t.ends {
 		if e == id {

@@ -146,7 +146,7 @@ func (v *vocabulary) read(r *reader) {
 	}
 	v.kinds = make([]Kind, n)
 	for i := range v.kinds {
-		switch _, named := endNames[v.texts[i]]; {
+		switch _, named := purposes[v.texts[i]]; {
 		case named:
 			v.kinds[i] = Control // some files have another kind
 		case kinds == nil:
@@ -181,24 +181,38 @@ func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
 	}
 }
 
-// end is the kind of end that a token marks.
-type end int
+// purpose is the purpose of a token that its text tells.
+type purpose int
 
 const (
-	endOfText end = iota
+	endOfText purpose = iota
 	endOfTurn
 	endOfMessage
+	fimPrefix
+	fimSuffix
+	fimMiddle
 )
 
-// endNames has the texts of tokens that end an answer. Files do not always have keys for all of
-// these tokens.
-var endNames = map[string]end{
-	"<|eot_id|>": endOfTurn, "<|im_end|>": endOfTurn, "<|end|>": endOfTurn, "<end_of_turn>": endOfTurn, "<|eot|>": endOfTurn,
-	"<end_of_utterance>": endOfTurn, "<EOT>": endOfTurn, "<turn|>": endOfTurn,
-	"<|eom_id|>":    endOfMessage,
-	"<|endoftext|>": endOfText, "<|end_of_text|>": endOfText, "<｜end▁of▁sentence｜>": endOfText,
-	"<|return|>": endOfText, "<|call|>": endOfText, "<|flush|>": endOfText,
-}
+// purposes has the texts of tokens with a purpose, separated by spaces: files do not always have keys for them,
+// nor always mark them as control tokens. A model of code that writes a token for padding, for another file or for
+// another repository has ended its answer.
+var purposes = func() map[string]purpose {
+	byText := map[string]purpose{}
+	for p, texts := range map[purpose]string{
+		endOfText: "<|endoftext|> <|end_of_text|> <｜end▁of▁sentence｜> <eos> [EOS] [e~[ <|return|> <|call|> <|calls|> <|flush|> " +
+			"<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD] <|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame> <|file_sep|>",
+		endOfTurn:    "<|eot_id|> <|im_end|> <|end|> <end_of_turn> <|eot|> <end_of_utterance> <EOT> _<EOT> [EOT] <turn|> <|tool_response>",
+		endOfMessage: "<|eom_id|>",
+		fimPrefix:    "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|>",
+		fimSuffix:    "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|>",
+		fimMiddle:    "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|>",
+	} {
+		for _, text := range strings.Fields(texts) {
+			byText[text] = p
+		}
+	}
+	return byText
+}()
 
 // readStrip sets which special tokens strip the white space next to them. Files have no key for it,
 // so it recognises models by their names.
@@ -210,7 +224,7 @@ func (v *vocabulary) readStrip(m *gguf.Metadata) {
 	switch {
 	case strings.Contains(name, "phi-3") || strings.Contains(name, "phi3"):
 		for i, text := range v.texts {
-			if k := v.kinds[i]; (k == Control || k == UserDefined) && text != "<s>" && text != "<|endoftext|>" {
+			if k := v.kinds[i]; (k == Control || k == UserDefined || k == Unknown) && text != "<unk>" && text != "<s>" && text != "<|endoftext|>" {
 				v.strip[int32(i)] = stripRight
 			}
 		}
@@ -239,20 +253,7 @@ func (v *vocabulary) readSpecial(r *reader, otherwise Special) {
 	} {
 		*f.id = r.token(f.key, f.otherwise, n)
 	}
-	for i, text := range v.texts {
-		end, ok := endNames[text]
-		if !ok {
-			continue
-		}
-		id := int32(i)
-		v.ends = append(v.ends, id)
-		if end == endOfTurn && s.EOT == None {
-			s.EOT = id
-		}
-		if end == endOfMessage && s.EOM == None {
-			s.EOM = id
-		}
-	}
+	v.readPurposes()
 	for _, id := range []int32{s.EOS, s.EOT, s.EOM} {
 		if id != None {
 			v.ends = append(v.ends, id)
@@ -260,4 +261,29 @@ func (v *vocabulary) readSpecial(r *reader, otherwise Special) {
 	}
 	slices.Sort(v.ends)
 	v.ends = slices.Compact(v.ends)
+}
+
+// readPurposes reads the purposes of tokens from their texts. Keys of the file have priority.
+func (v *vocabulary) readPurposes() {
+	s := &v.special
+	byPurpose := map[purpose]*int32{endOfTurn: &s.EOT, endOfMessage: &s.EOM, fimPrefix: &s.FIMPrefix, fimSuffix: &s.FIMSuffix, fimMiddle: &s.FIMMiddle}
+	for i, text := range v.texts {
+		p, ok := purposes[text]
+		if !ok || text == "<|end|>" && v.endsOnlyMessages() {
+			continue
+		}
+		if p <= endOfMessage {
+			v.ends = append(v.ends, int32(i))
+		}
+		if id := byPurpose[p]; id != nil && *id == None {
+			*id = int32(i)
+		}
+	}
+}
+
+// endsOnlyMessages reports whether the token <|end|> ends one of several messages of an answer: other tokens end
+// the answer.
+func (v *vocabulary) endsOnlyMessages() bool {
+	has := func(text string) bool { _, ok := v.ids[text]; return ok }
+	return has("<|return|>") && (has("<|call|>") || has("<|calls|>")) || has("<|flush|>") && (has("<|call|>") || has("<|calls|>"))
 }
