@@ -36,6 +36,20 @@ func TestErrorLines(t *testing.T) {
 	}
 }
 
+// TestRejectedArguments checks the errors for arguments that Jinja or Python would accept.
+func TestRejectedArguments(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% macro f(a) %}{% endmacro %}{{ f(1, 2, 3) }}": "macro f is called with 3 arguments, expected at most 1",
+		"{{ 'abab'.find('b', 2) }}":                      "positions",
+		"{{ 'abab'.count('b', 2) }}":                     "positions",
+		"{{ 'abab'.startswith('b', 1) }}":                "positions",
+	} {
+		if _, err := render(source, &Input{}); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, expected %q", source, err, want)
+		}
+	}
+}
+
 // TestLimits checks that templates stop that never end or grow without limit.
 func TestLimits(t *testing.T) {
 	for name, source := range map[string]string{

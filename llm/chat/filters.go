@@ -38,11 +38,19 @@ func stringFilter(f func(string) string) filterFunc {
 	}
 }
 
-// title converts the first letter of each word to upper case and the others to lower case.
+// title converts words as Jinja's filter does: white space, hyphens and opening brackets separate them.
 func title(s string) string {
+	return titleWords(s, func(r rune) bool { return !unicode.IsSpace(r) && !strings.ContainsRune("-({[<", r) })
+}
+
+// pythonTitle converts words as Python's method does: they consist of letters.
+func pythonTitle(s string) string { return titleWords(s, unicode.IsLetter) }
+
+// titleWords converts the first character of each word to upper case and the others to lower case.
+func titleWords(s string, ofWord func(rune) bool) string {
 	inWord := false
 	return strings.Map(func(r rune) rune {
-		letter := unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\''
+		letter := ofWord(r)
 		defer func() { inWord = letter }()
 		if inWord {
 			return unicode.ToLower(r)
@@ -165,15 +173,22 @@ func (m *machine) order(x, y value) int {
 	return 0
 }
 
-func unique(m *machine, v value, _ *arguments) value {
+// unique drops items that are equal to earlier ones. Strings that differ only in case count as equal, unless
+// case_sensitive is true.
+func unique(m *machine, v value, a *arguments) value {
 	var out list
+	exact := truth(a.take(0, "case_sensitive", false))
 	seen := newDict()
 	for _, item := range m.iterate(v) {
 		if isKey(item) {
-			if _, ok := seen.get(item); ok {
+			k := key(item)
+			if s, ok := k.(string); ok && !exact {
+				k = strings.ToLower(s)
+			}
+			if _, ok := seen.get(k); ok {
 				continue
 			}
-			seen.set(key(item), true)
+			seen.set(k, true)
 		} else if m.contains(out, item) {
 			continue
 		}

@@ -353,7 +353,7 @@ func (m *machine) call(fn value, a *arguments) value {
 func (m *machine) callMacro(fn *macro, a *arguments) value {
 	d := fn.def
 	if len(a.pos) > len(d.params) {
-		m.fail("macro %s is called with %[3]d arguments, expected at most %[2]d", d.name, len(d.params), len(a.pos))
+		m.fail("macro %s is called with %d arguments, expected at most %d", d.name, len(a.pos), len(d.params))
 	}
 	s := fn.scope.inner()
 	line := m.line

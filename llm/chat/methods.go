@@ -32,7 +32,12 @@ func init() {
 		"split":  func(m *machine, s string, a *arguments) value { return m.split(s, a, false) },
 		"rsplit": func(m *machine, s string, a *arguments) value { return m.split(s, a, true) },
 		"splitlines": func(m *machine, s string, a *arguments) value {
-			return m.strings(strings.Split(strings.TrimSuffix(s, "\n"), "\n"))
+			m.allocate(len(s))
+			s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
+			if s = strings.TrimSuffix(s, "\n"); s == "" {
+				return list{}
+			}
+			return m.strings(strings.Split(s, "\n"))
 		},
 		"startswith": func(m *machine, s string, a *arguments) value { return m.affix(s, a, strings.HasPrefix) },
 		"endswith":   func(m *machine, s string, a *arguments) value { return m.affix(s, a, strings.HasSuffix) },
@@ -50,6 +55,7 @@ func init() {
 		"find":  func(m *machine, s string, a *arguments) value { return m.find(s, a, strings.Index) },
 		"rfind": func(m *machine, s string, a *arguments) value { return m.find(s, a, strings.LastIndex) },
 		"count": func(m *machine, s string, a *arguments) value {
+			m.noBounds(a)
 			return int64(strings.Count(s, m.text(a.take(0, "sub", ""))))
 		},
 		"isdigit": func(m *machine, s string, a *arguments) value { return all(s, unicode.IsDigit) },
@@ -58,7 +64,8 @@ func init() {
 		"isupper": func(m *machine, s string, a *arguments) value { return cased(s, unicode.IsLower) },
 		"islower": func(m *machine, s string, a *arguments) value { return cased(s, unicode.IsUpper) },
 	}
-	for _, name := range []string{"upper", "lower", "title", "capitalize"} {
+	stringMethods["title"] = func(m *machine, s string, a *arguments) value { return stringFilter(pythonTitle)(m, s, a) }
+	for _, name := range []string{"upper", "lower", "capitalize"} {
 		stringMethods[name] = func(m *machine, s string, a *arguments) value { return filters[name](m, s, a) }
 	}
 	dictMethods = map[string]func(m *machine, d *dict, a *arguments) value{
@@ -146,6 +153,7 @@ func (m *machine) split(s string, a *arguments, right bool) value {
 
 // affix reports whether a string has a prefix or suffix, or any of a list of them.
 func (m *machine) affix(s string, a *arguments, has func(s, affix string) bool) value {
+	m.noBounds(a)
 	switch x := a.take(0, "", nil).(type) {
 	case string:
 		return has(s, x)
@@ -225,12 +233,20 @@ func (m *machine) format(s string, a *arguments) value {
 
 // find returns the index of a substring, in characters, or -1.
 func (m *machine) find(s string, a *arguments, index func(s, sub string) int) value {
+	m.noBounds(a)
 	m.step(len(s) / 64)
 	n := index(s, m.text(a.take(0, "sub", "")))
 	if n < 0 {
 		return int64(-1)
 	}
 	return int64(utf8.RuneCountInString(s[:n]))
+}
+
+// noBounds rejects the arguments with which Python's methods search only a part of a string.
+func (m *machine) noBounds(a *arguments) {
+	if len(a.pos) > 1 {
+		m.fail("a search between positions of a string is not supported: take a slice of the string")
+	}
 }
 
 func all(s string, is func(rune) bool) bool {
