@@ -2,36 +2,105 @@ package grammar
 
 import (
 	"fmt"
+	"regexp"
 	"regexp/syntax"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // pattern returns the strings that a regular expression matches. As in JSON Schema it may match
 // anywhere in a string, unless it begins with ^ and ends with $.
 func (s *schemaReader) pattern(expr, at string) string {
-	re, err := syntax.Parse(expr, syntax.Perl)
+	re, err := syntax.Parse(unicodeEscapes(expr), syntax.Perl)
 	if err != nil {
 		return s.fail(ErrUnsupported, at, "%v", err)
 	}
 	w := &patternWriter{s: s, at: at}
-	before, after := "char* ", " char*"
-	parts := []*syntax.Regexp{re}
-	if re.Op == syntax.OpConcat {
-		parts = re.Sub
+	return `"\"" ` + w.search([]*syntax.Regexp{re}, "char* ", " char*") + ` "\""`
+}
+
+// escape matches an escaped character, or the escape of a UTF-16 code unit or of a surrogate pair.
+var escape = regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\.`)
+
+// unicodeEscapes replaces the escapes \uXXXX of JavaScript, which package regexp does not have.
+func unicodeEscapes(expr string) string {
+	return escape.ReplaceAllStringFunc(expr, func(e string) string {
+		m := escape.FindStringSubmatch(e)
+		unit := func(i int) rune { n, _ := strconv.ParseUint(m[i], 16, 16); return rune(n) }
+		switch {
+		case m[1] != "":
+			return fmt.Sprintf(`\x{%X}`, utf16.DecodeRune(unit(1), unit(2)))
+		case m[3] != "":
+			return fmt.Sprintf(`\x{%X}`, unit(3))
+		}
+		return e
+	})
+}
+
+// search returns the texts in which the concatenation of parts matches somewhere. before and after are the texts
+// that may precede and follow the match, except where ^ and $ forbid it.
+func (w *patternWriter) search(parts []*syntax.Regexp, before, after string) string {
+	w.depth++
+	defer func() { w.depth-- }()
+	if w.written += len(before) + len(after); w.depth > maxSchemaDepth || w.written > maxSource {
+		return w.s.fail(ErrLimit, w.at, "the pattern has too many alternatives with ^ or $")
 	}
-	if parts[0].Op == syntax.OpBeginText {
-		before, parts = "", parts[1:]
+	if len(parts) == 0 {
+		return before + `""` + after
 	}
-	if n := len(parts) - 1; n >= 0 && parts[n].Op == syntax.OpEndText {
-		after, parts = "", parts[:n]
+	last := len(parts) - 1
+	switch first, end := parts[0], parts[last]; {
+	case first.Op == syntax.OpConcat:
+		return w.search(slices.Concat(first.Sub, parts[1:]), before, after)
+	case first.Op == syntax.OpBeginText:
+		return w.search(parts[1:], "", after)
+	case end.Op == syntax.OpConcat:
+		return w.search(slices.Concat(parts[:last], end.Sub), before, after)
+	case end.Op == syntax.OpEndText:
+		return w.search(parts[:last], before, "")
+	case anchored(first):
+		return w.each(first, func(sub *syntax.Regexp) []*syntax.Regexp { return slices.Concat([]*syntax.Regexp{sub}, parts[1:]) }, before, after)
+	case anchored(end):
+		return w.each(end, func(sub *syntax.Regexp) []*syntax.Regexp { return slices.Concat(parts[:last], []*syntax.Regexp{sub}) }, before, after)
 	}
-	return `"\"" ` + before + w.concat(parts) + after + ` "\""`
+	y := before + w.concat(parts) + after
+	w.written += len(y)
+	return y
+}
+
+// each is search for the alternatives of an expression, of which join makes all parts.
+func (w *patternWriter) each(re *syntax.Regexp, join func(*syntax.Regexp) []*syntax.Regexp, before, after string) string {
+	var out []string
+	for _, sub := range re.Sub {
+		out = append(out, w.search(join(sub), before, after))
+	}
+	if re.Op == syntax.OpQuest {
+		out = append(out, w.search(join(&syntax.Regexp{Op: syntax.OpEmptyMatch}), before, after))
+	}
+	return "(" + strings.Join(out, " | ") + ")"
+}
+
+// anchored reports whether an expression that is a choice contains ^ or $.
+func anchored(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpAlternate, syntax.OpCapture, syntax.OpQuest:
+		return slices.ContainsFunc(re.Sub, hasAnchor)
+	}
+	return false
+}
+
+func hasAnchor(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText || slices.ContainsFunc(re.Sub, hasAnchor)
 }
 
 type patternWriter struct {
-	s     *schemaReader
-	at    string
-	depth int
+	s       *schemaReader
+	at      string
+	depth   int
+	written int // bytes of alternatives
 }
 
 func (w *patternWriter) concat(parts []*syntax.Regexp) string {
@@ -69,8 +138,10 @@ func (w *patternWriter) write(re *syntax.Regexp) string {
 		return strings.Join(out, " ")
 	case syntax.OpCharClass:
 		return w.class(re.Rune)
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+	case syntax.OpAnyChar:
 		return "char"
+	case syntax.OpAnyCharNotNL:
+		return w.class([]rune{0, '\n' - 1, '\n' + 1, '\r' - 1, '\r' + 1, 0x2027, 0x202A, utf8.MaxRune})
 	case syntax.OpCapture:
 		return "(" + w.write(re.Sub[0]) + ")"
 	case syntax.OpConcat:
