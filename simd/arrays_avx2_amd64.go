@@ -110,6 +110,30 @@ func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 //go:noescape
 func turnRowsAVX2(dst *uint32, x *uint32, offs *int, skip int, ahead int, groups int, blocks int)
 
+// strip4AVX2 transposes 4 columns. Row i is offs[i] bytes after x, and the columns become rows of dst, which are ds bytes apart.
+// rows is at least 8. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func strip4AVX2(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+
+// strip8AVX2 transposes 8 columns. Row i is offs[i] bytes after x, and the columns become rows of dst, which are ds bytes apart.
+// rows is at least 8. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func strip8AVX2(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+
+// strip16AVX2 transposes 16 columns. Row i is offs[i] bytes after x, and the columns become rows of dst, which are ds bytes apart.
+// rows is at least 8. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func strip16AVX2(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+
+// stripColumnsAVX2 transposes 16 columns. Row i is offs[i] bytes after x, and column j becomes elements that are adjacent, cols[j] bytes after
+// dst. rows is at least 8. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func stripColumnsAVX2(dst *uint32, x *uint32, offs *int, cols *int, ahead int, rows int)
+
 // joinLinesAVX2 writes count rows to dst, which are ds elements apart. A row has lines parts of 16 elements, which are ss elements
 // apart in x; the first part of a row is xs elements after that of the row before it. It writes dst.
 //

@@ -2545,6 +2545,497 @@ block:
 	VZEROUPPER
 	RET
 
+// func strip4AVX2(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+// Requires: AVX, MMX+
+TEXT ·strip4AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ offs+16(FP), DX
+	MOVQ ds+24(FP), BX
+	MOVQ rows+40(FP), SI
+
+step:
+	MOVQ       ahead+32(FP), DI
+	TESTQ      DI, DI
+	JZ         near
+	ADDQ       DX, DI
+	MOVQ       (DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       8(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       16(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       24(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       32(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       40(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       48(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+	MOVQ       56(DI), R8
+	PREFETCHT0 12(CX)(R8*1)
+
+near:
+	MOVQ           (DX), R8
+	MOVQ           8(DX), R9
+	MOVQ           16(DX), R10
+	MOVQ           24(DX), R11
+	MOVQ           32(DX), R12
+	MOVQ           40(DX), R13
+	MOVQ           48(DX), R14
+	MOVQ           56(DX), R15
+	MOVQ           AX, DI
+	VBROADCASTF128 (CX)(R8*1), Y0
+	VINSERTF128    $0x01, (CX)(R12*1), Y0, Y0
+	VBROADCASTF128 (CX)(R9*1), Y1
+	VINSERTF128    $0x01, (CX)(R13*1), Y1, Y1
+	VBROADCASTF128 (CX)(R10*1), Y2
+	VINSERTF128    $0x01, (CX)(R14*1), Y2, Y2
+	VBROADCASTF128 (CX)(R11*1), Y3
+	VINSERTF128    $0x01, (CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	ADDQ           $0x20, AX
+	ADDQ           $0x00000040, DX
+	SUBQ           $0x08, SI
+	JZ             end
+	CMPQ           SI, $0x08
+	JGE            step
+	SUBQ           $0x08, SI
+	LEAQ           (AX)(SI*4), AX
+	LEAQ           (DX)(SI*8), DX
+	MOVQ           $0x00000008, SI
+	JMP            step
+
+end:
+	VZEROUPPER
+	RET
+
+// func strip8AVX2(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+// Requires: AVX, MMX+
+TEXT ·strip8AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ offs+16(FP), DX
+	MOVQ ds+24(FP), BX
+	MOVQ rows+40(FP), SI
+
+step:
+	MOVQ       ahead+32(FP), DI
+	TESTQ      DI, DI
+	JZ         near
+	ADDQ       DX, DI
+	MOVQ       (DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       8(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       16(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       24(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       32(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       40(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       48(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+	MOVQ       56(DI), R8
+	PREFETCHT0 28(CX)(R8*1)
+
+near:
+	MOVQ           (DX), R8
+	MOVQ           8(DX), R9
+	MOVQ           16(DX), R10
+	MOVQ           24(DX), R11
+	MOVQ           32(DX), R12
+	MOVQ           40(DX), R13
+	MOVQ           48(DX), R14
+	MOVQ           56(DX), R15
+	MOVQ           AX, DI
+	VBROADCASTF128 (CX)(R8*1), Y0
+	VINSERTF128    $0x01, (CX)(R12*1), Y0, Y0
+	VBROADCASTF128 (CX)(R9*1), Y1
+	VINSERTF128    $0x01, (CX)(R13*1), Y1, Y1
+	VBROADCASTF128 (CX)(R10*1), Y2
+	VINSERTF128    $0x01, (CX)(R14*1), Y2, Y2
+	VBROADCASTF128 (CX)(R11*1), Y3
+	VINSERTF128    $0x01, (CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	VBROADCASTF128 16(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 16(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 16(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 16(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 16(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 16(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 16(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 16(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	ADDQ           $0x20, AX
+	ADDQ           $0x00000040, DX
+	SUBQ           $0x08, SI
+	JZ             end
+	CMPQ           SI, $0x08
+	JGE            step
+	SUBQ           $0x08, SI
+	LEAQ           (AX)(SI*4), AX
+	LEAQ           (DX)(SI*8), DX
+	MOVQ           $0x00000008, SI
+	JMP            step
+
+end:
+	VZEROUPPER
+	RET
+
+// func strip16AVX2(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+// Requires: AVX, MMX+
+TEXT ·strip16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ offs+16(FP), DX
+	MOVQ ds+24(FP), BX
+	MOVQ rows+40(FP), SI
+
+step:
+	MOVQ       ahead+32(FP), DI
+	TESTQ      DI, DI
+	JZ         near
+	ADDQ       DX, DI
+	MOVQ       (DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       8(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       16(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       24(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       32(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       40(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       48(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       56(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+
+near:
+	MOVQ           (DX), R8
+	MOVQ           8(DX), R9
+	MOVQ           16(DX), R10
+	MOVQ           24(DX), R11
+	MOVQ           32(DX), R12
+	MOVQ           40(DX), R13
+	MOVQ           48(DX), R14
+	MOVQ           56(DX), R15
+	MOVQ           AX, DI
+	VBROADCASTF128 (CX)(R8*1), Y0
+	VINSERTF128    $0x01, (CX)(R12*1), Y0, Y0
+	VBROADCASTF128 (CX)(R9*1), Y1
+	VINSERTF128    $0x01, (CX)(R13*1), Y1, Y1
+	VBROADCASTF128 (CX)(R10*1), Y2
+	VINSERTF128    $0x01, (CX)(R14*1), Y2, Y2
+	VBROADCASTF128 (CX)(R11*1), Y3
+	VINSERTF128    $0x01, (CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	VBROADCASTF128 16(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 16(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 16(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 16(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 16(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 16(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 16(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 16(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	VBROADCASTF128 32(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 32(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 32(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 32(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 32(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 32(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 32(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 32(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	VBROADCASTF128 48(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 48(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 48(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 48(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 48(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 48(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 48(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 48(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	VMOVUPS        Y2, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y1, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y4, (DI)
+	ADDQ           BX, DI
+	VMOVUPS        Y0, (DI)
+	ADDQ           BX, DI
+	ADDQ           $0x20, AX
+	ADDQ           $0x00000040, DX
+	SUBQ           $0x08, SI
+	JZ             end
+	CMPQ           SI, $0x08
+	JGE            step
+	SUBQ           $0x08, SI
+	LEAQ           (AX)(SI*4), AX
+	LEAQ           (DX)(SI*8), DX
+	MOVQ           $0x00000008, SI
+	JMP            step
+
+end:
+	VZEROUPPER
+	RET
+
+// func stripColumnsAVX2(dst *uint32, x *uint32, offs *int, cols *int, ahead int, rows int)
+// Requires: AVX, MMX+
+TEXT ·stripColumnsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ offs+16(FP), DX
+	MOVQ cols+24(FP), BX
+	MOVQ rows+40(FP), SI
+
+step:
+	MOVQ       ahead+32(FP), DI
+	TESTQ      DI, DI
+	JZ         near
+	ADDQ       DX, DI
+	MOVQ       (DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       8(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       16(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       24(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       32(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       40(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       48(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+	MOVQ       56(DI), R8
+	PREFETCHT0 60(CX)(R8*1)
+
+near:
+	MOVQ           (DX), R8
+	MOVQ           8(DX), R9
+	MOVQ           16(DX), R10
+	MOVQ           24(DX), R11
+	MOVQ           32(DX), R12
+	MOVQ           40(DX), R13
+	MOVQ           48(DX), R14
+	MOVQ           56(DX), R15
+	VBROADCASTF128 (CX)(R8*1), Y0
+	VINSERTF128    $0x01, (CX)(R12*1), Y0, Y0
+	VBROADCASTF128 (CX)(R9*1), Y1
+	VINSERTF128    $0x01, (CX)(R13*1), Y1, Y1
+	VBROADCASTF128 (CX)(R10*1), Y2
+	VINSERTF128    $0x01, (CX)(R14*1), Y2, Y2
+	VBROADCASTF128 (CX)(R11*1), Y3
+	VINSERTF128    $0x01, (CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	MOVQ           (BX), DI
+	VMOVUPS        Y2, (AX)(DI*1)
+	MOVQ           8(BX), DI
+	VMOVUPS        Y1, (AX)(DI*1)
+	MOVQ           16(BX), DI
+	VMOVUPS        Y4, (AX)(DI*1)
+	MOVQ           24(BX), DI
+	VMOVUPS        Y0, (AX)(DI*1)
+	VBROADCASTF128 16(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 16(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 16(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 16(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 16(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 16(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 16(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 16(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	MOVQ           32(BX), DI
+	VMOVUPS        Y2, (AX)(DI*1)
+	MOVQ           40(BX), DI
+	VMOVUPS        Y1, (AX)(DI*1)
+	MOVQ           48(BX), DI
+	VMOVUPS        Y4, (AX)(DI*1)
+	MOVQ           56(BX), DI
+	VMOVUPS        Y0, (AX)(DI*1)
+	VBROADCASTF128 32(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 32(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 32(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 32(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 32(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 32(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 32(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 32(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	MOVQ           64(BX), DI
+	VMOVUPS        Y2, (AX)(DI*1)
+	MOVQ           72(BX), DI
+	VMOVUPS        Y1, (AX)(DI*1)
+	MOVQ           80(BX), DI
+	VMOVUPS        Y4, (AX)(DI*1)
+	MOVQ           88(BX), DI
+	VMOVUPS        Y0, (AX)(DI*1)
+	VBROADCASTF128 48(CX)(R8*1), Y0
+	VINSERTF128    $0x01, 48(CX)(R12*1), Y0, Y0
+	VBROADCASTF128 48(CX)(R9*1), Y1
+	VINSERTF128    $0x01, 48(CX)(R13*1), Y1, Y1
+	VBROADCASTF128 48(CX)(R10*1), Y2
+	VINSERTF128    $0x01, 48(CX)(R14*1), Y2, Y2
+	VBROADCASTF128 48(CX)(R11*1), Y3
+	VINSERTF128    $0x01, 48(CX)(R15*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VUNPCKLPD      Y1, Y4, Y2
+	VUNPCKHPD      Y1, Y4, Y1
+	VUNPCKLPD      Y3, Y0, Y4
+	VUNPCKHPD      Y3, Y0, Y0
+	MOVQ           96(BX), DI
+	VMOVUPS        Y2, (AX)(DI*1)
+	MOVQ           104(BX), DI
+	VMOVUPS        Y1, (AX)(DI*1)
+	MOVQ           112(BX), DI
+	VMOVUPS        Y4, (AX)(DI*1)
+	MOVQ           120(BX), DI
+	VMOVUPS        Y0, (AX)(DI*1)
+	ADDQ           $0x20, AX
+	ADDQ           $0x00000040, DX
+	SUBQ           $0x08, SI
+	JZ             end
+	CMPQ           SI, $0x08
+	JGE            step
+	SUBQ           $0x08, SI
+	LEAQ           (AX)(SI*4), AX
+	LEAQ           (DX)(SI*8), DX
+	MOVQ           $0x00000008, SI
+	JMP            step
+
+end:
+	VZEROUPPER
+	RET
+
 // func joinLinesAVX2(dst *uint32, x *uint32, ds int, xs int, ss int, lines int, count int)
 // Requires: AVX
 TEXT ·joinLinesAVX2(SB), NOSPLIT, $0-56

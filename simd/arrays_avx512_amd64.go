@@ -110,6 +110,24 @@ func turnRows16AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead
 //go:noescape
 func turnRows4AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead int, groups int, blocks int)
 
+// strip16AVX512 transposes 16 columns. Row i is offs[i] bytes after x, and the columns become rows of dst, which are ds bytes apart.
+// rows is at least 16. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func strip16AVX512(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+
+// strip4AVX512 transposes 4 columns. Row i is offs[i] bytes after x, and the columns become rows of dst, which are ds bytes apart.
+// rows is at least 16. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func strip4AVX512(dst *uint32, x *uint32, offs *int, ds int, ahead int, rows int)
+
+// stripColumnsAVX512 transposes 16 columns. Row i is offs[i] bytes after x, and column j becomes elements that are adjacent, cols[j] bytes after
+// dst. rows is at least 16. If ahead is not 0, the kernel prefetches the rows whose offsets are ahead bytes further on in offs.
+//
+//go:noescape
+func stripColumnsAVX512(dst *uint32, x *uint32, offs *int, cols *int, ahead int, rows int)
+
 // joinLinesAVX512 writes count rows to dst, which are ds elements apart. Row elements i to i+15, for multiples i of 16, are ss·i/16
 // elements after the first one in x; the first element of a row is xs elements after that of the row before it. With lead as the number
 // of elements of a row before the first whole cache line, it writes elements lead to high+lead, but only those below have. If from is 0

@@ -113,3 +113,67 @@ func JoinRows(dst, x *uint32, ds, xs, ss int, first bool, high, have, count int,
 		}
 	}
 }
+
+// The strips of TransposeStrips. A strip of 16 columns reads a cache line or two of each row.
+const (
+	// StripRows is the smallest number of rows for TransposeStrips.
+	StripRows = 16
+	// StripAhead is the number of offsets after those of the rows for TransposeStrips, for prefetches.
+	StripAhead = 16
+)
+
+// stripKernels are kernels that transpose a strip of columns.
+type stripKernels struct {
+	wide, half, narrow func(dst, x *uint32, offs *int, ds, ahead, rows int) // 16, 8 and 4 columns
+	columns            func(dst, x *uint32, offs, cols *int, ahead, rows int)
+}
+
+var (
+	stripsAVX2   = stripKernels{strip16AVX2, strip8AVX2, strip4AVX2, stripColumnsAVX2}
+	stripsAVX512 = stripKernels{strip16AVX512, strip8AVX2, strip4AVX512, stripColumnsAVX512}
+)
+
+// TransposeStrips sets row j of dst to column j of a matrix of at least StripRows rows and 4 columns. Row i of the matrix is offs[i] bytes
+// after x; StripAhead more offsets follow. The rows of dst are ds elements apart. It transposes strips of columns, and prefetches rows if
+// ahead is true. It needs HasTurn.
+func TransposeStrips(dst, x *uint32, offs []int, ds, cols int, ahead bool) {
+	k, rows, bytes := stripsOf(active), len(offs)-StripAhead, aheadBytes(ahead)
+	for j := 0; j < cols; {
+		kernel, width := k.wide, 16
+		switch n := cols - j; {
+		case n > 8 && cols >= 16: // with n < 16, the strip overlaps the one before
+		case n > 4 && cols >= 8:
+			kernel, width = k.half, 8
+		default:
+			kernel, width = k.narrow, 4
+		}
+		j = min(j, cols-width)
+		kernel(word(dst, j*ds), word(x, j), &offs[0], 4*ds, bytes, rows)
+		j += width
+	}
+}
+
+// TransposeColumns is TransposeStrips for at least 16 columns, which may be anywhere in dst: column j is cols[j] bytes after it.
+func TransposeColumns(dst, x *uint32, offs, cols []int, ahead bool) {
+	k, rows := stripsOf(active), len(offs)-StripAhead
+	for j := 0; j < len(cols); j += 16 {
+		j := min(j, len(cols)-16)
+		k.columns(dst, word(x, j), &offs[0], &cols[j], aheadBytes(ahead), rows)
+	}
+}
+
+// stripsOf returns the kernels of a level, which is at least AVX2.
+func stripsOf(l Level) *stripKernels {
+	if l >= AVX512 {
+		return &stripsAVX512
+	}
+	return &stripsAVX2
+}
+
+// aheadBytes returns the argument of kernels for rows that are prefetched.
+func aheadBytes(ahead bool) int {
+	if ahead {
+		return 8 * StripAhead
+	}
+	return 0
+}

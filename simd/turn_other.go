@@ -25,3 +25,12 @@ func JoinLinesSkew(_, _ *uint32, _, _, _, _, _ int, _ *uint32) {}
 
 // JoinRows is never called: see HasJoinRows.
 func JoinRows(_, _ *uint32, _, _, _ int, _ bool, _, _, _ int, _ bool) {}
+
+// StripRows and StripAhead are as for other processors.
+const StripRows, StripAhead = 16, 16
+
+// TransposeStrips is never called: see HasTurn.
+func TransposeStrips(_, _ *uint32, _ []int, _, _ int, _ bool) {}
+
+// TransposeColumns is never called: see HasTurn.
+func TransposeColumns(_, _ *uint32, _, _ []int, _ bool) {}

@@ -59,3 +59,58 @@ func TestJoinRows(t *testing.T) {
 		}
 	})
 }
+
+// TestTransposeStrips transposes matrices with rows at any places, with TransposeStrips and TransposeColumns.
+func TestTransposeStrips(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		if !HasTurn() {
+			return
+		}
+		r := testutil.Rand(t)
+		for range 1500 {
+			rows, cols := StripRows+r.IntN(70), 4+r.IntN(70)
+			ss, ds := cols+r.IntN(9), rows+r.IntN(20)
+			x, xok := guarded(t, rows*ss, r.IntN(16))
+			for i := range x {
+				x[i] = float32(i)
+			}
+			offs := make([]int, rows+StripAhead)
+			for k, row := range r.Perm(rows) {
+				offs[k] = 4 * row * ss
+			}
+			dst, ok := guarded(t, (cols-1)*ds+rows, r.IntN(16))
+			for i := range dst {
+				dst[i] = -1
+			}
+			at := r.Perm(cols) // the rows of dst for the columns
+			if columns := cols >= 16 && r.IntN(2) == 0; columns {
+				to := make([]int, cols)
+				for j := range to {
+					to[j] = 4 * at[j] * ds
+				}
+				TransposeColumns(wordOf(&dst[0]), wordOf(&x[0]), offs, to, r.IntN(2) == 0)
+			} else {
+				for j := range at {
+					at[j] = j
+				}
+				TransposeStrips(wordOf(&dst[0]), wordOf(&x[0]), offs, ds, cols, r.IntN(2) == 0)
+			}
+			xok()
+			ok()
+			want := make([]float32, len(dst))
+			for i := range want {
+				want[i] = -1
+			}
+			for j, row := range at {
+				for i := range rows {
+					want[row*ds+i] = x[offs[i]/4+j]
+				}
+			}
+			for i, got := range dst {
+				if got != want[i] {
+					t.Fatalf("%d rows, %d columns %d apart: element %d is %v, not %v", rows, cols, ds, i, got, want[i])
+				}
+			}
+		}
+	})
+}

@@ -44,6 +44,10 @@ func main() {
 	g.rows(true)
 	g.transpose()
 	g.turnRows()
+	for _, w := range []int{4, 8, 16} {
+		g.strip(w)
+	}
+	g.stripColumns()
 	for _, kind := range []string{"", "Stream", "Skew"} {
 		g.join(kind)
 	}

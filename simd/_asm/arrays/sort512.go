@@ -21,6 +21,9 @@ func avx512() *gen {
 	g.mapRowsKernels()
 	g.turnRows512(16)
 	g.turnRows512(4)
+	g.strip512(16)
+	g.strip512(4)
+	g.stripColumns512()
 	g.join512(false)
 	g.join512(true)
 	return g

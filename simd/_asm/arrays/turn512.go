@@ -22,41 +22,17 @@ func (g *gen) turnRows512(width int) {
 		"The columns of a group are ds bytes apart in dst; the next group is skip bytes after the end of a group."+prefetches)
 	dst, x, offs, ds, groups, ahead := g.param("dst"), g.param("x"), g.param("offs"), g.param("ds"), g.param("groups"), g.param("ahead")
 	g.ADDQ(x, ahead)
-	quarters, word := make([]reg.Register, 4), g.GP32()
-	for i := 1; i < len(quarters); i++ {
-		quarters[i] = g.K()
-		g.MOVL(U32(0xf<<(4*i)), word)
-		g.KMOVW(word, quarters[i])
-	}
+	quarters := g.quarters512()
 	k, row, ds3 := g.GP64(), g.GP64(), g.GP64()
 	g.LEAQ(Mem{Base: ds, Index: ds, Scale: 2}, ds3)
 	g.Label("group")
 	g.Load(g.Param("blocks"), k)
 	g.Label("block")
-	v := make([]reg.VecVirtual, width) // 4 registers for each 4 columns
-	for i := range v {
-		v[i] = g.ZMM()
-	}
-	for i := range lanes512 {
-		g.MOVQ(Mem{Base: offs, Disp: 8 * i}, row)
+	g.square512(x, offs, row, quarters, width, func() {
 		if width == lanes512 {
 			g.PREFETCHT0(Mem{Base: ahead, Index: row, Scale: 1})
 		}
-		for j := range width / 4 {
-			if from, to := (Mem{Base: x, Index: row, Scale: 1, Disp: 16 * j}), v[4*j+i%4]; i < 4 {
-				g.VMOVUPS(from, to.AsX())
-			} else {
-				g.VBROADCASTF32X4(from, quarters[i/4], to)
-			}
-		}
-	}
-	for j := range width / 4 {
-		c := g.quad(v[4*j:4*j+4], g.ZMM)
-		for i, m := range []Mem{{Base: dst}, {Base: dst, Index: ds, Scale: 1}, {Base: dst, Index: ds, Scale: 2}, {Base: dst, Index: ds3, Scale: 1}} {
-			g.VMOVUPS(c[i], m)
-		}
-		g.LEAQ(Mem{Base: dst, Index: ds, Scale: 4}, dst)
-	}
+	}, g.spaced512(dst, ds, ds3))
 	g.ADDQ(U8(4*width), x)
 	g.ADDQ(U8(4*width), ahead)
 	g.DECQ(k)
@@ -70,6 +46,81 @@ func (g *gen) turnRows512(width int) {
 	g.ADDQ(U32(8*lanes512), offs)
 	g.DECQ(groups)
 	g.JNE(LabelRef("group"))
+	g.ret()
+}
+
+// quarters512 returns masks, the mask with index i for quarter i of a register; there is none for the first one.
+func (g *gen) quarters512() []reg.Register {
+	quarters, word := make([]reg.Register, 4), g.GP32()
+	for i := 1; i < len(quarters); i++ {
+		quarters[i] = g.K()
+		g.MOVL(U32(0xf<<(4*i)), word)
+		g.KMOVW(word, quarters[i])
+	}
+	return quarters
+}
+
+// square512 transposes 16 rows of width columns. It calls each with the offset of a row in register row, and store for each 4 columns.
+func (g *gen) square512(x, offs, row reg.GPVirtual, quarters []reg.Register, width int, each func(), store func(j int, c []reg.VecVirtual)) {
+	v := make([]reg.VecVirtual, width) // 4 registers for each 4 columns
+	for i := range v {
+		v[i] = g.ZMM()
+	}
+	for i := range lanes512 {
+		g.MOVQ(Mem{Base: offs, Disp: 8 * i}, row)
+		each()
+		for j := range width / 4 {
+			if from, to := (Mem{Base: x, Index: row, Scale: 1, Disp: 16 * j}), v[4*j+i%4]; i < 4 {
+				g.VMOVUPS(from, to.AsX())
+			} else {
+				g.VBROADCASTF32X4(from, quarters[i/4], to)
+			}
+		}
+	}
+	for j := range width / 4 {
+		store(4*j, g.quad(v[4*j:4*j+4], g.ZMM))
+	}
+}
+
+// spaced512 returns a function that stores 4 columns ds bytes apart, and moves dst to the next one. ds3 is 3·ds.
+func (g *gen) spaced512(dst, ds, ds3 reg.GPVirtual) func(int, []reg.VecVirtual) {
+	return func(_ int, c []reg.VecVirtual) {
+		for i, m := range []Mem{{Base: dst}, {Base: dst, Index: ds, Scale: 1}, {Base: dst, Index: ds, Scale: 2}, {Base: dst, Index: ds3, Scale: 1}} {
+			g.VMOVUPS(c[i], m)
+		}
+		g.LEAQ(Mem{Base: dst, Index: ds, Scale: 4}, dst)
+	}
+}
+
+// strip512 writes a kernel that transposes the columns of a strip, 16 rows at a time. The last rows overlap those before.
+func (g *gen) strip512(width int) {
+	g.stripDoc(fmt.Sprintf("strip%dAVX512", width), width, lanes512)
+	dst, x, offs, ds, rest := g.param("dst"), g.param("x"), g.param("offs"), g.param("ds"), g.param("rows")
+	quarters := g.quarters512()
+	d, row, ds3 := g.GP64(), g.GP64(), g.GP64()
+	g.LEAQ(Mem{Base: ds, Index: ds, Scale: 2}, ds3)
+	g.Label("step")
+	g.prefetchRows(x, offs, d, width, lanes512)
+	g.MOVQ(dst, d)
+	g.square512(x, offs, row, quarters, width, func() {}, g.spaced512(d, ds, ds3))
+	g.nextRows(dst, offs, rest, lanes512)
+	g.ret()
+}
+
+// stripColumns512 writes a kernel that transposes 16 columns to any places, 16 rows at a time.
+func (g *gen) stripColumns512() {
+	g.columnsDoc("stripColumnsAVX512", lanes512, lanes512)
+	dst, x, offs, cols, rest := g.param("dst"), g.param("x"), g.param("offs"), g.param("cols"), g.param("rows")
+	quarters, d, row := g.quarters512(), g.GP64(), g.GP64()
+	g.Label("step")
+	g.prefetchRows(x, offs, d, lanes512, lanes512)
+	g.square512(x, offs, row, quarters, lanes512, func() {}, func(j int, c []reg.VecVirtual) {
+		for i, v := range c {
+			g.MOVQ(Mem{Base: cols, Disp: 8 * (j + i)}, d)
+			g.VMOVUPS(v, Mem{Base: dst, Index: d, Scale: 1})
+		}
+	})
+	g.nextRows(dst, offs, rest, lanes512)
 	g.ret()
 }
 
