@@ -48,6 +48,8 @@ type program struct {
 	piece   int  // elements in a piece of such a copy if it transposes, otherwise 0
 	boxes   *boxes
 
+	boxesPast *boxes // the boxes for non-temporal stores
+
 	size     int  // number of elements in a block
 	stride   int  // distance of registers in elements
 	spelt    bool // some stream is spelt

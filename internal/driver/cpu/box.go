@@ -14,7 +14,7 @@ import (
 // operand, those of a column are adjacent in the result. A box is transposed to a buffer in the second cache, so that long runs of
 // elements are read in sequence, and then long runs are written. Whatever the distance of the runs, they do not replace each other
 // in the caches. Unless joinRows is set, an array that the last-level cache holds is transposed by strips, for which a buffer in the
-// first cache is large enough.
+// first cache is large enough, or directly to the result (strip.go).
 type boxes struct {
 	rows         []dim // the axes along a column, the innermost first. Together they are contiguous in the result.
 	total, high  int   // number of their elements, and number of them in a box
@@ -32,6 +32,12 @@ type boxes struct {
 	// TurnGroups and JoinRows transpose the boxes of large arrays, unless rows share sets of the first cache. Tiles are faster if the
 	// last-level cache holds the arrays and all rows and columns are whole cache lines.
 	joinRows bool
+
+	// The boxes are transposed directly to the result: see stripped. far is true if the second cache does not hold the arrays.
+	direct, far bool
+	tiled       bool    // tiles are transposed instead of strips
+	tables      [][]int // offsets of the rows of the boxes along the rows, or nil: see locateAll
+	narrow      bool    // the boxes have all columns: see narrowed
 
 	run int // if it is not 0, elements of runs that are contiguous in both: see runBoxes
 
@@ -67,6 +73,16 @@ func boxesOf(l *op.Layout) *boxes {
 	return boxesFor(l, 16*l.Size() < memory.LastLevelCache(), boxJoin)
 }
 
+// boxesPast returns boxes that are faster than b with non-temporal stores, or b.
+func boxesPast(l *op.Layout, b *boxes) *boxes {
+	if b != nil && b.direct {
+		if past := boxesFor(l, false, boxJoin); past != nil {
+			return past
+		}
+	}
+	return b
+}
+
 // boxesFor is boxesOf. near is true if the last-level cache holds the arrays. from is boxJoin.
 func boxesFor(l *op.Layout, near bool, from int) *boxes {
 	n := l.Size()
@@ -94,7 +110,14 @@ func boxesFor(l *op.Layout, near bool, from int) *boxes {
 	}
 	b := &boxes{rows: dims[:1:1], total: dims[0].n, cols: dims[first : first+1 : first+1], inner: 1}
 	b.outer = append(dims[1:first:first], dims[first+1:]...)
+	if b.narrowed() {
+		return b
+	}
 	b.extend(boxShort)
+	strips := !simd.HasJoinRows() || n < from/2 || n >= from && b.total <= stripShort
+	if strips && near && n <= stripMost && b.stripped(n) {
+		return b
+	}
 	most := boxMost / max(boxRows, min(b.total, boxTall))
 	b.widen(min(most, max(boxSide, n/(boxRows*boxParts))))
 	b.extend(boxRows)
@@ -151,10 +174,8 @@ func (b *boxes) divide(near bool) {
 		b.wide = min(last.n, (b.wide+line-1)&^(line-1))
 	}
 	b.down = (last.n + b.wide - 1) / b.wide
-	b.count, b.lines = b.across*b.down, b.onLines()
-	for _, d := range b.outer {
-		b.count *= d.n
-	}
+	b.countBoxes()
+	b.lines = b.onLines()
 	calls := b.inner * b.wide
 	b.joined = b.across == 1 && last.dst == b.total && b.inner >= boxSide
 	far := 4*b.rows[0].src%conflict != 0
@@ -176,7 +197,12 @@ func (b *boxes) divide(near bool) {
 	default:
 		b.hop, b.ds, b.between = b.cols[0].n, b.cols[0].dst, line
 	}
-	for j := 0; j < calls; j += b.hop {
+	b.startColumns(calls)
+}
+
+// startColumns determines the starts of calls for the given number of columns.
+func (b *boxes) startColumns(columns int) {
+	for j := 0; j < columns; j += b.hop {
 		at, i := 0, j
 		for _, d := range b.cols {
 			at += i % d.n * d.dst
@@ -231,6 +257,9 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	i /= b.down
 	last := b.cols[len(b.cols)-1]
 	cols := min(b.wide, last.n-k) * b.inner
+	if b.direct && k/b.wide == b.down-1 {
+		cols = (last.n - k) * b.inner
+	}
 	from, to := k*last.src, k*last.dst
 	for _, o := range b.outer {
 		from, to = from+i%o.n*o.src, to+i%o.n*o.dst
@@ -238,6 +267,14 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	}
 	if b.run > 0 {
 		b.copyRuns(element(dst, to), element(src, from), first, cols, past)
+		return
+	}
+	if b.narrow {
+		b.copyNarrow(element(dst, to), element(src, from), first)
+		return
+	}
+	if b.direct {
+		b.copyStrips(element(dst, to), element(src, from), first, cols)
 		return
 	}
 	w := boxWriter{boxes: b, stage: stages.Get().(*stage), past: past, first: first}

@@ -24,6 +24,7 @@ func TestBoxes(t *testing.T) {
 		{op.Shape{300, 301}, []int{1, 0}}, {op.Shape{512, 1040}, []int{1, 0}}, {op.Shape{17, 3000}, []int{1, 0}}, {op.Shape{3000, 17}, []int{1, 0}},
 		{op.Shape{259, 513}, []int{1, 0}}, {op.Shape{40, 60, 120}, []int{2, 1, 0}}, {op.Shape{64, 32, 48}, []int{2, 1, 0}},
 		{op.Shape{2, 3}, []int{1, 0}}, {op.Shape{48, 4, 20480}, []int{2, 1, 0}}, {op.Shape{8, 8, 8, 8, 16}, []int{4, 3, 2, 1, 0}}, {op.Shape{4, 25, 25, 20}, []int{0, 3, 2, 1}}, {op.Shape{16, 9, 8, 7, 16}, []int{3, 4, 2, 0, 1}},
+		{op.Shape{8, 5, 9, 23, 11}, []int{3, 1, 4, 0, 2}}, {op.Shape{11111, 3}, []int{1, 0}},
 	}
 	kinds := map[string]int{}
 	for i := range 150 {
@@ -35,9 +36,11 @@ func TestBoxes(t *testing.T) {
 			testBoxes(t, r, s, order, i%2 == 0, from, kinds)
 		}
 	}
-	want := []string{"joined", "lines", "skewed"}
+	want := []string{"direct", "columns", "narrow", "joined", "lines", "skewed"}
 	if simd.HasJoinRows() {
 		want = append(want, "joinRows joined", "joinRows lines", "joinRows skewed")
+	} else {
+		want = append(want, "tiled")
 	}
 	for _, k := range want {
 		if kinds[k] == 0 {
@@ -72,6 +75,14 @@ func testBoxes(t *testing.T, r *rand.Rand, s op.Shape, order []int, near bool, f
 		}
 		kind := [2]string{"", "joinRows "}[toInt(b.joinRows)]
 		switch {
+		case b.narrow:
+			kinds["narrow"]++
+		case b.tiled:
+			kinds["tiled"]++
+		case b.direct && b.inner > 1 && b.hop == 1:
+			kinds["columns"]++
+		case b.direct:
+			kinds["direct"]++
 		case b.joined:
 			kinds[kind+"joined"]++
 		case b.lines && onLine(&dst[first]):
@@ -99,7 +110,15 @@ func testBoxes(t *testing.T, r *rand.Rand, s op.Shape, order []int, near bool, f
 // fits checks that the buffers have room for the boxes.
 func fits(t *testing.T, b *boxes, s op.Shape, order []int) {
 	t.Helper()
-	if b.run > 0 {
+	if b.direct {
+		if rows := b.high + line - 1; rows+simd.StripAhead > len(stripTable{}) {
+			t.Fatalf("%v by %v: boxes have up to %d rows", s, order, rows)
+		}
+		if n := (b.across-1)*b.high + simd.StripRows; n > b.total {
+			t.Fatalf("%v by %v: %d boxes of %d rows for %d rows", s, order, b.across, b.high, b.total)
+		}
+	}
+	if b.run > 0 || b.direct || b.narrow {
 		return
 	}
 	high := b.high

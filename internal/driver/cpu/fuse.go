@@ -156,7 +156,9 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
 	if p.moves && p.streams[0].size == 4 {
-		p.piece, p.boxes = permutationOf(p.streams[0].layout).piece, boxesOf(p.streams[0].layout)
+		l := p.streams[0].layout
+		p.piece, p.boxes = permutationOf(l).piece, boxesOf(l)
+		p.boxesPast = boxesPast(l, p.boxes)
 		p.passes = true
 	}
 	return p, nil

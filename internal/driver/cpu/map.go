@@ -32,6 +32,7 @@ type mapTask struct {
 	chunk   int  // number of elements in a part
 	back    bool // from the last element to the first
 	past    bool // use non-temporal stores
+	boxes   *boxes
 	stopped atomic.Bool
 }
 
@@ -41,7 +42,7 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 	if t.n == 0 {
 		return nil
 	}
-	t.back, t.past = false, false
+	t.back, t.past, t.boxes = false, false, p.boxes
 	if t.n <= smallCall {
 		t.span(l, 0, t.n)
 		return nil
@@ -59,13 +60,15 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 	var pass passing
 	if p.passes {
 		pass = p.streaming.choose(t.n, float64(t.n)*float64(p.cost.bytes), threads)
-		t.past = pass.path == 1
+		if t.past = pass.path == 1; t.past {
+			t.boxes = p.boxesPast
+		}
 	}
 	t.stopped.Store(false)
-	if k := parts(ns, threads); split && p.boxes != nil {
-		k = min(k, p.boxes.count)
-		t.chunk = (p.boxes.count + k - 1) / k
-		t.d.pool.Spread((p.boxes.count+t.chunk-1)/t.chunk, t.back, t)
+	if k := parts(ns, threads); split && t.boxes != nil {
+		k = min(k, t.boxes.count)
+		t.chunk = (t.boxes.count + k - 1) / k
+		t.d.pool.Spread((t.boxes.count+t.chunk-1)/t.chunk, t.back, t)
 	} else if split {
 		t.chunk = chunkOf(t.n, k)
 		if p.piece > 0 {
@@ -92,7 +95,7 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 
 // Part implements workers.Task.
 func (t *mapTask) Part(i int) {
-	if b := t.p.boxes; b != nil {
+	if b := t.boxes; b != nil {
 		lo := i * t.chunk
 		hi := min(lo+t.chunk, b.count)
 		from := time.Now()
@@ -121,8 +124,8 @@ func (t *mapTask) Part(i int) {
 // span computes elements lo to hi.
 func (t *mapTask) span(l *lane, lo, hi int) {
 	p := t.p
-	if p.boxes != nil {
-		t.copyBoxes(0, p.boxes.count)
+	if t.boxes != nil {
+		t.copyBoxes(0, t.boxes.count)
 		return
 	}
 	if !p.straight {
@@ -178,7 +181,7 @@ func (t *mapTask) copyBoxes(lo, hi int) {
 			t.stopped.Store(true)
 			break
 		}
-		t.p.boxes.copy(dst, src, i, t.past)
+		t.boxes.copy(dst, src, i, t.past)
 	}
 	if t.past {
 		simd.StreamFence()
