@@ -13,9 +13,13 @@ import (
 
 // TestSIMD128 is there: all engines that these tests run in have the instructions.
 func TestSIMD128(t *testing.T) {
-	if host == nil {
-		_, err := jshost.Start(simd128)
-		t.Fatal(err)
+	for _, m := range [][]byte{elementModule, arrayModule} {
+		if _, err := jshost.Start(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if elements == nil || !hasArrays(SIMD128) {
+		t.Fatal("the modules were not started")
 	}
 	if s := Supported(); len(s) != 2 || s[1] != SIMD128 {
 		t.Errorf("the levels are %v", s)
@@ -89,7 +93,7 @@ func TestSIMD128Hidden(t *testing.T) {
 	for name, without := range map[string]string{"bundled": "Go", "no WebAssembly": "WebAssembly"} {
 		kept := js.Global().Get(without)
 		js.Global().Set(without, js.Undefined())
-		h, err := jshost.Start(simd128)
+		h, err := jshost.Start(elementModule)
 		js.Global().Set(without, kept)
 		if (err == nil) != (without == "Go") || (h == nil) == (err == nil) {
 			t.Errorf("%s: %v", name, err)

@@ -10,7 +10,7 @@ import (
 )
 
 func int8KernelsOf(l Level) int8Kernels {
-	if l == SIMD128 {
+	if hasArrays(l) {
 		return int8Kernels{columns: []int8Columns{
 			block.Q4_0: {run: int8ColumnsAtPlace(block.Q4_0, placeInt8Q40), signed: false},
 			block.Q8_0: {run: int8ColumnsAtPlace(block.Q8_0, placeInt8Q80), signed: true},
@@ -25,7 +25,7 @@ func int8KernelsOf(l Level) int8Kernels {
 func int8ColumnsAtPlace(f block.Format, place uint32) int8ColumnsFunc {
 	return func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int) {
 		run := func(dst *float32, src *byte, row, count, rows int) {
-			c := host.Begin(place)
+			c := arrays.Begin(place)
 			c.Write(0, unsafe.Pointer(dst), 4*count)
 			n := blocks * f.Elements()
 			c.Read(1, unsafe.Pointer(x), n)

@@ -4,324 +4,329 @@
 
 package simd
 
-// The indices of the kernels in the table of functions of the module.
+// The indices of the kernels in the table of functions of the elementwise module.
 const (
-	placeMap                  = 0
-	placeReduceSum            = 1
-	placeReduceSumRows        = 2
-	placeReduceSumabs         = 3
-	placeReduceSumabsRows     = 4
-	placeReduceSumsquares     = 5
-	placeReduceSumsquaresRows = 6
-	placeReduceDot            = 7
-	placeReduceDotRows        = 8
-	placeReduceDotEach        = 9
-	placeReduceMax            = 10
-	placeReduceMaxRows        = 11
-	placeReduceMin            = 12
-	placeReduceMinRows        = 13
-	placeReduceMaxabs         = 14
-	placeReduceMaxabsRows     = 15
-	placeReduceDeviations     = 16
-	placeReduceDeviationsRows = 17
-	placeReduceIndex          = 18
-	placeReduceIndexRows      = 19
-	placeExpStore             = 20
-	placeExpStoreRows         = 21
-	placeSoftmaxRows          = 22
-	placeExpSum               = 23
-	placeExpSumRows           = 24
-	placeAffine               = 25
-	placeAffineRows           = 26
-	placeGemmTile1            = 27
-	placeGemmTile2            = 28
-	placeGemmTile3            = 29
-	placeGemmTile4            = 30
-	placeGemmCopypanels       = 31
-	placeGemmTranspose        = 32
-	placeGemmRows1            = 33
-	placeGemmDots1            = 34
-	placeConvRow              = 35
-	placeConvGather           = 36
-	placeDotQ40               = 37
-	placeDequantizeQ40        = 38
-	placeDotQ80               = 39
-	placeDequantizeQ80        = 40
-	placeDotQ4k               = 41
-	placeDequantizeQ4k        = 42
-	placeDotQ6k               = 43
-	placeDequantizeQ6k        = 44
-	placeWidenBf16            = 45
-	placeNarrowBf16           = 46
-	placeWidenF16             = 47
-	placeNarrowF16            = 48
-	placeInt8Q40              = 49
-	placeInt8Q80              = 50
-	placeInt8Q41              = 51
+	elementMap          = 0
+	elementWidenBf16    = 1
+	elementNarrowBf16   = 2
+	elementWidenF16     = 3
+	elementNarrowF16    = 4
+	elementReduceMaxabs = 5
+)
+
+// The indices of the kernels in the table of functions of the other module.
+const (
+	placeReduceSum            = 0
+	placeReduceSumRows        = 1
+	placeReduceSumabs         = 2
+	placeReduceSumabsRows     = 3
+	placeReduceSumsquares     = 4
+	placeReduceSumsquaresRows = 5
+	placeReduceDot            = 6
+	placeReduceDotRows        = 7
+	placeReduceDotEach        = 8
+	placeReduceMax            = 9
+	placeReduceMaxRows        = 10
+	placeReduceMin            = 11
+	placeReduceMinRows        = 12
+	placeReduceMaxabs         = 13
+	placeReduceMaxabsRows     = 14
+	placeReduceDeviations     = 15
+	placeReduceDeviationsRows = 16
+	placeReduceIndex          = 17
+	placeReduceIndexRows      = 18
+	placeExpStore             = 19
+	placeExpStoreRows         = 20
+	placeSoftmaxRows          = 21
+	placeExpSum               = 22
+	placeExpSumRows           = 23
+	placeAffine               = 24
+	placeAffineRows           = 25
+	placeGemmTile1            = 26
+	placeGemmTile2            = 27
+	placeGemmTile3            = 28
+	placeGemmTile4            = 29
+	placeGemmCopypanels       = 30
+	placeGemmTranspose        = 31
+	placeGemmRows1            = 32
+	placeGemmDots1            = 33
+	placeConvRow              = 34
+	placeConvGather           = 35
+	placeDotQ40               = 36
+	placeDequantizeQ40        = 37
+	placeDotQ80               = 38
+	placeDequantizeQ80        = 39
+	placeDotQ4k               = 40
+	placeDequantizeQ4k        = 41
+	placeDotQ6k               = 42
+	placeDequantizeQ6k        = 43
+	placeInt8Q40              = 44
+	placeInt8Q80              = 45
+	placeInt8Q41              = 46
 )
 
 // mapPlaces has, for each of mapNames, 4 times the index of the elementwise loop in the table, plus the number of parameters. 0 means that there is no loop.
 var mapPlaces = [len(mapNames)]uint16{
-	0:   280,  // abs
-	1:   456,  // acos
-	2:   524,  // acosh
-	3:   368,  // add
-	4:   940,  // add.bf16
-	5:   936,  // add.f16
-	6:   365,  // add_scalar
-	7:   933,  // add_scalar.bf16
-	8:   929,  // add_scalar.f16
-	9:   452,  // asin
-	10:  520,  // asinh
-	11:  460,  // atan
-	12:  464,  // atan2
-	13:  516,  // atanh
-	14:  397,  // axpy
-	15:  973,  // axpy.bf16
-	16:  969,  // axpy.f16
-	18:  892,  // cast.bool.f32
-	19:  896,  // cast.bool.i32
-	20:  900,  // cast.bool.u32
-	23:  864,  // cast.f32.bool
-	25:  856,  // cast.f32.i32
-	27:  860,  // cast.f32.u32
-	29:  876,  // cast.i32.bool
-	30:  868,  // cast.i32.f32
-	32:  872,  // cast.i32.u32
-	35:  888,  // cast.u32.bool
-	36:  880,  // cast.u32.f32
-	37:  884,  // cast.u32.i32
-	41:  500,  // cbrt
-	42:  296,  // ceil
-	43:  253,  // celu
-	44:  358,  // clip
-	45:  280,  // code.abs
-	46:  368,  // code.add
-	47:  940,  // code.add.bf16
-	48:  936,  // code.add.f16
-	49:  533,  // code.add.sv
-	50:  989,  // code.add.sv.bf16
-	51:  985,  // code.add.sv.f16
-	52:  365,  // code.add.vs
-	53:  933,  // code.add.vs.bf16
-	54:  929,  // code.add.vs.f16
-	55:  616,  // code.and
-	56:  460,  // code.atan
-	57:  296,  // code.ceil
-	58:  572,  // code.copysign
-	59:  581,  // code.copysign.sv
-	60:  577,  // code.copysign.vs
-	61:  348,  // code.cos
-	62:  380,  // code.div
-	63:  964,  // code.div.bf16
-	64:  960,  // code.div.f16
-	65:  553,  // code.div.sv
-	66:  1029, // code.div.sv.bf16
-	67:  1025, // code.div.sv.f16
-	68:  549,  // code.div.vs
-	69:  1021, // code.div.vs.bf16
-	70:  1017, // code.div.vs.f16
-	71:  408,  // code.eq
-	72:  589,  // code.eq.sv
-	73:  585,  // code.eq.vs
-	74:  352,  // code.erf
-	75:  652,  // code.erfc
-	76:  308,  // code.exp
-	77:  312,  // code.exp2
-	78:  468,  // code.expm1
-	79:  292,  // code.floor
-	80:  404,  // code.fma
-	81:  980,  // code.fma.bf16
-	82:  976,  // code.fma.f16
-	83:  632,  // code.ldexp
-	84:  641,  // code.ldexp.sv
-	85:  637,  // code.ldexp.vs
-	86:  420,  // code.le
-	87:  613,  // code.le.sv
-	88:  609,  // code.le.vs
-	89:  316,  // code.log
-	90:  324,  // code.log1p
-	91:  320,  // code.log2
-	92:  416,  // code.lt
-	93:  605,  // code.lt.sv
-	94:  601,  // code.lt.vs
-	95:  388,  // code.max
-	96:  569,  // code.max.sv
-	97:  565,  // code.max.vs
-	98:  384,  // code.min
-	99:  561,  // code.min.sv
-	100: 557,  // code.min.vs
-	101: 376,  // code.mul
-	102: 956,  // code.mul.bf16
-	103: 952,  // code.mul.f16
-	104: 545,  // code.mul.sv
-	105: 1013, // code.mul.sv.bf16
-	106: 1009, // code.mul.sv.f16
-	107: 361,  // code.mul.vs
-	108: 925,  // code.mul.vs.bf16
-	109: 921,  // code.mul.vs.f16
-	110: 412,  // code.ne
-	111: 597,  // code.ne.sv
-	112: 593,  // code.ne.vs
-	113: 284,  // code.neg
-	114: 656,  // code.normcdf
-	115: 628,  // code.not
-	116: 620,  // code.or
-	117: 392,  // code.pow
-	118: 665,  // code.pow.sv
-	119: 661,  // code.pow.vs
-	120: 336,  // code.recip
-	121: 300,  // code.round
-	122: 648,  // code.round_bf16
-	123: 644,  // code.round_f16
-	124: 332,  // code.rsqrt
-	125: 432,  // code.select
-	126: 224,  // code.sigmoid
-	127: 344,  // code.sin
-	128: 328,  // code.sqrt
-	129: 908,  // code.sqrt.bf16
-	130: 904,  // code.sqrt.f16
-	131: 372,  // code.sub
-	132: 948,  // code.sub.bf16
-	133: 944,  // code.sub.f16
-	134: 541,  // code.sub.sv
-	135: 1005, // code.sub.sv.bf16
-	136: 1001, // code.sub.sv.f16
-	137: 537,  // code.sub.vs
-	138: 997,  // code.sub.vs.bf16
-	139: 993,  // code.sub.vs.f16
-	140: 228,  // code.tanh
-	141: 304,  // code.trunc
-	142: 624,  // code.xor
-	143: 668,  // copy
-	144: 444,  // copy_sign
-	145: 348,  // cos
-	146: 512,  // cosh
-	147: 380,  // div
-	148: 964,  // div.bf16
-	149: 960,  // div.f16
-	150: 217,  // elu
-	151: 408,  // equal
-	152: 352,  // erf
-	153: 528,  // erfinv
-	154: 308,  // exp
-	155: 312,  // exp2
-	156: 468,  // expm1
-	157: 673,  // fill
-	158: 292,  // floor
-	159: 488,  // floor_divide
-	160: 404,  // fma
-	161: 980,  // fma.bf16
-	162: 976,  // fma.f16
-	163: 492,  // fmod
-	164: 244,  // gelu
-	165: 248,  // gelu_tanh
-	166: 424,  // greater
-	167: 428,  // greater_equal
-	168: 258,  // hard_sigmoid
-	169: 236,  // hard_swish
-	170: 504,  // hypot
-	171: 680,  // i32.abs
-	172: 696,  // i32.add
-	174: 748,  // i32.and
-	175: 708,  // i32.div
-	176: 724,  // i32.equal
-	177: 764,  // i32.floor_divide
-	178: 768,  // i32.fmod
-	179: 740,  // i32.greater
-	180: 744,  // i32.greater_equal
-	181: 732,  // i32.less
-	182: 736,  // i32.less_equal
-	183: 716,  // i32.maximum
-	186: 712,  // i32.minimum
-	189: 704,  // i32.mul
-	191: 684,  // i32.neg
-	192: 760,  // i32.not
-	193: 728,  // i32.not_equal
-	194: 752,  // i32.or
-	195: 720,  // i32.pow
-	196: 676,  // i32.relu
-	197: 772,  // i32.remainder
-	200: 688,  // i32.sign
-	201: 692,  // i32.square
-	202: 700,  // i32.sub
-	205: 432,  // i32.where
-	206: 756,  // i32.xor
-	207: 484,  // is_finite
-	208: 480,  // is_inf
-	209: 436,  // is_nan
-	210: 213,  // leaky_relu
-	211: 401,  // lerp
-	212: 416,  // less
-	213: 420,  // less_equal
-	214: 316,  // log
-	215: 472,  // log10
-	216: 324,  // log1p
-	217: 320,  // log2
-	218: 476,  // logaddexp
-	219: 388,  // maximum
-	220: 384,  // minimum
-	221: 240,  // mish
-	222: 376,  // mul
-	223: 956,  // mul.bf16
-	224: 952,  // mul.f16
-	225: 284,  // neg
-	226: 412,  // not_equal
-	227: 392,  // pow
-	228: 268,  // prelu
-	229: 336,  // recip
-	230: 208,  // relu
-	231: 496,  // remainder
-	232: 300,  // round
-	233: 332,  // rsqrt
-	234: 361,  // scale
-	235: 925,  // scale.bf16
-	236: 921,  // scale.f16
-	237: 220,  // selu
-	238: 262,  // shrink
-	239: 224,  // sigmoid
-	240: 288,  // sign
-	241: 440,  // sign_bit
-	242: 232,  // silu
-	243: 344,  // sin
-	244: 508,  // sinh
-	245: 276,  // softplus
-	246: 272,  // softsign
-	247: 328,  // sqrt
-	248: 908,  // sqrt.bf16
-	249: 904,  // sqrt.f16
-	250: 340,  // square
-	251: 916,  // square.bf16
-	252: 912,  // square.f16
-	253: 372,  // sub
-	254: 948,  // sub.bf16
-	255: 944,  // sub.f16
-	256: 448,  // tan
-	257: 228,  // tanh
-	258: 266,  // threshold
-	259: 304,  // trunc
-	260: 780,  // u32.add
-	262: 832,  // u32.and
-	263: 792,  // u32.div
-	264: 808,  // u32.equal
-	265: 792,  // u32.floor_divide
-	266: 852,  // u32.fmod
-	267: 824,  // u32.greater
-	268: 828,  // u32.greater_equal
-	269: 816,  // u32.less
-	270: 820,  // u32.less_equal
-	271: 800,  // u32.maximum
-	274: 796,  // u32.minimum
-	277: 788,  // u32.mul
-	279: 844,  // u32.not
-	280: 812,  // u32.not_equal
-	281: 836,  // u32.or
-	282: 804,  // u32.pow
-	283: 852,  // u32.remainder
-	286: 776,  // u32.square
-	287: 784,  // u32.sub
-	290: 848,  // u32.threefry
-	291: 432,  // u32.where
-	292: 840,  // u32.xor
-	293: 432,  // where
+	0:   96,  // abs
+	1:   272, // acos
+	2:   340, // acosh
+	3:   184, // add
+	4:   756, // add.bf16
+	5:   752, // add.f16
+	6:   181, // add_scalar
+	7:   749, // add_scalar.bf16
+	8:   745, // add_scalar.f16
+	9:   268, // asin
+	10:  336, // asinh
+	11:  276, // atan
+	12:  280, // atan2
+	13:  332, // atanh
+	14:  213, // axpy
+	15:  789, // axpy.bf16
+	16:  785, // axpy.f16
+	18:  708, // cast.bool.f32
+	19:  712, // cast.bool.i32
+	20:  716, // cast.bool.u32
+	23:  680, // cast.f32.bool
+	25:  672, // cast.f32.i32
+	27:  676, // cast.f32.u32
+	29:  692, // cast.i32.bool
+	30:  684, // cast.i32.f32
+	32:  688, // cast.i32.u32
+	35:  704, // cast.u32.bool
+	36:  696, // cast.u32.f32
+	37:  700, // cast.u32.i32
+	41:  316, // cbrt
+	42:  112, // ceil
+	43:  69,  // celu
+	44:  174, // clip
+	45:  96,  // code.abs
+	46:  184, // code.add
+	47:  756, // code.add.bf16
+	48:  752, // code.add.f16
+	49:  349, // code.add.sv
+	50:  805, // code.add.sv.bf16
+	51:  801, // code.add.sv.f16
+	52:  181, // code.add.vs
+	53:  749, // code.add.vs.bf16
+	54:  745, // code.add.vs.f16
+	55:  432, // code.and
+	56:  276, // code.atan
+	57:  112, // code.ceil
+	58:  388, // code.copysign
+	59:  397, // code.copysign.sv
+	60:  393, // code.copysign.vs
+	61:  164, // code.cos
+	62:  196, // code.div
+	63:  780, // code.div.bf16
+	64:  776, // code.div.f16
+	65:  369, // code.div.sv
+	66:  845, // code.div.sv.bf16
+	67:  841, // code.div.sv.f16
+	68:  365, // code.div.vs
+	69:  837, // code.div.vs.bf16
+	70:  833, // code.div.vs.f16
+	71:  224, // code.eq
+	72:  405, // code.eq.sv
+	73:  401, // code.eq.vs
+	74:  168, // code.erf
+	75:  468, // code.erfc
+	76:  124, // code.exp
+	77:  128, // code.exp2
+	78:  284, // code.expm1
+	79:  108, // code.floor
+	80:  220, // code.fma
+	81:  796, // code.fma.bf16
+	82:  792, // code.fma.f16
+	83:  448, // code.ldexp
+	84:  457, // code.ldexp.sv
+	85:  453, // code.ldexp.vs
+	86:  236, // code.le
+	87:  429, // code.le.sv
+	88:  425, // code.le.vs
+	89:  132, // code.log
+	90:  140, // code.log1p
+	91:  136, // code.log2
+	92:  232, // code.lt
+	93:  421, // code.lt.sv
+	94:  417, // code.lt.vs
+	95:  204, // code.max
+	96:  385, // code.max.sv
+	97:  381, // code.max.vs
+	98:  200, // code.min
+	99:  377, // code.min.sv
+	100: 373, // code.min.vs
+	101: 192, // code.mul
+	102: 772, // code.mul.bf16
+	103: 768, // code.mul.f16
+	104: 361, // code.mul.sv
+	105: 829, // code.mul.sv.bf16
+	106: 825, // code.mul.sv.f16
+	107: 177, // code.mul.vs
+	108: 741, // code.mul.vs.bf16
+	109: 737, // code.mul.vs.f16
+	110: 228, // code.ne
+	111: 413, // code.ne.sv
+	112: 409, // code.ne.vs
+	113: 100, // code.neg
+	114: 472, // code.normcdf
+	115: 444, // code.not
+	116: 436, // code.or
+	117: 208, // code.pow
+	118: 481, // code.pow.sv
+	119: 477, // code.pow.vs
+	120: 152, // code.recip
+	121: 116, // code.round
+	122: 464, // code.round_bf16
+	123: 460, // code.round_f16
+	124: 148, // code.rsqrt
+	125: 248, // code.select
+	126: 40,  // code.sigmoid
+	127: 160, // code.sin
+	128: 144, // code.sqrt
+	129: 724, // code.sqrt.bf16
+	130: 720, // code.sqrt.f16
+	131: 188, // code.sub
+	132: 764, // code.sub.bf16
+	133: 760, // code.sub.f16
+	134: 357, // code.sub.sv
+	135: 821, // code.sub.sv.bf16
+	136: 817, // code.sub.sv.f16
+	137: 353, // code.sub.vs
+	138: 813, // code.sub.vs.bf16
+	139: 809, // code.sub.vs.f16
+	140: 44,  // code.tanh
+	141: 120, // code.trunc
+	142: 440, // code.xor
+	143: 484, // copy
+	144: 260, // copy_sign
+	145: 164, // cos
+	146: 328, // cosh
+	147: 196, // div
+	148: 780, // div.bf16
+	149: 776, // div.f16
+	150: 33,  // elu
+	151: 224, // equal
+	152: 168, // erf
+	153: 344, // erfinv
+	154: 124, // exp
+	155: 128, // exp2
+	156: 284, // expm1
+	157: 489, // fill
+	158: 108, // floor
+	159: 304, // floor_divide
+	160: 220, // fma
+	161: 796, // fma.bf16
+	162: 792, // fma.f16
+	163: 308, // fmod
+	164: 60,  // gelu
+	165: 64,  // gelu_tanh
+	166: 240, // greater
+	167: 244, // greater_equal
+	168: 74,  // hard_sigmoid
+	169: 52,  // hard_swish
+	170: 320, // hypot
+	171: 496, // i32.abs
+	172: 512, // i32.add
+	174: 564, // i32.and
+	175: 524, // i32.div
+	176: 540, // i32.equal
+	177: 580, // i32.floor_divide
+	178: 584, // i32.fmod
+	179: 556, // i32.greater
+	180: 560, // i32.greater_equal
+	181: 548, // i32.less
+	182: 552, // i32.less_equal
+	183: 532, // i32.maximum
+	186: 528, // i32.minimum
+	189: 520, // i32.mul
+	191: 500, // i32.neg
+	192: 576, // i32.not
+	193: 544, // i32.not_equal
+	194: 568, // i32.or
+	195: 536, // i32.pow
+	196: 492, // i32.relu
+	197: 588, // i32.remainder
+	200: 504, // i32.sign
+	201: 508, // i32.square
+	202: 516, // i32.sub
+	205: 248, // i32.where
+	206: 572, // i32.xor
+	207: 300, // is_finite
+	208: 296, // is_inf
+	209: 252, // is_nan
+	210: 29,  // leaky_relu
+	211: 217, // lerp
+	212: 232, // less
+	213: 236, // less_equal
+	214: 132, // log
+	215: 288, // log10
+	216: 140, // log1p
+	217: 136, // log2
+	218: 292, // logaddexp
+	219: 204, // maximum
+	220: 200, // minimum
+	221: 56,  // mish
+	222: 192, // mul
+	223: 772, // mul.bf16
+	224: 768, // mul.f16
+	225: 100, // neg
+	226: 228, // not_equal
+	227: 208, // pow
+	228: 84,  // prelu
+	229: 152, // recip
+	230: 24,  // relu
+	231: 312, // remainder
+	232: 116, // round
+	233: 148, // rsqrt
+	234: 177, // scale
+	235: 741, // scale.bf16
+	236: 737, // scale.f16
+	237: 36,  // selu
+	238: 78,  // shrink
+	239: 40,  // sigmoid
+	240: 104, // sign
+	241: 256, // sign_bit
+	242: 48,  // silu
+	243: 160, // sin
+	244: 324, // sinh
+	245: 92,  // softplus
+	246: 88,  // softsign
+	247: 144, // sqrt
+	248: 724, // sqrt.bf16
+	249: 720, // sqrt.f16
+	250: 156, // square
+	251: 732, // square.bf16
+	252: 728, // square.f16
+	253: 188, // sub
+	254: 764, // sub.bf16
+	255: 760, // sub.f16
+	256: 264, // tan
+	257: 44,  // tanh
+	258: 82,  // threshold
+	259: 120, // trunc
+	260: 596, // u32.add
+	262: 648, // u32.and
+	263: 608, // u32.div
+	264: 624, // u32.equal
+	265: 608, // u32.floor_divide
+	266: 668, // u32.fmod
+	267: 640, // u32.greater
+	268: 644, // u32.greater_equal
+	269: 632, // u32.less
+	270: 636, // u32.less_equal
+	271: 616, // u32.maximum
+	274: 612, // u32.minimum
+	277: 604, // u32.mul
+	279: 660, // u32.not
+	280: 628, // u32.not_equal
+	281: 652, // u32.or
+	282: 620, // u32.pow
+	283: 668, // u32.remainder
+	286: 592, // u32.square
+	287: 600, // u32.sub
+	290: 664, // u32.threefry
+	291: 248, // u32.where
+	292: 656, // u32.xor
+	293: 248, // where
 }

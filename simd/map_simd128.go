@@ -47,8 +47,7 @@ func newMapKernel(name string) MapFunc {
 	}
 	kernel := mapAtPlace(uint32(mapPlaces[i]>>2), int(mapPlaces[i]&3))
 	if f := trigFunctions[strings.TrimPrefix(name, "code.")]; f != nil {
-		largest := blockAtPlace(placeReduceMaxabs)
-		return func(dst, x, y, z *float32, n int, p *float32) { trigWithin(largest, kernel, f, dst, x, n) }
+		return func(dst, x, y, z *float32, n int, p *float32) { trigWithin(maxAbsSIMD128, kernel, f, dst, x, n) }
 	}
 	return kernel
 }
@@ -67,13 +66,13 @@ var castKernels = map[string]struct {
 	place    uint32
 	dst, src int
 }{
-	"cast.f16.f32": {placeWidenF16, 4, 2}, "cast.f32.f16": {placeNarrowF16, 2, 4},
-	"cast.bf16.f32": {placeWidenBf16, 4, 2}, "cast.f32.bf16": {placeNarrowBf16, 2, 4},
+	"cast.f16.f32": {elementWidenF16, 4, 2}, "cast.f32.f16": {elementNarrowF16, 2, 4},
+	"cast.bf16.f32": {elementWidenBf16, 4, 2}, "cast.f32.bf16": {elementNarrowBf16, 2, 4},
 }
 
 func castAtPlace(place uint32, dstSize, srcSize int) MapFunc {
 	return func(dst, x, _, _ *float32, n int, _ *float32) {
-		c := host.Begin(place)
+		c := elements.Begin(place)
 		c.Write(0, unsafe.Pointer(dst), dstSize*n)
 		c.Read(1, unsafe.Pointer(x), srcSize*n)
 		c.Ints[0] = n
@@ -86,7 +85,7 @@ func castAtPlace(place uint32, dstSize, srcSize int) MapFunc {
 func mapAtPlace(core uint32, params int) MapFunc {
 	return func(dst, x, y, z *float32, n int, p *float32) {
 		for first := 0; first < n; first += wasm.Block {
-			c := host.Begin(placeMap)
+			c := elements.Begin(elementMap)
 			c.Core = core
 			count := min(n-first, wasm.Block)
 			c.Write(0, elementAt(dst, first), 4*count)

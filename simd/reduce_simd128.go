@@ -8,7 +8,7 @@ import (
 )
 
 func reduceKernelsOf(l Level) *reduceKernels {
-	if l == SIMD128 {
+	if hasArrays(l) {
 		return &reduceKernels{
 			block: [numKinds]func(x, y *float32, n int) float32{
 				kindSum:        blockAtPlace(placeReduceSum),
@@ -17,7 +17,7 @@ func reduceKernelsOf(l Level) *reduceKernels {
 				kindDot:        blockAtPlace(placeReduceDot),
 				kindMax:        blockAtPlace(placeReduceMax),
 				kindMin:        blockAtPlace(placeReduceMin),
-				kindMaxAbs:     blockAtPlace(placeReduceMaxabs),
+				kindMaxAbs:     maxAbsSIMD128,
 			},
 			rows: [numKinds]func(dst, x, y *float32, rows, cols int){
 				kindSum:        rowsAtPlace(placeReduceSumRows),
@@ -40,7 +40,7 @@ func reduceKernelsOf(l Level) *reduceKernels {
 
 func blockAtPlace(place uint32) func(x, y *float32, n int) float32 {
 	return func(x, y *float32, n int) float32 {
-		c := host.Begin(place)
+		c := arrays.Begin(place)
 		c.Read(0, unsafe.Pointer(x), 4*n)
 		c.Read(1, unsafe.Pointer(y), 4*n)
 		c.Ints[0] = n
@@ -50,7 +50,7 @@ func blockAtPlace(place uint32) func(x, y *float32, n int) float32 {
 
 func rowsAtPlace(place uint32) func(dst, x, y *float32, rows, cols int) {
 	return func(dst, x, y *float32, rows, cols int) {
-		c := host.Begin(place)
+		c := arrays.Begin(place)
 		c.Write(0, unsafe.Pointer(dst), 4*rows)
 		c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 		if place == placeReduceDotEach {
@@ -64,7 +64,7 @@ func rowsAtPlace(place uint32) func(dst, x, y *float32, rows, cols int) {
 }
 
 func deviationsSIMD128(x *float32, n int, m float32) (s1, s2 float32) {
-	c := host.Begin(placeReduceDeviations)
+	c := arrays.Begin(placeReduceDeviations)
 	c.Read(0, unsafe.Pointer(x), 4*n)
 	c.Ints[0], c.Floats[0] = n, m
 	s := c.Run()
@@ -72,7 +72,7 @@ func deviationsSIMD128(x *float32, n int, m float32) (s1, s2 float32) {
 }
 
 func deviationsRowsSIMD128(s1, s2, x, m *float32, rows, cols int) {
-	c := host.Begin(placeReduceDeviationsRows)
+	c := arrays.Begin(placeReduceDeviationsRows)
 	c.Write(0, unsafe.Pointer(s1), 4*rows)
 	c.Write(1, unsafe.Pointer(s2), 4*rows)
 	c.Read(2, unsafe.Pointer(x), 4*rows*cols)
@@ -82,14 +82,14 @@ func deviationsRowsSIMD128(s1, s2, x, m *float32, rows, cols int) {
 }
 
 func indexSIMD128(x *float32, n int, v float32) int {
-	c := host.Begin(placeReduceIndex)
+	c := arrays.Begin(placeReduceIndex)
 	c.Read(0, unsafe.Pointer(x), 4*n)
 	c.Ints[0], c.Floats[0] = n, v
 	return int(math.Float32bits(c.Run()[0]))
 }
 
 func indexRowsSIMD128(dst *int32, x, v *float32, rows, cols int) {
-	c := host.Begin(placeReduceIndexRows)
+	c := arrays.Begin(placeReduceIndexRows)
 	c.Write(0, unsafe.Pointer(dst), 4*rows)
 	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 	c.Read(2, unsafe.Pointer(v), 4*rows)
@@ -100,7 +100,14 @@ func indexRowsSIMD128(dst *int32, x, v *float32, rows, cols int) {
 // maxAbsOf returns a kernel of reduceKernelsOf. Pages that only compute elementwise do not link the others.
 func maxAbsOf(l Level) func(x, y *float32, n int) float32 {
 	if l == SIMD128 {
-		return blockAtPlace(placeReduceMaxabs)
+		return maxAbsSIMD128
 	}
 	return reduceMaxAbsGeneric
+}
+
+func maxAbsSIMD128(x, _ *float32, n int) float32 {
+	c := elements.Begin(elementReduceMaxabs)
+	c.Read(0, unsafe.Pointer(x), 4*n)
+	c.Ints[0] = n
+	return c.Run()[0]
 }

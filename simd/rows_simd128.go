@@ -5,7 +5,7 @@ package simd
 import "unsafe"
 
 func rowKernelsOf(l Level) *rowKernels {
-	if l == SIMD128 {
+	if hasArrays(l) {
 		return &rowKernels{
 			expStore: expStoreSIMD128, expStoreRows: expStoreRowsSIMD128,
 			expSum: expSumSIMD128, expSumRows: expSumRowsSIMD128,
@@ -27,7 +27,7 @@ func expSumSIMD128(x *float32, n int, m float32) float32 {
 }
 
 func exponentials(place uint32, dst, x *float32, n int, m float32) float32 {
-	c := host.Begin(place)
+	c := arrays.Begin(place)
 	c.Write(0, unsafe.Pointer(dst), 4*n)
 	c.Read(1, unsafe.Pointer(x), 4*n)
 	c.Ints[0], c.Floats[0] = n, m
@@ -43,7 +43,7 @@ func expSumRowsSIMD128(x, m, sum *float32, rows, cols int) {
 }
 
 func exponentialRows(place uint32, dst, x, m, sum *float32, rows, cols int) {
-	c := host.Begin(place)
+	c := arrays.Begin(place)
 	c.Write(0, unsafe.Pointer(dst), 4*rows*cols)
 	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 	c.Read(2, unsafe.Pointer(m), 4*rows)
@@ -53,7 +53,7 @@ func exponentialRows(place uint32, dst, x, m, sum *float32, rows, cols int) {
 }
 
 func softmaxRowsSIMD128(dst, x *float32, rows, cols int) {
-	c := host.Begin(placeSoftmaxRows)
+	c := arrays.Begin(placeSoftmaxRows)
 	c.Write(0, unsafe.Pointer(dst), 4*rows*cols)
 	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 	c.Ints[0], c.Ints[1] = rows, cols
@@ -61,7 +61,7 @@ func softmaxRowsSIMD128(dst, x *float32, rows, cols int) {
 }
 
 func affineSIMD128(dst, x, gamma, beta *float32, n int, m, s, b float32) {
-	c := host.Begin(placeAffine)
+	c := arrays.Begin(placeAffine)
 	c.Write(0, unsafe.Pointer(dst), 4*n)
 	c.Read(1, unsafe.Pointer(x), 4*n)
 	c.Read(2, unsafe.Pointer(gamma), 4*n)
@@ -72,7 +72,7 @@ func affineSIMD128(dst, x, gamma, beta *float32, n int, m, s, b float32) {
 }
 
 func affineRowsSIMD128(dst, x, gamma, beta, msb *float32, rows, cols int) {
-	c := host.Begin(placeAffineRows)
+	c := arrays.Begin(placeAffineRows)
 	c.Write(0, unsafe.Pointer(dst), 4*rows*cols)
 	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
 	c.Read(2, unsafe.Pointer(gamma), 4*cols)

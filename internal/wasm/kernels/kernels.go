@@ -1,8 +1,10 @@
-// Package kernels writes the module of SIMD128 kernels of package simd: the kernels that
+// Package kernels writes the two modules of SIMD128 kernels of package simd: the kernels that
 // are not elementwise, and the loop around an elementwise expression.
 package kernels
 
 import (
+	"slices"
+
 	"github.com/rayo-go/rayo/internal/wasm"
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
@@ -20,16 +22,25 @@ var (
 	coreType   = wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.I32, wasm.I32, wasm.I32}}
 )
 
-// New returns a module with the kernels of package simd, except the elementwise ones.
-func New() *Set {
+// NewElementwise returns the module that every page loads. It has the kernels that elementwise operations need, except
+// the loops, which [Set.Map] adds: "map", which calls a loop, the conversions of 16 bits, and the largest magnitude.
+func NewElementwise() *Set {
 	s := &Set{m: &wasm.Module{}}
 	s.run()
 	s.elementwise()
+	s.halves()
+	s.reduction(reductions[slices.IndexFunc(reductions, func(r reduction) bool { return r.name == "maxabs" })])
+	return s
+}
+
+// New returns the module with the other kernels of package simd, which only pages that use one of them load.
+func New() *Set {
+	s := &Set{m: &wasm.Module{}}
+	s.run()
 	s.reductions()
 	s.rowOperations()
 	s.products()
 	s.quantizedBlocks()
-	s.halves()
 	s.integerColumns()
 	return s
 }

@@ -198,18 +198,10 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 
 func (s *Set) reductions() {
 	for _, r := range reductions {
-		row := s.reduce(r)
+		row := s.reduction(r)
 		if r.name == "max" {
 			s.maximum = row
 		}
-		s.add("reduce."+r.name, func(k kernel) {
-			k.Get(k.Param(0))
-			k.Get(k.pointer(0))
-			k.Get(k.pointer(1))
-			k.Get(k.int(0))
-			k.Call(row)
-			k.Store(wasm.F32Store, frame.Results)
-		})
 		s.rows("reduce."+r.name+".rows", row, true)
 		if r.two {
 			s.rows("reduce."+r.name+".each", row, false)
@@ -217,6 +209,20 @@ func (s *Set) reductions() {
 	}
 	s.deviations()
 	s.index()
+}
+
+// reduction writes the function that reduces a row, and the kernel that calls it once.
+func (s *Set) reduction(r reduction) *wasm.Func {
+	row := s.reduce(r)
+	s.add("reduce."+r.name, func(k kernel) {
+		k.Get(k.Param(0))
+		k.Get(k.pointer(0))
+		k.Get(k.pointer(1))
+		k.Get(k.int(0))
+		k.Call(row)
+		k.Store(wasm.F32Store, frame.Results)
+	})
+	return row
 }
 
 // rows writes the kernel that reduces each of many rows. With moves each row has its own y; otherwise all

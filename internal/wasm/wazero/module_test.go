@@ -10,10 +10,16 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// TestModule looks into the module that pages load: it imports a memory and nothing
-// else, and has no data, no globals and no memory of its own.
+// TestModule looks into the modules that pages load: they import a memory and nothing
+// else, and have no data, no globals and no memory of their own.
 func TestModule(t *testing.T) {
-	code, err := os.ReadFile("../../../simd/simd128.wasm")
+	for _, name := range []string{"simd128_elements.wasm", "simd128_arrays.wasm"} {
+		t.Run(name, func(t *testing.T) { checkModule(t, name) })
+	}
+}
+
+func checkModule(t *testing.T, name string) {
+	code, err := os.ReadFile("../../../simd/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

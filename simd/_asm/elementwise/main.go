@@ -41,8 +41,9 @@ func main() {
 	asm, stubs := writeNEON(ks)
 	write("map_neon_arm64.s", asm)
 	write("map_neon_arm64.go", stubs)
-	module, table := writeSIMD128(ks)
-	write("simd128.wasm", module)
+	elements, arrays, table := writeSIMD128(ks)
+	write("simd128_elements.wasm", elements)
+	write("simd128_arrays.wasm", arrays)
 	write("map_places_simd128.go", table)
 }
 
