@@ -3,9 +3,9 @@ package device
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 
+	"github.com/rayo-go/rayo/internal/ascii"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cpu"
 	"github.com/rayo-go/rayo/internal/env"
@@ -126,8 +126,8 @@ func WithPortableKernels() Option {
 // accepts it. With [Require], the variable selects among the devices of that kind.
 func (c *config) environment() error {
 	if v := env.Get("RAYO_THREADS"); v != "" && c.threads == 0 {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
+		n, ok := ascii.Natural(v)
+		if !ok || n < 1 {
 			return fmt.Errorf("RAYO_THREADS=%q: expected a positive number of threads: %w", v, ErrUnsupported)
 		}
 		c.threads = n
@@ -138,7 +138,7 @@ func (c *config) environment() error {
 	}
 	kind, which, _ := strings.Cut(v, ":")
 	name := ""
-	if strings.Trim(which, "+-0123456789") != "" {
+	if ascii.Trim(which, "+-0123456789") != "" {
 		v, name = kind, which
 	}
 	k, i, err := ParseName(v)
@@ -168,7 +168,7 @@ func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, 
 		case err != nil:
 			return nil, err
 		}
-		if strings.Contains(strings.ToLower(d.Info().Name), strings.ToLower(c.name)) {
+		if strings.Contains(ascii.Lower(d.Info().Name), ascii.Lower(c.name)) {
 			if left == 0 {
 				return d, nil
 			}
@@ -184,13 +184,13 @@ func ParseName(s string) (Kind, int, error) {
 	name, num, found := strings.Cut(s, ":")
 	i := 0
 	if found {
-		var err error
-		if i, err = strconv.Atoi(num); err != nil || i < 0 {
+		var ok bool
+		if i, ok = ascii.Natural(num); !ok {
 			return 0, 0, fmt.Errorf("device index %q is invalid: it must be a number from 0 on: %w", num, ErrNoDevice)
 		}
 	}
 	for _, k := range driver.Kinds() {
-		if k.String() == strings.ToLower(name) {
+		if k.String() == ascii.Lower(name) {
 			return k, i, nil
 		}
 	}

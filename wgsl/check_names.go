@@ -1,8 +1,7 @@
 package wgsl
 
 import (
-	"strings"
-
+	"github.com/rayo-go/rayo/internal/ascii"
 	"github.com/rayo-go/rayo/internal/fmt"
 )
 
@@ -49,7 +48,7 @@ var predeclared = func() map[string]bool {
 
 func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
+	for _, w := range ascii.Fields(words) {
 		m[w] = true
 	}
 	return m

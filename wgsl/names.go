@@ -1,6 +1,10 @@
 package wgsl
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ascii"
+)
 
 // The names that the printer uses for things that have no name in the program. A name of the
 // program that equals one of them gets an underscore.
@@ -28,7 +32,7 @@ const (
 // the printer calls, and the printer's own names.
 var taken = func() map[string]bool {
 	m := make(map[string]bool)
-	for _, w := range strings.Fields(`
+	for _, w := range ascii.Fields(`
 		alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if
 		let loop override requires return struct switch true var while
 
@@ -154,7 +158,7 @@ func spell(s, other string) string {
 		}
 		b = append(b, c)
 	}
-	s = strings.Trim(string(b), "_")
+	s = ascii.Trim(string(b), "_")
 	switch {
 	case s == "":
 		return other

@@ -30,12 +30,19 @@ fn $C(x: f32) -> f32 {
   return bitcast<f32>(bitcast<u32>(y) ^ ((turn & 2u) << 30u)$M);
 }`
 
-// substitute replaces words. The pairs have a word and its replacement, which has no such words.
+// substitute replaces words. The pairs have a word, of $ and a letter, and its replacement.
 func substitute(text string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	before, rest, more := strings.Cut(text, "$")
+	for more {
+		for i := 0; i < len(pairs); i += 2 {
+			if rest[0] == pairs[i][1] {
+				before += pairs[i+1]
+			}
+		}
+		text, rest, more = strings.Cut(rest[1:], "$")
+		before += text
 	}
-	return text
+	return before
 }
 
 // composeTrig is compose for Sin and Cos. It computes vectors component by component.

@@ -39,7 +39,7 @@ var order = [][]string{
 	{"internal/irhook"},
 	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/blockdecode", "internal/errtree", "internal/genfile", "internal/jscall", "internal/jsmemory"},
-	{"internal/env", "internal/fmt"},
+	{"internal/ascii", "internal/env", "internal/fmt"},
 }
 
 // beside lists the imports that are allowed although they are not in a lower layer.

@@ -174,7 +174,7 @@ func (p *printer) called(a any, name string, call func() string) (s string) {
 func (p *printer) text(s string) {
 	switch p.verb {
 	case 'q':
-		p.b = strconv.AppendQuote(p.b, s)
+		p.quote(s, '"')
 	case 'x':
 		const digits = "0123456789abcdef"
 		if p.sharp && s != "" {
@@ -186,6 +186,50 @@ func (p *printer) text(s string) {
 	default:
 		p.b = append(p.b, s...)
 	}
+}
+
+// quote appends s between two quotes, as package strconv does. It escapes bytes that are not UTF-8, and of the
+// characters that do not print those beyond ASCII that [hidden] knows, because strconv's tables of them take 3 kB compressed.
+func (p *printer) quote(s string, quote byte) {
+	const digits, names = "0123456789abcdef", "abtnvfr" // names has the letters of \a, which is 7, to \r
+	p.b = append(p.b, quote)
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		hex := 0
+		switch {
+		case r == utf8.RuneError && size == 1:
+			r, hex = rune(s[i]), 2
+			p.b = append(p.b, '\\', 'x')
+		case r == rune(quote) || r == '\\':
+			p.b = append(p.b, '\\', byte(r))
+		case r >= '\a' && r <= '\r':
+			p.b = append(p.b, '\\', names[r-'\a'])
+		case r < ' ' || r == 0x7f:
+			hex = 2
+			p.b = append(p.b, '\\', 'x')
+		case hidden(r):
+			hex = 4
+			p.b = append(p.b, '\\', 'u')
+		default:
+			p.b = append(p.b, s[i:i+size]...)
+		}
+		for ; hex > 0; hex-- {
+			p.b = append(p.b, digits[r>>(4*hex-4)&15])
+		}
+		i += size
+	}
+	p.b = append(p.b, quote)
+}
+
+// hidden reports whether r is one of the characters up to U+FFFF that change how a text looks without being visible: controls,
+// spaces, marks of direction, joiners, and those for private use.
+func hidden(r rune) bool {
+	switch {
+	case r >= 0x80 && r <= 0xa0, r == 0xad, r == 0x61c, r == 0x1680, r == 0x180e, r >= 0x2000 && r <= 0x200f,
+		r >= 0x2028 && r <= 0x202f, r >= 0x205f && r <= 0x206f, r == 0x3000, r >= 0xe000 && r <= 0xf8ff, r == 0xfeff, r >= 0xfff9 && r <= 0xfffb:
+		return true
+	}
+	return false
 }
 
 // value appends v, which is in depth others. It calls no methods of what v holds, because reflect's Interface and
@@ -247,7 +291,7 @@ func (p *printer) integer(m uint64, negative bool) bool {
 			r = utf8.RuneError
 		}
 		if p.verb == 'q' {
-			p.b = strconv.AppendQuoteRune(p.b, r)
+			p.quote(string(r), '\'')
 		} else {
 			p.b = utf8.AppendRune(p.b, r)
 		}

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -91,6 +92,26 @@ func TestCompactEqualsFmt(t *testing.T) {
 				t.Errorf("%T, %T: %q, expected %q", a, b, got, want)
 			}
 		}
+	}
+}
+
+// TestQuote compares with package strconv all characters that it prints, or that this package knows not to print.
+func TestQuote(t *testing.T) {
+	escaped := 0
+	for r := rune(0); r <= 0x10ffff; r++ {
+		if !strconv.IsPrint(r) && r > 0x7f && !hidden(r) {
+			continue // unassigned, or hidden beyond U+FFFF
+		}
+		if hidden(r) {
+			escaped++
+		}
+		s := "a" + string(r) + "\xff"
+		if got, want := string(compact("%q %q", s, r)), strconv.Quote(s)+" "+strconv.QuoteRune(r); got != want {
+			t.Fatalf("%#x: %s, expected %s", r, got, want)
+		}
+	}
+	if escaped < 6400 {
+		t.Errorf("only %d characters are hidden", escaped)
 	}
 }
 

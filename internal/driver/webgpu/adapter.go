@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/rayo-go/rayo/internal/ascii"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/fmt"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
@@ -116,7 +117,7 @@ func (c Choice) of(list []listed) (int, error) {
 
 // called reports whether one of the adapter's names contains part.
 func (a listed) called(part string) bool {
-	part = strings.ToLower(part)
-	return strings.Contains(strings.ToLower(a.Name), part) || strings.Contains(strings.ToLower(a.Driver), part) ||
+	part = ascii.Lower(part)
+	return strings.Contains(ascii.Lower(a.Name), part) || strings.Contains(ascii.Lower(a.Driver), part) ||
 		part == "software" && a.Type == gpu.Software
 }

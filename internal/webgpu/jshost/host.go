@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall/js"
 
+	"github.com/rayo-go/rayo/internal/ascii"
 	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/wgsl"
@@ -43,7 +44,10 @@ func engine() string {
 		for _, name := range []string{"Firefox/", "Edg/", "OPR/", "Chrome/", "Version/"} {
 			if at := strings.Index(agent, name); at >= 0 {
 				product, _, _ := strings.Cut(agent[at:], " ")
-				return strings.Replace(product, "Version/", "Safari/", 1)
+				if version, safari := strings.CutPrefix(product, "Version/"); safari {
+					return "Safari/" + version
+				}
+				return product
 			}
 		}
 		if agent != "" {
@@ -209,7 +213,7 @@ func describe(a js.Value) webgpu.Adapter {
 	size := func(name string) uint32 { return uint32(number(l, name)) }
 	d := webgpu.Adapter{
 		Name:   strings.Join(names, " "),
-		Driver: strings.TrimSpace(engine() + " " + text(info.Get("description"))),
+		Driver: ascii.Trim(engine()+" "+text(info.Get("description")), ascii.Space),
 		API:    "browser",
 		Type:   webgpu.Other,
 		Vendor: vendors[text(info.Get("vendor"))],

@@ -8,6 +8,7 @@ import (
 	"syscall/js"
 	"unicode/utf16"
 
+	"github.com/rayo-go/rayo/internal/ascii"
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
@@ -74,7 +75,7 @@ func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
 
 // mistake returns the error of a text: the compiler's message about a position in it, or else err.
 func mistake(s *webgpu.Shader, module js.Value, err error) error {
-	e := &webgpu.CompileError{Label: s.Label, Message: strings.TrimSpace(err.Error())}
+	e := &webgpu.CompileError{Label: s.Label, Message: ascii.Trim(err.Error(), ascii.Space)}
 	if module.Type() != js.TypeObject || module.Get("getCompilationInfo").Type() != js.TypeFunction {
 		return e
 	}
@@ -87,15 +88,24 @@ func mistake(s *webgpu.Shader, module js.Value, err error) error {
 		if text(m.Get("type")) != "error" {
 			continue
 		}
-		e.Message, _, _ = strings.Cut(strings.TrimSpace(text(m.Get("message"))), "\n") // the list of allowed tokens follows
+		e.Message, _, _ = strings.Cut(ascii.Trim(text(m.Get("message")), ascii.Space), "\n") // the list of allowed tokens follows
 		line, column := int(number(m, "lineNum")), int(number(m, "linePos"))
-		if lines := strings.Split(s.Text, "\n"); line >= 1 && line <= len(lines) {
-			e.Text = strings.TrimRight(lines[line-1], "\r")
+		if t, ok := lineOf(s.Text, line); ok {
+			e.Text = strings.TrimSuffix(t, "\r")
 			e.Line, e.Column = line, runes(e.Text, column)
 		}
 		return e
 	}
 	return e
+}
+
+// lineOf returns a line of a text, which are numbered from 1 on, and false if there is no such line.
+func lineOf(text string, number int) (line string, ok bool) {
+	for more := true; more && number > 0; number-- {
+		line, text, more = strings.Cut(text, "\n")
+		ok = number == 1
+	}
+	return line, ok
 }
 
 // runes returns the column, counted from 1, of a UTF-16 position in a line.
