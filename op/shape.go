@@ -90,6 +90,15 @@ func (s Shape) String() string {
 	return b.String()
 }
 
+// texts returns the shapes as texts.
+func texts(shapes []Shape) []string {
+	list := make([]string, len(shapes))
+	for i, s := range shapes {
+		list[i] = s.String()
+	}
+	return list
+}
+
 // A BroadcastKind names a layout of an operand over the result of an elementwise
 // operation. All kinds but Strided need no index arithmetic. See [Layout.BroadcastKind].
 type BroadcastKind uint8
@@ -132,7 +141,7 @@ func Broadcast(in ...Shape) (Shape, error) {
 		for _, s := range in {
 			if d := s.at(i, rank); d != 1 && d != out[i] {
 				if out[i] != 1 {
-					return nil, mismatch("%v do not broadcast: aligned at the last axis, extents %d and %d differ and neither is 1", in, out[i], d)
+					return nil, mismatch("%v do not broadcast: aligned at the last axis, extents %d and %d differ and neither is 1", texts(in), out[i], d)
 				}
 				out[i] = d
 			}

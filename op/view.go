@@ -400,7 +400,7 @@ func concatShape(a *Attrs, in []Shape) ([]Shape, error) {
 			return nil, mismatch("concat of %v and %v along axis %d: all other extents must be equal", in[0], s, axis)
 		}
 		if out[axis] > math.MaxInt/4 || s[axis] > math.MaxInt/4 {
-			return nil, mismatch("concat of %v along axis %d overflows an int", in, axis)
+			return nil, mismatch("concat of %v along axis %d overflows an int", texts(in), axis)
 		}
 		out[axis] += s[axis]
 	}
@@ -461,7 +461,7 @@ func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
 		case v == 0:
 			for _, w := range a.I[i:] {
 				if w != 0 {
-					return nil, mismatch("malformed extents %v", a.I)
+					return nil, mismatch("malformed extents %v", a.I[:])
 				}
 			}
 		case v > 0:

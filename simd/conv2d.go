@@ -114,7 +114,7 @@ func holds(name string, have int, sizes [4]int) {
 	n := 1
 	for _, s := range sizes {
 		if s > have/n {
-			panic(fmt.Sprintf("simd: Conv2D: %s of %d elements is too short for %v", name, have, sizes))
+			panic(fmt.Sprintf("simd: Conv2D: %s of %d elements is too short for [%d %d %d %d]", name, have, sizes[0], sizes[1], sizes[2], sizes[3]))
 		}
 		n *= s
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// formats reports operands that internal/fmt formats in pages otherwise than the standard library: lists and structs that
-// hold values with a method String or Error, which it does not call. It checks all calls of functions whose last parameter
-// is a ...any, in packages that import internal/fmt.
+// formats reports operands that internal/fmt does not format in pages: values without a method String or Error that are no truth
+// values, numbers or texts, and no lists of the types that it knows. It checks all calls of functions whose last parameter
+// is a ...any, in packages that import internal/fmt, except methods of js.Value. It does not know what interfaces hold.
 func formats(pkg *types.Package, info *types.Info, files []*ast.File) error {
 	if !slices.ContainsFunc(pkg.Imports(), func(p *types.Package) bool { return strings.HasSuffix(p.Path(), "/internal/fmt") }) {
 		return nil
@@ -27,13 +27,16 @@ func formats(pkg *types.Package, info *types.Info, files []*ast.File) error {
 			if !ok || !s.Variadic() {
 				return true
 			}
+			if m, ok := call.Fun.(*ast.SelectorExpr); ok && types.TypeString(info.TypeOf(m.X), nil) == "syscall/js.Value" {
+				return true
+			}
 			fixed := s.Params().Len() - 1
 			if e, ok := s.Params().At(fixed).Type().(*types.Slice); !ok || !isAny(e.Elem()) {
 				return true
 			}
 			for _, a := range call.Args[fixed:] {
-				if t := info.TypeOf(a); t != nil && !hasText(t) && holdsText(t, nil) {
-					errs = append(errs, fmt.Errorf("%s: pages print what %v holds without its method String or Error: format each by itself", fileSet.Position(a.Pos()), t))
+				if t := info.TypeOf(a); t != nil && !hasText(t) && !plain(t) {
+					errs = append(errs, fmt.Errorf("%s: pages print only the type of %v: format it as a text", fileSet.Position(a.Pos()), t))
 				}
 			}
 			return true
@@ -46,9 +49,6 @@ func isAny(t types.Type) bool {
 	i, ok := t.Underlying().(*types.Interface)
 	return ok && i.Empty()
 }
-
-// same are types that print the same without their method.
-var same = []string{"github.com/rayo-go/rayo/op.Shape"}
 
 // hasText reports whether t has a method String or Error that formatting calls.
 func hasText(t types.Type) bool {
@@ -64,31 +64,11 @@ func hasText(t types.Type) bool {
 	return false
 }
 
-// holdsText reports whether elements or exported fields of t have such a method. The standard library does not call
-// those of other fields either. outer are the types that hold t.
-func holdsText(t types.Type, outer []types.Type) bool {
-	if slices.Contains(outer, t) {
-		return false
+// plain reports whether internal/fmt knows t, or t is an interface.
+func plain(t types.Type) bool {
+	switch t.Underlying().(type) {
+	case *types.Basic, *types.Interface:
+		return true
 	}
-	outer = append(outer, t)
-	held := func(t types.Type) bool {
-		return hasText(t) && !slices.Contains(same, t.String()) || holdsText(t, outer)
-	}
-	switch u := t.Underlying().(type) {
-	case *types.Slice:
-		return held(u.Elem())
-	case *types.Array:
-		return held(u.Elem())
-	case *types.Map:
-		return held(u.Key()) || held(u.Elem())
-	case *types.Pointer: // formatting follows the outermost only
-		return len(outer) == 1 && holdsText(u.Elem(), outer)
-	case *types.Struct:
-		for f := range u.Fields() {
-			if f.Exported() && held(f.Type()) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.Contains([]string{"[]byte", "[]uint8", "[]int", "[]uint32", "[]string"}, t.String())
 }

@@ -2,8 +2,8 @@
 // the standard library's also links the package os, sorts maps, and scans. Elsewhere it calls the standard library.
 //
 // The formats may have the verbs c d e f g q s T v w x, one operand by index (%[2]d), a precision of numbers
-// with a fraction (%.3g), and # before x of integers and texts. Maps, channels and functions print as their type, and
-// what an operand holds prints without methods: a list of types with String is given as a text.
+// with a fraction (%.3g), and # before x of integers and texts. Operands are errors and values with a method String, truth
+// values, numbers, texts, and lists of the types []byte, []int, []uint32 and []string. In pages other values print as their type.
 package fmt
 
 import (
@@ -120,7 +120,7 @@ func (p *printer) operand(a any) {
 		p.wraps++
 		err, ok := a.(error)
 		if !ok {
-			p.refuse(reflect.ValueOf(a))
+			p.refuse(a)
 			return
 		}
 		p.wrapped = append(p.wrapped, err)
@@ -132,7 +132,7 @@ func (p *printer) operand(a any) {
 	case a == nil && (p.verb == 'v' || p.verb == 'T'):
 		p.b = append(p.b, "<nil>"...)
 	case !p.method(a):
-		p.value(reflect.ValueOf(a), 0)
+		p.value(a)
 	}
 }
 
@@ -232,10 +232,42 @@ func hidden(r rune) bool {
 	return false
 }
 
-// value appends v, which is in depth others. It calls no methods of what v holds, because reflect's Interface and
-// Pointer bring the code for method values, 30 kB compressed.
-func (p *printer) value(v reflect.Value, depth int) {
-	ok := false
+// value appends a value of a type without a method, or a list of the types that the package comment names.
+func (p *printer) value(a any) {
+	switch a := a.(type) {
+	case []byte:
+		if isText(p.verb) && p.verb != 'v' {
+			p.text(string(a))
+			return
+		}
+		p.list(len(a), func(i int) any { return a[i] })
+	case []int:
+		p.list(len(a), func(i int) any { return a[i] })
+	case []uint32:
+		p.list(len(a), func(i int) any { return a[i] })
+	case []string:
+		p.list(len(a), func(i int) any { return a[i] })
+	default:
+		if !p.single(reflect.ValueOf(a)) {
+			p.refuse(a)
+		}
+	}
+}
+
+func (p *printer) list(n int, at func(i int) any) {
+	p.b = append(p.b, '[')
+	for i := range n {
+		if i > 0 {
+			p.b = append(p.b, ' ')
+		}
+		p.value(at(i))
+	}
+	p.b = append(p.b, ']')
+}
+
+// single appends a truth value, a number or a text. It follows no pointers and looks into nothing, because the functions of
+// package reflect for these take 11 kB compressed.
+func (p *printer) single(v reflect.Value) (ok bool) {
 	switch v.Kind() {
 	case reflect.Bool:
 		if ok = p.verb == 'v'; ok {
@@ -246,31 +278,16 @@ func (p *printer) value(v reflect.Value, depth int) {
 		ok = p.integer(uint64(max(i, -i)), i < 0)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		ok = p.integer(v.Uint(), false)
-	case reflect.Float32, reflect.Float64:
-		ok = p.float(v.Float(), v.Type().Bits())
+	case reflect.Float32:
+		ok = p.float(v.Float(), 32)
+	case reflect.Float64:
+		ok = p.float(v.Float(), 64)
 	case reflect.String:
 		if ok = isText(p.verb); ok {
 			p.text(v.String())
 		}
-	case reflect.Slice, reflect.Array:
-		ok = true
-		p.list(v, depth)
-	case reflect.Struct:
-		ok = true
-		p.fields(v, depth)
-	case reflect.Interface:
-		ok = true
-		if v.IsNil() {
-			p.b = append(p.b, "<nil>"...)
-			break
-		}
-		p.value(v.Elem(), depth+1)
-	case reflect.Pointer:
-		ok = p.pointer(v, depth)
 	}
-	if !ok {
-		p.refuse(v)
-	}
+	return ok
 }
 
 func isText(verb byte) bool { return verb == 'v' || verb == 's' || verb == 'q' || verb == 'x' }
@@ -323,80 +340,20 @@ func (p *printer) float(f float64, bits int) bool {
 	return true
 }
 
-func (p *printer) list(v reflect.Value, depth int) {
-	if v.Type().Elem().Kind() == reflect.Uint8 && isText(p.verb) && p.verb != 'v' {
-		text := make([]byte, v.Len())
-		for i := range text {
-			text[i] = byte(v.Index(i).Uint())
-		}
-		p.text(string(text))
-		return
-	}
-	p.b = append(p.b, '[')
-	for i := range v.Len() {
-		if i > 0 {
-			p.b = append(p.b, ' ')
-		}
-		p.value(v.Index(i), depth+1)
-	}
-	p.b = append(p.b, ']')
-}
-
-func (p *printer) fields(v reflect.Value, depth int) {
-	p.b = append(p.b, '{')
-	for i := range v.NumField() {
-		if i > 0 {
-			p.b = append(p.b, ' ')
-		}
-		f := v.Field(i)
-		if f.Kind() == reflect.Interface && !f.IsNil() {
-			f = f.Elem()
-		}
-		p.value(f, depth+1)
-	}
-	p.b = append(p.b, '}')
-}
-
-func (p *printer) pointer(v reflect.Value, depth int) bool {
-	address := uint64(0)
-	if !v.IsNil() {
-		address = uint64(v.Elem().UnsafeAddr())
-	}
-	if depth == 0 && address != 0 {
-		switch v.Elem().Kind() {
-		case reflect.Array, reflect.Slice, reflect.Struct:
-			p.b = append(p.b, '&')
-			p.value(v.Elem(), depth+1)
-			return true
-		}
-	}
-	switch {
-	case p.verb == 'd' || p.verb == 'x':
-		return p.integer(address, false)
-	case p.verb != 'v':
-		return false
-	case address == 0:
-		p.b = append(p.b, "<nil>"...)
-	default:
-		p.b = strconv.AppendUint(append(p.b, "0x"...), address, 16)
-	}
-	return true
-}
-
 // refuse appends what stands for a value that the verb does not print: %!d(bool=true).
-func (p *printer) refuse(v reflect.Value) {
+func (p *printer) refuse(a any) {
 	verb, outer := p.verb, p.unknown
 	p.unknown = true
 	p.b = append(p.b, '%', '!', verb, '(')
 	switch {
-	case !v.IsValid():
+	case a == nil:
 		p.b = append(p.b, "<nil>"...)
 	case verb == 'v':
-		p.b = append(p.b, v.Type().String()...)
+		p.b = append(p.b, reflect.TypeOf(a).String()...)
 	default:
-		p.b = append(append(p.b, v.Type().String()...), '=')
+		p.b = append(append(p.b, reflect.TypeOf(a).String()...), '=')
 		p.verb = 'v'
-		p.value(v, 0)
+		p.value(a)
 	}
 	p.verb, p.unknown = verb, outer
 	p.b = append(p.b, ')')

@@ -25,37 +25,20 @@ func (l level) String() string { return "level" + string(rune('0'+l)) }
 
 type plain int
 
-type point struct {
-	X, Y int
-	name string
-	l    plain
-	L    plain
-	Any  any
-	p    *int
-}
-
 type broken struct{ s *string }
 
 func (b *broken) Error() string { return *b.s }
 
-// operands lists a value of each kind and of types with methods.
+// operands lists a value of each supported type and of types with methods.
 func operands() []any {
 	l := level(2)
 	return []any{
 		nil, true, 0, -3, int8(-128), int64(math.MinInt64), uint8(200), uint64(math.MaxUint64), uintptr(7), 'é', rune(-1), math.MaxInt32,
 		1.5, 1e6, 1e-7, 1e21, float32(0.1), math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 123456789.0,
 		"", "text", "a\"b\x00é", plain(3), l, &l, (*level)(nil),
-		[]int{}, []int{1, -2}, []int(nil), [3]uint32{1, 2, 3}, []byte("hi"), [2]byte{1, 255}, []string{"a", "b c"}, []any{1, "x", nil, plain(2)},
-		[][]int{{1}, {2, 3}}, []*int{nil},
-		point{1, 2, "n", 3, 4, 5.5, nil}, &point{Any: 2}, point{Any: []int{1}}, struct{}{}, &[]int{1, 2}, &[2]bool{true}, (*point)(nil),
+		[]int{}, []int{1, -2}, []int(nil), []uint32{1, 2, 3}, []byte("hi"), []byte{1, 255}, []string{"a", "b c"},
 		fs.ErrNotExist, &fs.PathError{Op: "open", Path: "p", Err: fs.ErrExist}, fmt.Errorf("a: %w", fs.ErrExist), (*broken)(nil), &broken{},
 	}
-}
-
-// composite reports whether a may hold numbers with a fraction.
-func composite(a any) bool {
-	k := reflect.ValueOf(a).Kind()
-	return k == reflect.Struct || k == reflect.Pointer
 }
 
 func TestCompactEqualsFmt(t *testing.T) {
@@ -64,8 +47,11 @@ func TestCompactEqualsFmt(t *testing.T) {
 			if _, bytes := a.([]byte); bytes && f == "%w" {
 				continue // the standard library refuses each byte
 			}
+			if isPointer(a) && !strings.ContainsAny(f, "vsqxTw") || f == "%w" && !isError(a) && isPointer(a) {
+				continue // the standard library prints the address, or what is there
+			}
 			float := reflect.ValueOf(a).IsValid() && reflect.ValueOf(a).CanFloat()
-			if strings.Contains(f, ".") && !float || f == "%#x" && (float || composite(a)) {
+			if strings.Contains(f, ".") && !float || f == "%#x" && float {
 				continue // precisions are for numbers with a fraction, # is for integers and texts
 			}
 			if want, got := fmt.Errorf("<"+f+">", a), compactError("<"+f+">", a); got.Error() != want.Error() {
@@ -95,6 +81,10 @@ func TestCompactEqualsFmt(t *testing.T) {
 	}
 }
 
+func isPointer(a any) bool { return reflect.ValueOf(a).Kind() == reflect.Pointer }
+
+func isError(a any) bool { _, ok := a.(error); return ok }
+
 // TestQuote compares with package strconv all characters that it prints, or that this package knows not to print.
 func TestQuote(t *testing.T) {
 	escaped := 0
@@ -115,21 +105,18 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestContents checks that elements and fields print without their String methods, and that values without a text print as their type.
-func TestContents(t *testing.T) {
+// TestOthers checks that values of other types print as their type.
+func TestOthers(t *testing.T) {
 	for _, c := range []struct {
 		a    any
 		want string
 	}{
-		{[]level{1, 2}, "[1 2]"}, {[]any{level(2), "x"}, "[2 x]"}, {struct{ L level }{3}, "{3}"}, {&struct{ L level }{3}, "&{3}"},
-		{func() {}, "%!v(func())"}, {make(chan int), "%!v(chan int)"}, {map[int]int{}, "%!v(map[int]int)"}, {[]func(){nil}, "[%!v(func())]"},
+		{[]level{1, 2}, "%!v([]fmt.level)"}, {[]any{1}, "%!v([]interface {})"}, {struct{ X int }{3}, "%!v(struct { X int })"}, {[2]int{1, 2}, "%!v([2]int)"},
+		{new(int), "%!v(*int)"}, {func() {}, "%!v(func())"}, {make(chan int), "%!v(chan int)"}, {map[int]int{}, "%!v(map[int]int)"},
 	} {
 		if got := string(compact("%v", c.a)); got != c.want {
 			t.Errorf("%T: %s, expected %s", c.a, got, c.want)
 		}
-	}
-	if got := string(compact("%v", []error{errors.New("a")})); !strings.HasPrefix(got, "[0x") {
-		t.Errorf("a list of errors: %s", got)
 	}
 }
 

@@ -232,7 +232,7 @@ type checker struct {
 func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*checker, error) {
 	p := k.program
 	if uint64(l.grid[0])*uint64(l.grid[1])*uint64(l.grid[2]) >= math.MaxUint32 {
-		return nil, fmt.Errorf("kernel %s: %w: grid %v", p.Name, ErrLimit, l.grid)
+		return nil, fmt.Errorf("kernel %s: %w: grid %v", p.Name, ErrLimit, l.grid[:])
 	}
 	ch := &checker{k: k, p: p, l: l, rep: rep, schedule: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(l.subgroup))), lanes: k.local,
 		varBase: make([]int, len(p.Vars))}

@@ -188,6 +188,9 @@ func (k *Kernel) keep(m *machine) {
 	k.mu.Unlock()
 }
 
+// list returns the three numbers for a format. A launch stays on the stack of its caller, because they are copied.
+func list(n [3]uint32) []uint32 { return n[:] }
+
 // newLaunch checks a launch.
 func (k *Kernel) newLaunch(ctx context.Context, r *Launch) (*launch, error) {
 	p := k.program
@@ -201,13 +204,13 @@ func (k *Kernel) newLaunch(ctx context.Context, r *Launch) (*launch, error) {
 	groups := uint64(1)
 	for _, n := range r.Grid {
 		if n == 0 {
-			return nil, fail("%w: grid %v has no workgroups", ErrLaunch, r.Grid)
+			return nil, fail("%w: grid %v has no workgroups", ErrLaunch, list(r.Grid))
 		}
 		if uint64(n) > uint64(k.limits.Groups) {
-			return nil, fail("%w: grid %v has more than %d workgroups along one dimension", ErrLimit, r.Grid, k.limits.Groups)
+			return nil, fail("%w: grid %v has more than %d workgroups along one dimension", ErrLimit, list(r.Grid), k.limits.Groups)
 		}
 		if groups > math.MaxInt64/uint64(n) {
-			return nil, fail("%w: grid %v", ErrLimit, r.Grid)
+			return nil, fail("%w: grid %v", ErrLimit, list(r.Grid))
 		}
 		groups *= uint64(n)
 	}

@@ -17,7 +17,7 @@ func verify(p *ir.Program, lim Limits) error {
 	lanes := uint64(1)
 	for _, n := range p.Local {
 		if lanes *= uint64(n); lanes > uint64(lim.Lanes) {
-			return fail("local size %v has more than %d lanes", p.Local, lim.Lanes)
+			return fail("local size %v has more than %d lanes", p.Local[:], lim.Lanes)
 		}
 	}
 	if len(p.Code) > lim.Code {

@@ -52,7 +52,7 @@ func verifyHead(p *Program) error {
 	lanes := uint64(1)
 	for _, n := range p.Local {
 		if lanes *= uint64(n); n == 0 || lanes > maxLocal {
-			return fmt.Errorf("local size %v", p.Local)
+			return fmt.Errorf("local size %v", p.Local[:])
 		}
 	}
 	if len(p.Code) == 0 || len(p.Code) > maxCode || p.Code[0] != (Instr{}) {

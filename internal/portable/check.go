@@ -216,7 +216,7 @@ func (t *Target) allows(p *ir.Program, s *Stage) error {
 	}
 	for _, n := range s.Grid {
 		if int64(n) > int64(t.Groups) {
-			return unsupported("the grid has %v workgroups; the device allows at most %d along each dimension", s.Grid, t.Groups)
+			return unsupported("the grid has %v workgroups; the device allows at most %d along each dimension", s.Grid[:], t.Groups)
 		}
 	}
 	return nil

@@ -478,7 +478,7 @@ func elements(b *ir.Binding, bytes int64) (uint32, error) {
 func (e *preparer) launch(s *driver.Step) error {
 	k := s.Kernel
 	if most := uint32(e.d.library.Groups); k.Grid[0] > most || k.Grid[1] > most || k.Grid[2] > most {
-		return fmt.Errorf("the grid has %v workgroups; the device allows at most %d along each axis: %w", k.Grid, most, driver.ErrLimit)
+		return fmt.Errorf("the grid has %v workgroups; the device allows at most %d along each axis: %w", k.Grid[:], most, driver.ErrLimit)
 	}
 	l := &dispatch{grid: k.Grid, dynamic: -1, static: -1}
 	for _, slot := range k.Bind {
