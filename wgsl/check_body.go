@@ -57,7 +57,7 @@ func (c *checker) declare() (*local, *CompileError) {
 	if scope[name] != nil {
 		return nil, c.fail(at, "%s is declared twice", name)
 	}
-	if keywords[name] || name == "_" || strings.HasPrefix(name, "__") {
+	if isKeyword(name) || name == "_" || strings.HasPrefix(name, "__") {
 		return nil, c.fail(at, "%s cannot be used as a name", name)
 	}
 	scope[name] = &local{}
@@ -439,7 +439,7 @@ func (c *checker) resolve(name string, at int) *CompileError {
 		c.uses[c.inside] = append(c.uses[c.inside], use{d, at})
 		return nil
 	}
-	if predeclared[name] || c.lenient {
+	if isPredeclared(name) || c.lenient {
 		return nil
 	}
 	return c.fail(at, "no definition in scope for %s", name)

@@ -1,17 +1,34 @@
 package wgsl
 
 import (
+	"sync"
+
 	"github.com/rayo-go/rayo/internal/ascii"
 	"github.com/rayo-go/rayo/internal/fmt"
 )
 
-// keywords are the words that cannot be names.
-var keywords = wordSet(`alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop
-	override requires return struct switch true var while`)
+// words has the sets of words that the checks of users' texts need. They are made for the first text, so that pages
+// without such texts do not link them.
+var words struct {
+	sync.Once
+	keywords, predeclared map[string]bool
+}
 
-// predeclared are the names that the language declares: types, words of template lists, and
-// functions.
-var predeclared = func() map[string]bool {
+// isKeyword reports whether the word cannot be a name.
+func isKeyword(word string) bool {
+	words.Do(makeWords)
+	return words.keywords[word]
+}
+
+// isPredeclared reports whether the language declares the name: a type, a word of template lists, or a function.
+func isPredeclared(name string) bool {
+	words.Do(makeWords)
+	return words.predeclared[name]
+}
+
+func makeWords() {
+	words.keywords = wordSet(`alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop
+	override requires return struct switch true var while`)
 	m := wordSet(`true false
 	bool f16 f32 f64 i32 i64 u32 u64 array atomic ptr vec2 vec3 vec4 sampler sampler_comparison binding_array
 	texture_1d texture_2d texture_2d_array texture_3d texture_cube texture_cube_array texture_multisampled_2d texture_depth_multisampled_2d
@@ -43,8 +60,8 @@ var predeclared = func() map[string]bool {
 			}
 		}
 	}
-	return m
-}()
+	words.predeclared = m
+}
 
 func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
