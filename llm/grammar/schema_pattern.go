@@ -45,7 +45,11 @@ func unicodeEscapes(expr string) string {
 func (w *patternWriter) search(parts []*syntax.Regexp, before, after string) string {
 	w.depth++
 	defer func() { w.depth-- }()
-	if w.written += len(before) + len(after); w.depth > maxSchemaDepth || w.written > maxSource {
+	if w.s.err != nil {
+		return ""
+	}
+	// Each call copies parts, and the number of calls grows exponentially with the number of such alternatives.
+	if w.written += len(before) + len(after) + len(parts) + 1; w.depth > maxSchemaDepth || w.written > maxSource {
 		return w.s.fail(ErrLimit, w.at, "the pattern has too many alternatives with ^ or $")
 	}
 	if len(parts) == 0 {
@@ -71,7 +75,7 @@ func (w *patternWriter) search(parts []*syntax.Regexp, before, after string) str
 	return y
 }
 
-// each is search for the alternatives of an expression, of which join makes all parts.
+// each is search for each alternative of an expression. join returns all parts with the alternative in its place.
 func (w *patternWriter) each(re *syntax.Regexp, join func(*syntax.Regexp) []*syntax.Regexp, before, after string) string {
 	var out []string
 	for _, sub := range re.Sub {

@@ -329,6 +329,8 @@ func TestSchemaErrors(t *testing.T) {
 		{`{"type": "integer", "minimum": 1e400}`, ErrSchema, "minimum"}, {`{"type": "number", "minimum": 0.5}`, ErrUnsupported, "whole"},
 		{`{"$ref": "http://x"}`, ErrSchema, "same document"}, {`{"$ref": "#/nowhere"}`, ErrSchema, "nowhere"},
 		{`{"$ref": "#"}`, ErrSchema, "itself"}, {`{"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}`, ErrSchema, "itself"},
+		{`{"type": "string", "pattern": "^` + strings.Repeat("(^|(^)|(^)|(^))", 20) + `a$"}`, ErrLimit, "#/pattern"},
+		{`{"type": "string", "pattern": "` + strings.Repeat("(^|a)", 18) + strings.Repeat("b?c?", 5000) + `"}`, ErrLimit, "alternatives"},
 		{`{"enum": []}`, ErrSchema, "enum"}, {`{"enum": 3}`, ErrSchema, "enum"}, {`{"const": 1, "type": "string"}`, ErrSchema, "fits"},
 		{`{"required": ["x"], "type": "object"}`, ErrUnsupported, "required"}, {`{"properties": 1}`, ErrSchema, "properties"},
 		{`{"allOf": [{}, {}]}`, ErrUnsupported, "allOf"}, {`{"anyOf": []}`, ErrSchema, "anyOf"},
