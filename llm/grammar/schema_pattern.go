@@ -14,7 +14,7 @@ import (
 // pattern returns the strings that a regular expression matches. As in JSON Schema it may match
 // anywhere in a string, unless it begins with ^ and ends with $.
 func (s *schemaReader) pattern(expr, at string) string {
-	re, err := syntax.Parse(unicodeEscapes(expr), syntax.Perl)
+	re, err := syntax.Parse(goSyntax(expr), syntax.Perl)
 	if err != nil {
 		return s.fail(ErrUnsupported, at, "%v", err)
 	}
@@ -22,19 +22,40 @@ func (s *schemaReader) pattern(expr, at string) string {
 	return `"\"" ` + w.search([]*syntax.Regexp{re}, "char* ", " char*") + ` "\""`
 }
 
-// escape matches an escaped character, or the escape of a UTF-16 code unit or of a surrogate pair.
-var escape = regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\.`)
+// token matches an escaped character, the escape of a UTF-16 code unit or of a surrogate pair, or a bracket.
+var token = regexp.MustCompile(`(?s)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\.|[\[\]]`)
 
-// unicodeEscapes replaces the escapes \uXXXX of JavaScript, which package regexp does not have.
-func unicodeEscapes(expr string) string {
-	return escape.ReplaceAllStringFunc(expr, func(e string) string {
-		m := escape.FindStringSubmatch(e)
+// The white space of JavaScript, and all other characters, in the syntax of a class of package regexp.
+const (
+	space    = `\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}`
+	notSpace = `\x{0}-\x{8}\x{E}-\x{1F}!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
+		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`
+)
+
+// goSyntax replaces the parts of an expression of JavaScript that package regexp does not have, or has with another
+// meaning: \uXXXX, the white space of \s and \S, and brackets in classes, which can begin [:alpha:].
+func goSyntax(expr string) string {
+	class := false
+	return token.ReplaceAllStringFunc(expr, func(e string) string {
+		m := token.FindStringSubmatch(e)
 		unit := func(i int) rune { n, _ := strconv.ParseUint(m[i], 16, 16); return rune(n) }
 		switch {
 		case m[1] != "":
 			return fmt.Sprintf(`\x{%X}`, utf16.DecodeRune(unit(1), unit(2)))
 		case m[3] != "":
 			return fmt.Sprintf(`\x{%X}`, unit(3))
+		case e == `\s` && class:
+			return space
+		case e == `\s`:
+			return "[" + space + "]"
+		case e == `\S` && class:
+			return notSpace
+		case e == `\S`:
+			return "[" + notSpace + "]"
+		case e == "[" && class:
+			return `\[`
+		case e == "[" || e == "]":
+			class = e == "["
 		}
 		return e
 	})

@@ -90,7 +90,7 @@ func stringFits(s map[string]any, v string) bool {
 	if n < number(s, "minLength", 0) || n > number(s, "maxLength", math.Inf(1)) {
 		return false
 	}
-	if p, ok := s["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(v) {
+	if p, ok := s["pattern"].(string); ok && !regexp.MustCompile(strings.ReplaceAll(p, `\s`, `[\s\v\p{Z}\x{FEFF}]`)).MatchString(v) {
 		return false
 	}
 	layout := map[any]string{"date": time.DateOnly, "time": "15:04:05Z07:00", "date-time": time.RFC3339}[s["format"]]
@@ -266,6 +266,8 @@ func TestSchemaTexts(t *testing.T) {
 		{`{"type":"string","pattern":"(a$|b)c"}`, nil, nil},
 		{`{"type":"string","pattern":"^[\\u0041-\\u0043]\\uD83D\\uDE00\\\\u0041$"}`, []string{`"B😀\\u0041"`}, []string{`"A😀A"`, `"D😀\\u0041"`}},
 		{`{"type":"string","pattern":"^.$"}`, []string{`"a"`, `"\t"`, `"日"`}, []string{`"\n"`, `"\r"`, "\"\u2028\"", `"ab"`}},
+		{`{"type":"string","pattern":"^\\s\\S[\\s][^\\s][\\Sx]$"}`, []string{`" a bc"`, "\"\u00a0a\u3000bc\""}, []string{`"xa bc"`, "\" \u00a0 bc\"", "\" a \u2003c\"", "\" a b\ufeff\""}},
+		{`{"type":"string","pattern":"^[[:a]]$"}`, []string{`"[]"`, `":]"`, `"a]"`}, []string{`"a"`, `"b"`}},
 		{`{"type":"string","pattern":"ab"}`, []string{`"ab"`, `"xxabyy"`, `"aab"`}, []string{`"a"`, `"ba"`}},
 		{`{"type":"string","maxLength":2}`, []string{`""`, `"日本"`, `"\u00e9x"`, `"\n\\"`}, []string{`"abc"`}},
 		{`{"type":"string","format":"date"}`, []string{`"2024-12-31"`, `"2023-02-28"`}, []string{`"2024-13-01"`, `"2024-02-30"`, `"2024-04-31"`, `"24-01-01"`}},
@@ -327,10 +329,10 @@ func TestSchemaErrors(t *testing.T) {
 		{`{"type": "string", "minLength": -1}`, ErrSchema, "minLength"}, {`{"type": "string", "minLength": 4, "maxLength": 3}`, ErrSchema, "minLength"},
 		{`{"type": "string", "maxLength": 1e9}`, ErrLimit, "maxLength"}, {`{"type": "integer", "minimum": 5, "maximum": 4}`, ErrSchema, "limits"},
 		{`{"type": "integer", "minimum": 1e400}`, ErrSchema, "minimum"}, {`{"type": "number", "minimum": 0.5}`, ErrUnsupported, "whole"},
-		{`{"$ref": "http://x"}`, ErrSchema, "same document"}, {`{"$ref": "#/nowhere"}`, ErrSchema, "nowhere"},
-		{`{"$ref": "#"}`, ErrSchema, "itself"}, {`{"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}`, ErrSchema, "itself"},
 		{`{"type": "string", "pattern": "^` + strings.Repeat("(^|(^)|(^)|(^))", 20) + `a$"}`, ErrLimit, "#/pattern"},
 		{`{"type": "string", "pattern": "` + strings.Repeat("(^|a)", 18) + strings.Repeat("b?c?", 5000) + `"}`, ErrLimit, "alternatives"},
+		{`{"$ref": "http://x"}`, ErrSchema, "same document"}, {`{"$ref": "#/nowhere"}`, ErrSchema, "nowhere"},
+		{`{"$ref": "#"}`, ErrSchema, "itself"}, {`{"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}`, ErrSchema, "itself"},
 		{`{"enum": []}`, ErrSchema, "enum"}, {`{"enum": 3}`, ErrSchema, "enum"}, {`{"const": 1, "type": "string"}`, ErrSchema, "fits"},
 		{`{"required": ["x"], "type": "object"}`, ErrUnsupported, "required"}, {`{"properties": 1}`, ErrSchema, "properties"},
 		{`{"allOf": [{}, {}]}`, ErrUnsupported, "allOf"}, {`{"anyOf": []}`, ErrSchema, "anyOf"},
