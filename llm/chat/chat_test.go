@@ -50,6 +50,21 @@ func TestRejectedArguments(t *testing.T) {
 	}
 }
 
+// TestPythonStrings compares filters and methods with Jinja 3.1 and Python 3.
+func TestPythonStrings(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{ '日a'.title() }}|{{ '日a' | title }}|{{ 'a1b'.title() }}`:                                  "日A|日a|A1B",
+		`{{ 'a\r\nb\rc\n'.splitlines(true) | join('+') | replace('\r', 'R') | replace('\n', 'N') }}`: "aRN+bR+cN",
+		`{{ x.splitlines() | join('+') }}|{{ '\n'.splitlines() | length }}`:                          "a+b+c++d|1",
+		`{{ [{'k': 'a'}, {'k': 'A'}, {'k': [1]}, {'k': [1]}] | unique(attribute='k') | list }}`:      "[{'k': 'a'}, {'k': [1]}]",
+	} {
+		got, err := render(source, &Input{Vars: map[string]any{"x": "a\vb\u0085c\u2028\x1cd"}})
+		if got != want || err != nil {
+			t.Errorf("%s: %q and error %v, expected %q", source, got, err, want)
+		}
+	}
+}
+
 // TestLimits checks that templates stop that never end or grow without limit.
 func TestLimits(t *testing.T) {
 	for name, source := range map[string]string{
@@ -64,6 +79,11 @@ func TestLimits(t *testing.T) {
 		"replace":    "{% set s = 'a' * 1000000 %}{{ s.replace('a', s) | length }}",
 		"join":       "{{ range(100000) | join('a' * 100000) | length }}",
 		"indent":     "{{ ('\n' * 1000000) | indent(256, true, true) | indent(256, true, true) | length }}",
+		"unique":     "{% set s = 'a' * 10000000 %}{{ ([s] * 1000) | unique | length }}",
+		"count":      "{% set s = 'a' * 10000000 %}{% for i in range(1000) %}{{ s.count('b') }}{% endfor %}",
+		"same":       "{% set s, t = 'a' * 8000000, 'a' * 8000000 %}{% for i in range(1000) %}{{ s == t }}{% endfor %}",
+		"key":        "{% set s = 'a' * 10000000 %}{% for i in range(1000) %}{{ {'a': 1}[s] }}{% endfor %}",
+		"lines":      "{{ ('\n' * 10000000).splitlines() | length }}",
 		"output":     "{% set s = 'a' * 1000000 %}{% for i in range(100) %}{{ s }}{% endfor %}",
 		"recursion":  "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
 		"deep":       "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}",

@@ -73,6 +73,9 @@ func (m *machine) dict(x dictExpr, s *scope) value {
 		if !isKey(k) {
 			m.fail("%s cannot be a key", m.named(k))
 		}
+		if text, ok := k.(string); ok {
+			m.step(len(text) / 64)
+		}
 		d.set(key(k), m.eval(x.values[i], s))
 	}
 	return d
@@ -92,11 +95,11 @@ func (m *machine) attribute(v, k value, dot bool) value {
 	}
 	switch v := v.(type) {
 	case *dict:
-		if item, ok := v.get(k); ok {
+		if item, ok := m.get(v, k); ok {
 			return item
 		}
 	case *namespace:
-		if item, ok := v.get(k); ok {
+		if item, ok := m.get(&v.dict, k); ok {
 			return item
 		}
 	case *loop:
@@ -300,10 +303,10 @@ func (m *machine) contains(in, v value) bool {
 		}
 		return false
 	case *dict:
-		_, ok := in.get(v)
+		_, ok := m.get(in, v)
 		return ok
 	case *namespace:
-		_, ok := in.get(v)
+		_, ok := m.get(&in.dict, v)
 		return ok
 	case undefined:
 		return false

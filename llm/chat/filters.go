@@ -43,19 +43,21 @@ func title(s string) string {
 	return titleWords(s, func(r rune) bool { return !unicode.IsSpace(r) && !strings.ContainsRune("-({[<", r) })
 }
 
-// pythonTitle converts words as Python's method does: they consist of letters.
-func pythonTitle(s string) string { return titleWords(s, unicode.IsLetter) }
+// pythonTitle converts words as Python's method does: they consist of letters with upper and lower case.
+func pythonTitle(s string) string {
+	return titleWords(s, func(r rune) bool { return unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r) })
+}
 
 // titleWords converts the first character of each word to upper case and the others to lower case.
 func titleWords(s string, ofWord func(rune) bool) string {
 	inWord := false
 	return strings.Map(func(r rune) rune {
-		letter := ofWord(r)
-		defer func() { inWord = letter }()
-		if inWord {
-			return unicode.ToLower(r)
+		first := !inWord
+		inWord = ofWord(r)
+		if first {
+			return unicode.ToUpper(r)
 		}
-		return unicode.ToUpper(r)
+		return unicode.ToLower(r)
 	}, s)
 }
 
@@ -173,26 +175,37 @@ func (m *machine) order(x, y value) int {
 	return 0
 }
 
-// unique drops items that are equal to earlier ones. Strings that differ only in case count as equal, unless
-// case_sensitive is true.
+// unique drops items, or items with an attribute, that are equal to earlier ones. Strings that differ only in case
+// count as equal, unless case_sensitive is true.
 func unique(m *machine, v value, a *arguments) value {
-	var out list
-	exact := truth(a.take(0, "case_sensitive", false))
+	var out, others list
+	exact, by := truth(a.take(0, "case_sensitive", false)), a.take(1, "attribute", nil)
 	seen := newDict()
 	for _, item := range m.iterate(v) {
-		if isKey(item) {
-			k := key(item)
-			if s, ok := k.(string); ok && !exact {
+		k := item
+		if by != nil {
+			k = m.path(item, by)
+		}
+		if s, ok := k.(string); ok {
+			m.step(len(s) / 64)
+			if !exact {
+				m.allocate(len(s))
 				k = strings.ToLower(s)
 			}
+		}
+		m.step(1)
+		m.allocate(4 * valueSize)
+		if isKey(k) {
+			k = key(k)
 			if _, ok := seen.get(k); ok {
 				continue
 			}
 			seen.set(k, true)
-		} else if m.contains(out, item) {
+		} else if m.contains(others, k) {
 			continue
+		} else {
+			others = append(others, k)
 		}
-		m.allocate(4 * valueSize)
 		out = append(out, item)
 	}
 	return out

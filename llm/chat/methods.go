@@ -26,19 +26,12 @@ func init() {
 		globals[name] = function{name, f}
 	}
 	stringMethods = map[string]func(m *machine, s string, a *arguments) value{
-		"strip":  func(m *machine, s string, a *arguments) value { return m.strip(s, a, 3) },
-		"lstrip": func(m *machine, s string, a *arguments) value { return m.strip(s, a, 1) },
-		"rstrip": func(m *machine, s string, a *arguments) value { return m.strip(s, a, 2) },
-		"split":  func(m *machine, s string, a *arguments) value { return m.split(s, a, false) },
-		"rsplit": func(m *machine, s string, a *arguments) value { return m.split(s, a, true) },
-		"splitlines": func(m *machine, s string, a *arguments) value {
-			m.allocate(len(s))
-			s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
-			if s = strings.TrimSuffix(s, "\n"); s == "" {
-				return list{}
-			}
-			return m.strings(strings.Split(s, "\n"))
-		},
+		"strip":      func(m *machine, s string, a *arguments) value { return m.strip(s, a, 3) },
+		"lstrip":     func(m *machine, s string, a *arguments) value { return m.strip(s, a, 1) },
+		"rstrip":     func(m *machine, s string, a *arguments) value { return m.strip(s, a, 2) },
+		"split":      func(m *machine, s string, a *arguments) value { return m.split(s, a, false) },
+		"rsplit":     func(m *machine, s string, a *arguments) value { return m.split(s, a, true) },
+		"splitlines": (*machine).splitLines,
 		"startswith": func(m *machine, s string, a *arguments) value { return m.affix(s, a, strings.HasPrefix) },
 		"endswith":   func(m *machine, s string, a *arguments) value { return m.affix(s, a, strings.HasSuffix) },
 		"removeprefix": func(m *machine, s string, a *arguments) value {
@@ -75,7 +68,7 @@ func init() {
 			return mapped(m, items(m, d, a), &arguments{names: []string{"attribute"}, named: []value{int64(1)}})
 		},
 		"get": func(m *machine, d *dict, a *arguments) value {
-			if v, ok := d.get(a.take(0, "key", nil)); ok {
+			if v, ok := m.get(d, a.take(0, "key", nil)); ok {
 				return v
 			}
 			return a.take(1, "default", nil)
@@ -88,7 +81,10 @@ func (m *machine) method(v value, name string) (value, bool) {
 	switch v := v.(type) {
 	case string:
 		if f := stringMethods[name]; f != nil {
-			return function{name, func(m *machine, a *arguments) value { return f(m, v, a) }}, true
+			return function{name, func(m *machine, a *arguments) value {
+				m.step(len(v) / 64) // most methods read the whole string
+				return f(m, v, a)
+			}}, true
 		}
 	case *dict:
 		if f := dictMethods[name]; f != nil {
@@ -149,6 +145,33 @@ func (m *machine) split(s string, a *arguments, right bool) value {
 		}
 	}
 	return m.strings(parts)
+}
+
+// splitLines splits a string at the line boundaries of Python, and keeps them if keepends is true.
+func (m *machine) splitLines(s string, a *arguments) value {
+	keep := truth(a.take(0, "keepends", false))
+	var l list
+	for s != "" {
+		line, n := len(s), len(s)
+		if i := strings.IndexFunc(s, isLineEnd); i >= 0 {
+			_, size := utf8.DecodeRuneInString(s[i:])
+			if strings.HasPrefix(s[i:], "\r\n") {
+				size = 2
+			}
+			line, n = i, i+size
+		}
+		if keep {
+			line = n
+		}
+		m.allocate(2 * valueSize)
+		l = append(l, s[:line])
+		s = s[n:]
+	}
+	return l
+}
+
+func isLineEnd(r rune) bool {
+	return '\n' <= r && r <= '\r' || 0x1C <= r && r <= 0x1E || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
 // affix reports whether a string has a prefix or suffix, or any of a list of them.
@@ -234,7 +257,6 @@ func (m *machine) format(s string, a *arguments) value {
 // find returns the index of a substring, in characters, or -1.
 func (m *machine) find(s string, a *arguments, index func(s, sub string) int) value {
 	m.noBounds(a)
-	m.step(len(s) / 64)
 	n := index(s, m.text(a.take(0, "sub", "")))
 	if n < 0 {
 		return int64(-1)

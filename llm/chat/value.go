@@ -42,6 +42,14 @@ func (d *dict) get(k value) (value, bool) {
 	return v, ok
 }
 
+// get is dict.get. It counts the steps of hashing the key.
+func (m *machine) get(d *dict, k value) (value, bool) {
+	if s, ok := k.(string); ok {
+		m.step(len(s) / 64)
+	}
+	return d.get(k)
+}
+
 // key returns the key of a value: 1, 1.0 and true are the same key.
 func key(k value) value {
 	switch k := k.(type) {
@@ -192,7 +200,11 @@ func (m *machine) equal(a, b value) bool {
 		return ok
 	case string:
 		b, ok := b.(string)
-		return ok && a == b
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		m.step(len(a) / 64)
+		return a == b
 	case list:
 		b, ok := b.(list)
 		if !ok || len(a) != len(b) {
@@ -241,6 +253,7 @@ func (m *machine) less(a, b value) bool {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
+			m.step(min(len(a), len(b)) / 64)
 			return a < b
 		}
 	case list:
