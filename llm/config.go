@@ -158,10 +158,11 @@ var unknown = []string{"attention.clamp_kqv", "residual_scale", "embedding_scale
 
 // known returns an error if a key requests an unsupported computation.
 func (r *configReader) known(arch *architecture) {
-	if v, ok := r.f.Hyper("attention.temperature_scale"); ok && !arch.temperature {
-		r.fail("attention.temperature_scale", "%v: not supported", v)
+	keys := unknown
+	if !arch.temperature {
+		keys = append([]string{"attention.temperature_scale"}, keys...)
 	}
-	for _, key := range unknown {
+	for _, key := range keys {
 		v, ok := r.f.Hyper(key)
 		if x, number := v.Float(); ok && number && x == 0 {
 			continue
@@ -318,7 +319,9 @@ func (r *configReader) rope(c *Config, arch *architecture) {
 	if s.ExtFactor = r.number("rope.scaling.yarn_ext_factor", 1); s.ExtFactor < 0 {
 		s.ExtFactor = 1 // some writers use -1 for an absent value
 	}
-	s.LogMultiplier = r.number("rope.scaling.yarn_log_multiplier", 0)
+	if s.LogMultiplier = r.number("rope.scaling.yarn_log_multiplier", 0); s.LogMultiplier < 0 {
+		r.fail("rope.scaling.yarn_log_multiplier", "%v: expected 0 or more", s.LogMultiplier)
+	}
 	s.BetaFast = r.positive("rope.scaling.yarn_beta_fast", 32)
 	s.BetaSlow = r.positive("rope.scaling.yarn_beta_slow", 1)
 	s.Type = "linear"

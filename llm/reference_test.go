@@ -159,6 +159,7 @@ func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64)
 			factors = r.vector("rope_factors_long.weight")
 		}
 	}
+	ext := r.num("rope.scaling.yarn_ext_factor", 1)
 	pair := func(turns float64) float64 {
 		return float64(n) * math.Log(original/(2*math.Pi*turns)) / (2 * math.Log(base))
 	}
@@ -173,11 +174,12 @@ func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64)
 		case "yarn":
 			lo, hi := max(0, math.Floor(pair(r.num("rope.scaling.yarn_beta_fast", 32)))), min(float64(n)-1, math.Ceil(pair(r.num("rope.scaling.yarn_beta_slow", 1))))
 			r := 1 - min(1, max(0, (float64(i)-lo)/max(0.001, hi-lo)))
+			r *= ext
 			f = f/scale*(1-r) + f*r
 		}
 		angles = append(angles, float64(pos)*f)
 	}
-	if kind == "yarn" {
+	if kind == "yarn" && ext != 0 {
 		growth := math.Log(max(1, scale)) / 10
 		factor *= (1 + growth) / (1 + growth*r.num("rope.scaling.yarn_log_multiplier", 0))
 	}

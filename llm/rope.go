@@ -31,7 +31,7 @@ func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []fl
 		}
 		f[i] = float32(x)
 	}
-	if kind == "yarn" {
+	if kind == "yarn" && s.ExtFactor != 0 {
 		magnitude = s.growth(1)
 		if s.LogMultiplier != 0 {
 			magnitude /= s.growth(s.LogMultiplier)

@@ -30,6 +30,9 @@ func TestUnknown(t *testing.T) {
 		"temperature": func(m *randomModel) error {
 			return m.meta.Set("qwen3moe.attention.temperature_scale", gguf.NewValue(float32(0.1)))
 		},
+		"magnitude": func(m *randomModel) error {
+			return m.meta.Set("qwen3moe.rope.scaling.yarn_log_multiplier", gguf.NewValue(float32(-10)))
+		},
 		"mask": func(m *randomModel) error { return m.meta.Set("qwen3moe.attention.causal", gguf.NewValue("no")) },
 		"rope": func(m *randomModel) error {
 			return m.meta.Set("qwen3moe.rope.scaling.type", gguf.NewValue("su"))
@@ -48,7 +51,8 @@ func TestUnknown(t *testing.T) {
 	}
 	// A key whose value turns a feature off is accepted.
 	m := v.model(t, testutil.Rand(t))
-	if err := errors.Join(m.meta.Set("qwen3moe.expert_shared_count", gguf.NewValue(uint32(0))), m.meta.Set("qwen3moe.use_parallel_residual", gguf.NewValue(false))); err != nil {
+	if err := errors.Join(m.meta.Set("qwen3moe.expert_shared_count", gguf.NewValue(uint32(0))), m.meta.Set("qwen3moe.use_parallel_residual", gguf.NewValue(false)),
+		m.meta.Set("qwen3moe.attention.temperature_scale", gguf.NewValue(float32(0)))); err != nil {
 		t.Fatal(err)
 	}
 	k, err := Load(t.Context(), dev, m.file(t), Options{})

@@ -21,6 +21,7 @@ var variants = map[string]variant{
 	"llama partial":     {arch: "llama", keys: map[string]any{"rope.dimension_count": uint32(8)}},
 	"llama yarn":        {arch: "llama", keys: yarn(40, 8)},
 	"llama squeezed":    {arch: "llama", keys: yarn(40, 0.5)},
+	"llama flat":        {arch: "llama", keys: flat()},
 	"llama unscaled":    {arch: "llama", keys: map[string]any{"rope.scale_linear": float32(0)}},
 	"llama longrope":    {arch: "llama", keys: longRope(), extra: withLongFactors},
 	"llama embedder":    {arch: "llama", keys: map[string]any{"attention.causal": false}},
@@ -43,6 +44,13 @@ var variants = map[string]variant{
 
 func yarn(original uint32, factor float32) map[string]any {
 	return map[string]any{"rope.scaling.type": "yarn", "rope.scaling.factor": factor, "rope.scaling.original_context_length": original}
+}
+
+// flat has the keys for yarn that scales all frequencies alike, and then no magnitude.
+func flat() map[string]any {
+	keys := yarn(40, 8)
+	keys["rope.scaling.yarn_ext_factor"] = float32(0)
+	return keys
 }
 
 // longRope has the keys for LongRoPE with all of a head's elements in use, and a factor.
