@@ -7,8 +7,8 @@ import (
 )
 
 // Embed returns the embedding of tokens: the states after the last layer, pooled as the file
-// specifies and normalised to length 1. Encoders such as bert process all tokens at once. Decoders
-// process them in chunks.
+// specifies and normalised to length 1. Models without a causal mask, such as bert, process all
+// tokens at once. The others process them in chunks.
 //
 // # Errors
 //   - [ErrToken] for no tokens, and for invalid tokens.

@@ -59,7 +59,7 @@ type Model struct {
 	arch    *architecture
 	weights *weights
 	loaded  *loader
-	cache   *cache // nil for encoders
+	cache   *cache // nil for models without a causal mask
 	ropes   [2]ropeTable
 	context int
 	chunk   int

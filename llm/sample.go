@@ -118,7 +118,7 @@ func (o *Sampling) check() error {
 		return fmt.Errorf("sampling: DraftTokens is %d, expected 0 to %d: %w", o.DraftTokens, fewTokens-1, ErrSampling)
 	}
 	if o.Draft != nil && o.Draft.m.cache == nil {
-		return fmt.Errorf("sampling: Draft is a session of %s, which is an encoder and cannot guess tokens: %w", o.Draft.m.config.Architecture, ErrSampling)
+		return fmt.Errorf("sampling: Draft is a session of a model of architecture %s without a causal mask, which cannot guess tokens: %w", o.Draft.m.config.Architecture, ErrSampling)
 	}
 	return nil
 }

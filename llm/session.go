@@ -65,7 +65,7 @@ func (s *Session) use() error {
 	}
 	if s.m.cache == nil {
 		s.mu.Unlock()
-		return fmt.Errorf("%s is an encoder, which has no sessions: use Model.Embed: %w", s.m.config.Architecture, ErrModel)
+		return fmt.Errorf("the model of architecture %s has no causal mask and thus no sessions: use Model.Embed: %w", s.m.config.Architecture, ErrModel)
 	}
 	if err := s.m.begin(); err != nil {
 		s.mu.Unlock()
