@@ -33,7 +33,7 @@ func (l *lowering) tail(t, s, low, wide *Node, scale, factor float64) *Node {
 	if l.native(Exp2Approx) {
 		return l.expTimes(neg(s), y)
 	}
-	e := expScaled(neg(s))
+	e := l.expScaled(neg(s))
 	e.p = mul(e.p, y)
 	return l.scaleDown(e)
 }
