@@ -105,7 +105,7 @@ func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
 // turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
 // The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The
-// kernel prefetches what is ahead bytes after each part of a row.
+// kernel prefetches the data ahead bytes after each part of a row.
 //
 //go:noescape
 func turnRowsAVX2(dst *uint32, x *uint32, offs *int, skip int, ahead int, groups int, blocks int)

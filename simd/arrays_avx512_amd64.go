@@ -99,7 +99,7 @@ func rowsSubI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows in
 func rowsMulI32SingleAVX512(dst *float32, x *float32, y *float32, n int, rows int, ds int, xs int, ys int)
 
 // turnRows16AVX512 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
-// The columns of a group are ds bytes apart in dst; the next group is skip bytes after the end of a group. The kernel prefetches what is ahead bytes after each part of a row.
+// The columns of a group are ds bytes apart in dst; the next group is skip bytes after the end of a group. The kernel prefetches the data ahead bytes after each part of a row.
 //
 //go:noescape
 func turnRows16AVX512(dst *uint32, x *uint32, offs *int, ds int, skip int, ahead int, groups int, blocks int)

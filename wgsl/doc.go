@@ -44,8 +44,8 @@
 //     as much as its inverse.
 //   - Fma may round twice on a device without a fused instruction. The expansions then
 //     lose accuracy: exp is off by up to 8 units and erfc by up to 40. Target.Unfused
-//     selects other expansions, and prints each Fma that must not round its product as some
-//     fifteen operations. MulAdd may always round twice.
+//     selects expansions within the bounds of ir.Lower, and prints each Fma that must not round
+//     its product as some fifteen operations. MulAdd may always round twice.
 //   - Subnormal numbers may be treated as 0, in operands and in results.
 //   - Compilers may reassociate sums: those of Metal and Direct3D do so by default, and
 //     those of Mesa and NVIDIA replace (x+1)-1 by x. Compensated sums then lose their

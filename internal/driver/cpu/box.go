@@ -214,8 +214,8 @@ func (b *boxes) startColumns(columns int) {
 
 // onLines reports whether all columns begin at multiples of a cache line in the result.
 func (b *boxes) onLines() bool {
-	ragged := func(d dim) bool { return d.dst%line != 0 }
-	return !slices.ContainsFunc(b.outer, ragged) && !slices.ContainsFunc(b.cols, ragged)
+	offLine := func(d dim) bool { return d.dst%line != 0 }
+	return !slices.ContainsFunc(b.outer, offLine) && !slices.ContainsFunc(b.cols, offLine)
 }
 
 // runBoxes returns boxes of runs along the first of the axes. Runs along cols are adjacent in the operand, so that they are read in

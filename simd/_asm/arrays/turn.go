@@ -12,7 +12,7 @@ func (g *gen) turnRows() {
 	g.function("turnRowsAVX2", "func(dst, x *uint32, offs *int, skip, ahead, groups, blocks int)",
 		"turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.",
 		"The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The",
-		"kernel prefetches what is ahead bytes after each part of a row.")
+		"kernel prefetches the data ahead bytes after each part of a row.")
 	dst, x, offs, groups, ahead := g.param("dst"), g.param("x"), g.param("offs"), g.param("groups"), g.param("ahead")
 	k := g.GP64()
 	rows := make([]reg.GPVirtual, 8)

@@ -15,7 +15,7 @@ import (
 func (g *gen) turnRows512(width int) {
 	name, prefetches := fmt.Sprintf("turnRows%dAVX512", width), ""
 	if width == lanes512 {
-		prefetches = " The kernel prefetches what is ahead bytes after each part of a row."
+		prefetches = " The kernel prefetches the data ahead bytes after each part of a row."
 	}
 	g.function(name, "func(dst, x *uint32, offs *int, ds, skip, ahead, groups, blocks int)",
 		fmt.Sprintf("%s transposes a matrix of 16 rows for each group and of %d columns for each block. Row i is offs[i] bytes after x.", name, width),
