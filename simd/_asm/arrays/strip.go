@@ -22,15 +22,7 @@ func (g *gen) stripDoc(name string, width, high int) {
 func (g *gen) strip(width int) {
 	g.stripDoc(fmt.Sprintf("strip%dAVX2", width), width, lanes)
 	dst, x, offs, ds, rest := g.param("dst"), g.param("x"), g.param("offs"), g.param("ds"), g.param("rows")
-	p, d := make([]reg.GPVirtual, lanes), g.GP64()
-	for i := range p {
-		p[i] = g.GP64()
-	}
-	g.Label("step")
-	g.prefetchRows(x, offs, d, width, lanes)
-	for i := range p {
-		g.MOVQ(Mem{Base: offs, Disp: 8 * i}, p[i])
-	}
+	p, d := g.beginStep(x, offs, width)
 	g.MOVQ(dst, d)
 	for j := 0; j < width; j += 4 {
 		for _, c := range g.turn(g.halves(x, p, 4*j)) {
@@ -47,15 +39,7 @@ func (g *gen) stripColumns() {
 	const width = 16
 	g.columnsDoc("stripColumnsAVX2", width, lanes)
 	dst, x, offs, cols, rest := g.param("dst"), g.param("x"), g.param("offs"), g.param("cols"), g.param("rows")
-	p, d := make([]reg.GPVirtual, lanes), g.GP64()
-	for i := range p {
-		p[i] = g.GP64()
-	}
-	g.Label("step")
-	g.prefetchRows(x, offs, d, width, lanes)
-	for i := range p {
-		g.MOVQ(Mem{Base: offs, Disp: 8 * i}, p[i])
-	}
+	p, d := g.beginStep(x, offs, width)
 	for j := 0; j < width; j += 4 {
 		for i, c := range g.turn(g.halves(x, p, 4*j)) {
 			g.MOVQ(Mem{Base: cols, Disp: 8 * (j + i)}, d)
@@ -64,6 +48,20 @@ func (g *gen) stripColumns() {
 	}
 	g.nextRows(dst, offs, rest, lanes)
 	g.ret()
+}
+
+// beginStep begins a step of 8 rows. It returns registers with the offsets of the rows, and another register.
+func (g *gen) beginStep(x, offs reg.GPVirtual, width int) (p []reg.GPVirtual, d reg.GPVirtual) {
+	p, d = make([]reg.GPVirtual, lanes), g.GP64()
+	for i := range p {
+		p[i] = g.GP64()
+	}
+	g.Label("step")
+	g.prefetchRows(x, offs, d, width, lanes)
+	for i := range p {
+		g.MOVQ(Mem{Base: offs, Disp: 8 * i}, p[i])
+	}
+	return p, d
 }
 
 // columnsDoc documents a kernel that transposes columns to any places, high rows at a time.
