@@ -186,7 +186,7 @@ func ParseName(s string) (Kind, int, error) {
 	if found {
 		var ok bool
 		if i, ok = ascii.Natural(num); !ok {
-			return 0, 0, fmt.Errorf("device index %q is invalid: it must be a number from 0 on: %w", num, ErrNoDevice)
+			return 0, 0, fmt.Errorf("device index %q is invalid: expected a number from 0 to 999999999: %w", num, ErrNoDevice)
 		}
 	}
 	for _, k := range driver.Kinds() {
