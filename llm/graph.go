@@ -97,7 +97,7 @@ func (r *recorder) record() batch.Value {
 		}
 	}
 	if c.AttentionTemperature != 0 {
-		r.temperature = r.growth()
+		r.temperature = r.temperatures()
 	}
 	x := r.embed()
 	for i := range w.layers {
@@ -130,8 +130,8 @@ func (r *recorder) record() batch.Value {
 	return y
 }
 
-// growth returns the factors [t 1 1] of the queries at the positions.
-func (r *recorder) growth() batch.Value {
+// temperatures returns the factors [t 1 1] of the queries: see Config.AttentionTemperature.
+func (r *recorder) temperatures() batch.Value {
 	c := &r.m.config
 	spans := r.FloorDivide(r.positions, batch.Upload(r.Batch, []int32{int32(c.Rope.Scaling.OriginalContext)}))
 	y := r.Scale(r.Log1p(r.Cast(spans, op.F32)), c.AttentionTemperature)
