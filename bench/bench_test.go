@@ -184,6 +184,11 @@ func TestServe(t *testing.T) {
 			asked = append(asked, c)
 		}
 	}
+	for _, c := range cells([]string{"axes", "linalg"}, nil) {
+		if c.Threads == threadCounts[0] && !strings.Contains(c.Op, "1000") && !strings.Contains(c.Op, "4096") {
+			asked = append(asked, c)
+		}
+	}
 	for _, c := range asked {
 		if err := e.Encode(request{cell: c, Samples: 2, Ms: 0.1}); err != nil {
 			t.Fatal(err)
@@ -201,5 +206,26 @@ func TestServe(t *testing.T) {
 	ask.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAgree checks that a result that differs from another system's is rejected, except in sign where signs depend on the algorithm.
+func TestAgree(t *testing.T) {
+	signed, unsigned := &axisCase{name: "sum"}, &axisCase{name: "qr", unsigned: true}
+	for _, c := range []struct {
+		k         *axisCase
+		got, want []float64
+		ok        bool
+	}{
+		{signed, []float64{1, 2, 3}, []float64{1, 2.0001, 3}, true},
+		{signed, []float64{1, 2, 3}, []float64{1, 2.01, 3}, false},
+		{signed, []float64{1, 2, 3}, []float64{1, -2, 3}, false},
+		{unsigned, []float64{1, 2, 3}, []float64{1, -2, 3}, true},
+		{signed, []float64{1, math.NaN(), 3}, []float64{1, 2, 3}, false},
+		{signed, []float64{1, 2}, []float64{1, 2, 3}, false},
+	} {
+		if err := c.k.agree(c.got, c.want); (err == nil) != c.ok {
+			t.Errorf("%v and %v: %v", c.got, c.want, err)
+		}
 	}
 }

@@ -84,6 +84,12 @@ func cells(only []string, sizes []int) []cell {
 	for _, c := range catalogueCells(measuredElsewhere()) {
 		add(c, "catalogue")
 	}
+	for _, c := range axisCells(axisCases) {
+		add(c, "axes")
+	}
+	for _, c := range axisCells(linalgCases) {
+		add(c, "linalg")
+	}
 	for _, c := range ownOps {
 		add(c, "own")
 	}
@@ -118,6 +124,10 @@ func (c cell) servers() []string {
 		return []string{"rayo"}
 	case c.M != 0:
 		return []string{"rayo", "openblas", "mkl"}
+	}
+	if k := axisCaseOf(c); k != nil {
+		names := []string{"rayo", "numpy", "torch"}
+		return slices.DeleteFunc(names, func(name string) bool { return name != "rayo" && k.forms(name) == nil })
 	}
 	if some, ok := peersOf[c.Op]; ok {
 		return append([]string{"rayo"}, some...)

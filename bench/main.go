@@ -28,7 +28,7 @@ import (
 func main() {
 	var o options
 	flag.BoolVar(&o.serve, "serve", false, "answer requests on standard input; this program starts itself with this flag")
-	only := flag.String("only", "", "comma-separated `operations` to measure, or groups of them: roofs, arrays, matmul, catalogue, own")
+	only := flag.String("only", "", "comma-separated `operations` to measure, or groups of them: roofs, arrays, matmul, catalogue, axes, linalg, own")
 	sizes := flag.String("sizes", "", "comma-separated `sizes` to measure: elements, or rows or columns of a product")
 	flag.BoolVar(&o.quick, "quick", false, "measure fewer rounds, and change no documents")
 	flag.BoolVar(&o.json, "json", false, "print the results as JSON instead of tables")
@@ -84,7 +84,7 @@ func run(o options) error {
 	if !o.report {
 		measured := cells(o.only, o.sizes)
 		if len(measured) == 0 {
-			return fmt.Errorf("-only matches no cell; it accepts %s and the groups roofs, arrays, matmul, catalogue, own", strings.Join(arrayOps, ", "))
+			return fmt.Errorf("-only matches no cell; it accepts %s and the groups roofs, arrays, matmul, catalogue, axes, linalg, own", strings.Join(arrayOps, ", "))
 		}
 		if err := res.describe(root, o.quick); err != nil {
 			return err
@@ -170,6 +170,7 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 	for i, c := range measured {
 		res.clear(c)
 		failed := map[string]bool{}
+		var first []float64 // elements of the first result
 		for range rounds {
 			names := c.servers()
 			rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -189,14 +190,15 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 					}
 					peers[name] = p
 				}
-				k, _ := caseOf(c)
-				q := request{cell: c, Samples: samples, Ms: 1, Shapes: k.Shapes}
-				if d, ok := domains[c.Op]; ok && k.Op != nil {
-					q.Domain = &d
-				}
-				a, err := p.ask(q)
+				a, err := p.ask(newRequest(c, name, samples))
 				if err == nil {
 					err = verify(c, a.Check)
+				}
+				if k := axisCaseOf(c); k != nil && err == nil {
+					if first == nil {
+						first = a.Check
+					}
+					err = k.agree(a.Check, first)
 				}
 				if err != nil {
 					// A cell that a server cannot compute, or computes wrongly, has no number for it.
@@ -214,4 +216,19 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 	}
 	fmt.Fprintln(os.Stderr)
 	return nil
+}
+
+// newRequest returns a request for a cell to a server.
+func newRequest(c cell, server string, samples int) request {
+	q := request{cell: c, Samples: samples, Ms: 1}
+	if k := axisCaseOf(c); k != nil {
+		q.Operands, q.Forms = k.in, k.forms(server)
+		return q
+	}
+	k, _ := caseOf(c)
+	q.Shapes = k.Shapes
+	if d, ok := domains[c.Op]; ok && k.Op != nil {
+		q.Domain = &d
+	}
+	return q
 }

@@ -54,6 +54,9 @@ func (r *rayo) prepare(c cell) (prepared, error) {
 	if c.Op == "matmul" {
 		return r.prepareMatMul(c, dev)
 	}
+	if k := axisCaseOf(c); k != nil {
+		return r.prepareAxes(k, c.Threads)
+	}
 	if k, ok := caseOf(c); ok {
 		return r.prepareCase(&k, dev)
 	}

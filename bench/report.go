@@ -32,7 +32,7 @@ func (r *results) sections() []section {
 	for _, t := range threadCounts {
 		s = append(s, section{fmt.Sprintf("matmul-%d", t), r.matmulTable(t)})
 	}
-	s = append(s, section{"catalogue", r.catalogueTable()})
+	s = append(s, section{"catalogue", r.catalogueTable()}, section{"axes", r.axesTable(axisCases)}, section{"linalg", r.axesTable(linalgCases)})
 	return append(s, section{"own", r.ownTable()}, section{"roofs", r.roofsTable()}, section{"forms", r.formsTable()})
 }
 
@@ -287,6 +287,9 @@ func (r *results) formsTable() string {
 // formsOf are the operations in the order of the tables.
 func formsOf() []string {
 	names := measuredElsewhere()
+	for _, k := range slices.Concat(axisCases, linalgCases) {
+		names = append(names, k.name)
+	}
 	for _, c := range catalogueCells(names) {
 		if c.Threads == threadCounts[0] {
 			names = append(names, c.Op)

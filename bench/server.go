@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -23,6 +24,9 @@ type request struct {
 	Shapes []op.Shape `json:"shapes,omitempty"`
 	// Domain is the interval of their elements, nil for inputs as they are.
 	Domain *domain `json:"domain,omitempty"`
+	// Operands and Forms are those of an axisCase.
+	Operands []operand `json:"operands,omitempty"`
+	Forms    []string  `json:"forms,omitempty"`
 }
 
 // A reply has the samples, in nanoseconds a call, the way the operation was
@@ -56,6 +60,7 @@ func serve(in io.Reader, out io.Writer) error {
 		err := json.Unmarshal(requests.Bytes(), &q)
 		if err == nil && q.cell != now {
 			p.close()
+			runtime.GC() // the arrays of the last cell
 			p, err = r.prepare(q.cell)
 			now = q.cell
 		}
@@ -153,7 +158,6 @@ func callsFor(run func() error, ms float64) int {
 // fill writes the input that every server computes for a seed: values in [-4, 4).
 func fill(x []float32, seed int) {
 	for i := range x {
-		h := (uint64(i) + uint64(seed)*1000003) * 2654435761 % (1 << 32)
-		x[i] = float32(float64(h)/(1<<32)*8 - 4)
+		x[i] = float32(float64(hash(i, seed))/(1<<32)*8 - 4)
 	}
 }

@@ -15,6 +15,9 @@ func verify(c cell, got []float64) error {
 	if strings.HasPrefix(c.Op, "roof-") || len(got) == 0 && c.N <= rowSize {
 		return nil // nothing to compare
 	}
+	if axisCaseOf(c) != nil {
+		return nil // the driver compares the systems with each other
+	}
 	if k, ok := caseOf(c); ok {
 		return verifyCase(c, &k, got)
 	}
@@ -51,8 +54,7 @@ func verifyCase(c cell, k *opcase.Case, got []float64) error {
 
 func input(i, seed int) float64 {
 	var x [1]float32
-	h := (uint64(i) + uint64(seed)*1000003) * 2654435761 % (1 << 32)
-	x[0] = float32(float64(h)/(1<<32)*8 - 4)
+	x[0] = float32(float64(hash(i, seed))/(1<<32)*8 - 4)
 	return float64(x[0])
 }
 

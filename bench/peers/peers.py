@@ -149,6 +149,15 @@ class NumPy:
             names[name] = mem.alloc(arrays[0].size).reshape(arrays[0].shape)
         return catalogue.NUMPY[op], names | dict(zip("xyz", arrays))
 
+    def arrays(self, operands):
+        """The names of an axisCase; out is None until the type of the result is known."""
+        return {"np": np, "out": None} | dict(zip("xyz", operands))
+
+    def like(self, result, mem):
+        """An array for results of this shape and type."""
+        words = -(-result.nbytes // 4)
+        return mem.alloc(words).view(result.dtype)[: result.size].reshape(result.shape)
+
 
 class Torch:
     def __init__(self):
@@ -192,6 +201,17 @@ class Torch:
         names["out"] = torch.from_numpy(mem.alloc(arrays[0].size).reshape(arrays[0].shape))
         return catalogue.TORCH[op], names | {k: torch.from_numpy(a) for k, a in zip("xyz", arrays)}
 
+    def arrays(self, operands):
+        """The names of an axisCase; out is None until the type of the result is known."""
+        return {"torch": self.torch, "out": None} | {k: self.torch.from_numpy(a) for k, a in zip("xyz", operands)}
+
+    def like(self, result, mem):
+        """A tensor for results of this shape and type, or a tuple of tensors."""
+        if isinstance(result, tuple):
+            return tuple(self.like(r, mem) for r in result)
+        words = -(-result.numel() * result.element_size() // 4)
+        return self.torch.from_numpy(mem.alloc(words)).view(result.dtype)[: result.numel()].reshape(result.shape)
+
 
 class MKL:
     def __init__(self):
@@ -225,6 +245,25 @@ def matmul(peer, m, k, n, mem):
     return runs, min(clock(empty, 1000) for _ in range(5)), c
 
 
+def operand(o, seed, mem):
+    """An operand of axes.go as an array."""
+    n = int(np.prod(o["shape"]))
+    if o["type"] == "f32":
+        a = mem.input(n, seed).reshape(o["shape"])
+        if o["diagonal"]:
+            if o["symmetric"]:
+                a += np.swapaxes(a, -1, -2).copy()
+            i = np.arange(o["shape"][-1])
+            a[..., i, i] += np.float32(o["diagonal"])
+        return a
+    h = (np.arange(n, dtype=np.uint64) + np.uint64(seed * 1000003)) * np.uint64(2654435761) % np.uint64(1 << 32)
+    if o["type"] == "id":
+        return (h % np.uint64(o["below"])).astype(np.int64).reshape(o["shape"])
+    a = mem.alloc(n).view(np.int32)
+    a[:] = h.astype(np.uint32).view(np.int32)
+    return a.reshape(o["shape"])
+
+
 class Server:
     def __init__(self, peer):
         self.peer, self.cell = peer, None
@@ -238,8 +277,11 @@ class Server:
         if q["op"] == "matmul":
             runs, self.empty, out = matmul(self.peer, q["m"], q["k"], q["n"], mem)
         else:
-            shapes = q.get("shapes")
-            if shapes:
+            shapes = q.get("shapes") or q.get("operands")
+            if q.get("operands"):
+                forms, names = q["forms"], self.peer.arrays([operand(o, i + 1, mem) for i, o in enumerate(q["operands"])])
+                names["out"] = self.peer.like(eval(forms[0], dict(names)), mem)
+            elif shapes:
                 forms, names = self.peer.others(q["op"], catalogue.operands(q["op"], shapes, q.get("domain"), mem), mem)
             else:
                 forms, names, out = self.peer.forms(q["op"], q["n"], mem)
@@ -253,6 +295,7 @@ class Server:
                 runs.append((f, run, names))
             if shapes:
                 out = eval(forms[0], dict(names))
+                out = out[0] if isinstance(out, tuple) else out
                 out = np.array(out.numpy() if hasattr(out, "numpy") else out)  # other forms may write there
             elif q["op"] in ("dot", "sum"):
                 out = np.array([float(eval(forms[0], dict(names)))])
@@ -299,16 +342,18 @@ def report():
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     core = NumPy().blas.scipy_openblas_get_corename64_
     core.restype = ctypes.c_char_p
-    mkl = MKL()
-    text = ctypes.create_string_buffer(200)
-    mkl.blas.MKL_Get_Version_String(text, 200)
+    mkl = "not installed"
+    if glob.glob(os.path.join(sys.prefix, "lib", "libmkl_rt.so*")):
+        text = ctypes.create_string_buffer(200)
+        MKL().blas.MKL_Get_Version_String(text, 200)
+        mkl = f"{importlib.metadata.version('mkl')}, {text.value.decode().strip()}"
     simd = np.show_config(mode="dicts")["SIMD Extensions"]
     return {
         "Python": sys.version.split()[0],
         "NumPy": f"{np.__version__}, {(simd.get('found') or simd['baseline'])[-1]}",
         "SciPy": scipy.__version__,
         "OpenBLAS": f"{blas['version']} of NumPy, {core().decode()} kernels",
-        "MKL": f"{importlib.metadata.version('mkl')}, {text.value.decode().strip()}",
+        "MKL": mkl,
         "PyTorch": f"{torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
     }
 
