@@ -23,7 +23,9 @@ type laneCase struct {
 func (c *laneCase) data() []float32 {
 	var x []float32
 	for _, m := range c.in {
-		x = append(x, m.clonePacked().Data...)
+		for i := range m.Rows {
+			x = append(x, m.row(i)...)
+		}
 	}
 	return x
 }

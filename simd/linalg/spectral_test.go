@@ -26,7 +26,7 @@ func scaled(m dense, by []float32) dense {
 	return dense{m.rows, m.cols, func(i, j int) float64 { return m.at(i, j) * float64(by[j]) }}
 }
 
-// kinds of matrices: random, of low rank, zeros, diagonal, graded, ones, of few eigenvalues.
+// kinds of matrices: random, of low rank, zeros, diagonal, graded, ones, of few eigenvalues, huge, tiny, a sawtooth, Hilbert's.
 func kind(r *rand.Rand, a Matrix, kind int) {
 	for i := range a.Rows {
 		for j := range a.Cols {
@@ -53,12 +53,17 @@ func kind(r *rand.Rand, a Matrix, kind int) {
 				*x *= 0x1p100
 			case 8:
 				*x *= 0x1p-120
+			case 9: // a sawtooth, whose singular values fall by several powers of ten
+				_, f := math.Modf(float64(i*a.Cols+j) * math.Phi)
+				*x = float32(8*f - 4)
+			case 10:
+				*x = float32(1 / float64(i+j+1))
 			}
 		}
 	}
 }
 
-const kinds = 9
+const kinds = 11
 
 func TestEigh(t *testing.T) {
 	r, p := testutil.Rand(t), simd.NewPool(0)
@@ -144,9 +149,12 @@ func BenchmarkSpectral(b *testing.B) {
 		for _, order := range []int{32, 64, 256, 1000} {
 			a := matrix(r, order, order, 0)
 			w, v, u := make([]float32, order), New(order, order), New(order, order)
+			saw := New(order, order)
+			kind(r, saw, 9)
 			for name, run := range map[string]func(){
-				"eigh": func() { Eigh(p, a, w, v) },
-				"svd":  func() { SVD(p, a, u, w, v) },
+				"eigh":              func() { Eigh(p, a, w, v) },
+				"svd":               func() { SVD(p, a, u, w, v) },
+				"svd of a sawtooth": func() { SVD(p, saw, u, w, v) },
 			} {
 				b.Run(fmt.Sprintf("%s/%d/threads=%d", name, order, threads), func(b *testing.B) {
 					for b.Loop() {

@@ -10,10 +10,10 @@ import (
 // elements in descending order, and vt is k×n, with k = min(m, n). It does not change a. It
 // reports whether a is finite; if not, the results are undefined.
 //
-// V has the eigenvectors of AᵀA, so the columns of A·V are almost orthogonal. The off-diagonal
-// elements of R in their QR factorisation show how far they are from orthogonal. If these are
-// larger than rounding errors, as they are if some columns are very small, rotations make R
-// diagonal.
+// V has the eigenvectors of AᵀA, so the columns of A·V are almost orthogonal, and the factor R of
+// their QR factorisation is almost diagonal. Rounding errors of AᵀA disturb the vectors of small
+// singular values: the rows of R from there on are decomposed again in the same way, where these
+// values are the largest.
 func SVD(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) bool {
 	a.check("A")
 	u.check("U")
@@ -48,11 +48,31 @@ func SVD(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) bool {
 
 // tall is SVD of a matrix with at least as many rows as columns.
 func tall(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) {
-	k := a.Cols
-	m := take(3*k*k + a.Rows*k)
+	m := take(a.Cols * a.Cols)
 	defer m.give()
-	gram, v := Matrix{m.data[:k*k], k, k, k}, Matrix{m.data[k*k : 2*k*k], k, k, k}
-	r, b := Matrix{m.data[2*k*k : 3*k*k], k, k, k}, Matrix{m.data[3*k*k:], a.Rows, k, k}
+	v := Matrix{m.data, a.Cols, a.Cols, a.Cols}
+	limit := 0x1p-23 * float64(a.Cols) * frobenius(a)
+	decompose(p, a, u, s, v, limit, 0)
+	for i := range s {
+		if s[i] < 0 {
+			s[i] = -s[i]
+			simd.Neg(v.row(i), v.row(i))
+		}
+	}
+	order(s, u, v, vt)
+}
+
+// maxDepth limits the decompositions of rest after rest. Each one leaves values that are smaller than those before it by a factor of
+// 30 or more, until all are below the rounding errors of the matrix.
+const maxDepth = 16
+
+// decompose computes a = u·diag(s)·v up to errors of the norm limit. The signs and the order of s are arbitrary.
+func decompose(p *simd.Pool, a, u Matrix, s []float32, v Matrix, limit float64, depth int) {
+	k := a.Cols
+	m := take(2*k*k + a.Rows*k)
+	defer m.give()
+	gram, r := Matrix{m.data[:k*k], k, k, k}, Matrix{m.data[k*k : 2*k*k], k, k, k}
+	b := Matrix{m.data[2*k*k:], a.Rows, k, k}
 	mul(p, gram, t(a), n(a))
 	eighRows(p, gram, v)
 	for i := range k / 2 { // descending order
@@ -62,125 +82,57 @@ func tall(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) {
 	f := NewQR(p, b)
 	f.R(r)
 	f.Q(p, u)
-	if off(r) > 0x1p-23*float64(k) {
-		turned := New(k, k) // the vectors of R, by rows
-		jacobi(r, v, turned)
-		mul(p, b, n(u), t(turned))
-		for i := range b.Rows {
-			copy(u.row(i), b.row(i))
-		}
-		for i := range s {
-			s[i] = r.Data[i*k+i]
-		}
-	} else {
-		for i := range s {
-			if s[i] = r.Data[i*k+i]; s[i] < 0 {
-				s[i] = -s[i]
-				simd.Neg(v.row(i), v.row(i))
-			}
-		}
+	for i := range s {
+		s[i] = r.row(i)[i]
 	}
-	order(s, u, v, vt)
+	if done := diagonalRows(r, limit); done < k && depth < maxDepth {
+		decomposeRest(p, r.part(done, done, k-done, k-done), u.part(0, done, u.Rows, k-done), s[done:], v.part(done, 0, k-done, k), limit, depth)
+	}
 }
 
-// off returns the norm of the off-diagonal elements of r, for a norm of r of about 1.
-func off(r Matrix) float64 {
-	sum, all := 0.0, 0.0
-	for i := range r.Rows {
-		x := r.row(i)
-		sum += float64(simd.Dot(x[i+1:], x[i+1:]))
-		all += float64(simd.Dot(x[i:], x[i:]))
-	}
-	if all == 0 {
-		return 0
-	}
-	return math.Sqrt(sum / all)
-}
-
-// negligible is the length below which a row of R counts as zero, for a norm of R of about 1.
-const negligible = 0x1p-28
-
-// jacobi makes the rows of r orthogonal, by rotations from the left. On return the diagonal of r
-// has the singular values, the rows of u have the accumulated rotations, and the rows of v are
-// multiplied by the directions of the rows.
-func jacobi(r, v, u Matrix) {
+// decomposeRest decomposes the square matrix r, and multiplies u and v by its vectors.
+func decomposeRest(p *simd.Pool, r, u Matrix, s []float32, v Matrix, limit float64, depth int) {
 	k := r.Rows
+	m := take(2*k*k + max(u.Rows*k, k*v.Cols))
+	defer m.give()
+	left, right := Matrix{m.data[:k*k], k, k, k}, Matrix{m.data[k*k : 2*k*k], k, k, k}
+	decompose(p, r, left, s, right, limit, depth+1)
+	turned := Matrix{m.data[2*k*k:], u.Rows, k, k}
+	mul(p, turned, n(u), n(left))
+	for i := range u.Rows {
+		copy(u.row(i), turned.row(i))
+	}
+	turned = Matrix{m.data[2*k*k:], k, v.Cols, v.Cols}
+	mul(p, turned, n(right), n(v))
 	for i := range k {
-		u.row(i)[i] = 1
+		copy(v.row(i), turned.row(i))
 	}
-	for range 30 {
-		turned := false
-		for i := range k {
-			for j := i + 1; j < k; j++ {
-				x, y := r.row(i), r.row(j)
-				aa, bb, ab := simd.Dot(x, x), simd.Dot(y, y), float64(simd.Dot(x, y))
-				least := math.Sqrt(float64(aa)) * math.Sqrt(float64(bb))
-				if math.Abs(ab) <= 0x1p-23*least || least < negligible*negligible/4 {
-					continue
-				}
-				turned = true
-				theta := (float64(bb) - float64(aa)) / (2 * ab)
-				tangent := math.Copysign(1, theta) / (math.Abs(theta) + math.Hypot(theta, 1))
-				c := 1 / math.Hypot(tangent, 1)
-				turn(x, y, float32(c), float32(c*tangent))
-				turn(u.row(i), u.row(j), float32(c), float32(c*tangent))
-			}
-		}
-		if !turned {
-			break
-		}
-	}
-	// R = uᵀ·diag(lengths)·directions, so A = Q·uᵀ·diag·(directions·v).
-	directions := New(k, k)
-	for i := range k {
-		length := norm(r.row(i))
-		if length > negligible {
-			simd.Scale(directions.row(i), r.row(i), float32(1/length))
-		} else {
-			length = 0
-		}
-		clear(r.row(i))
-		r.row(i)[i] = float32(length)
-	}
-	complete(directions, r)
-	old := v.clonePacked()
-	mul(nil, v, n(directions), n(old))
 }
 
-// clonePacked returns a copy without gaps.
-func (m Matrix) clonePacked() Matrix {
-	c := New(m.Rows, m.Cols)
+// diagonalRows returns the number of rows of the upper triangular r to the first of those whose elements right of the diagonal are not
+// all rounding errors: all rows if the norm of these elements is at most limit, else as many as have a quarter of this norm together.
+func diagonalRows(r Matrix, limit float64) int {
+	done, sum := 0, 0.0
+	for i := range r.Rows {
+		x := r.row(i)[i+1:]
+		sum += float64(simd.Dot(x, x))
+		if sum <= limit*limit/16 {
+			done = i + 1
+		}
+	}
+	if sum <= limit*limit {
+		return r.Rows
+	}
+	return done
+}
+
+// frobenius returns the square root of the sum of the squares of the elements.
+func frobenius(m Matrix) float64 {
+	sum := 0.0
 	for i := range m.Rows {
-		copy(c.row(i), m.row(i))
+		sum += float64(simd.Dot(m.row(i), m.row(i)))
 	}
-	return c
-}
-
-// complete replaces zero rows by unit vectors that are orthogonal to the other rows.
-func complete(rows, r Matrix) {
-	k := rows.Rows
-	e := 0
-	for i := range k {
-		if r.row(i)[i] > 0 {
-			continue
-		}
-		x := rows.row(i)
-		for ; e < k; e++ {
-			clear(x)
-			x[e] = 1
-			for range 2 {
-				for j := range k {
-					if y := rows.row(j); j != i && (r.row(j)[j] > 0 || j < i) {
-						simd.Axpy(x, y, x, -simd.Dot(x, y))
-					}
-				}
-			}
-			if size := norm(x); size > 0.5/math.Sqrt(float64(k)) {
-				simd.Scale(x, x, float32(1/size))
-				break
-			}
-		}
-	}
+	return math.Sqrt(sum)
 }
 
 // order sorts the singular values in descending order, with the columns of u and the rows of v,
