@@ -67,7 +67,8 @@ func (b *Batch) chosen(x Value, k int, least bool) (values, indices Value) {
 //	values, order := b.Sort(x, op.SortOpts{Descending: true, Along: op.Axes(0)})
 //
 // The sort is stable in both orders. NaN counts as the greatest number, and -0 equals 0.
-// docs/OPS.md#sort.
+// Indices take two thirds of the time on the CPU. Execute(ctx, values) and Compile(ctx, values)
+// do not compute them. docs/OPS.md#sort.
 func (b *Batch) Sort(x Value, opts ...op.SortOpts) (values, indices Value) {
 	o, err := op.OptionOf(opts)
 	var along []op.Along

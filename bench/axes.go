@@ -134,7 +134,7 @@ func (r *rayo) prepareAxes(k *axisCase, threads int) (prepared, error) {
 		return prepared{}, err
 	}
 	check := get(b, y, n)
-	plan, err := b.Compile(r.ctx)
+	plan, err := b.Compile(r.ctx, y) // without the indices of a sort
 	if err != nil {
 		return prepared{}, err
 	}
