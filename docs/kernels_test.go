@@ -61,7 +61,7 @@ func TestKernels(t *testing.T) {
 	if err := os.WriteFile(replace, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", replace, "-o", program, "./docs/programs")
+	build := exec.Command("go", "build", "-overlay", replace, "-o", program, "./docs/programs")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
