@@ -15,7 +15,7 @@ import (
 // MoveAxis returns x with the axis from moved to place to of the result. The other axes
 // keep their order. Places below 0 count from the end.
 //
-// An axis that x does not have is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an axis that x does not have.
 func (b *Batch) MoveAxis(x Value, from, to int) Value {
 	if err := b.needs(x, 1); err != nil {
 		return b.fail(fmt.Errorf("move_axis: %w", err))
@@ -39,7 +39,7 @@ func (b *Batch) MoveAxis(x Value, from, to int) Value {
 // extent, except the last, which may be shorter. An axis of few elements gives fewer than n
 // parts. An axis below 0 counts from the end.
 //
-// A number of parts below 1 is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a number of parts below 1.
 func (b *Batch) Chunk(x Value, axis, n int) []Value {
 	err := b.needs(x, 1)
 	i := 0
@@ -70,7 +70,7 @@ func (b *Batch) Chunk(x Value, axis, n int) []Value {
 //
 //	b.Repeat(x, 0, 2) // [1 2] to [1 1 2 2]
 //
-// A number below 0 is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a number below 0.
 func (b *Batch) Repeat(x Value, axis, n int) Value { return b.repeat("repeat", x, axis, n, false) }
 
 // Tile returns x repeated as a whole, counts[i] times along axis i. If there are fewer
@@ -79,7 +79,7 @@ func (b *Batch) Repeat(x Value, axis, n int) Value { return b.repeat("repeat", x
 //
 //	b.Tile(x, 2) // [1 2] to [1 2 1 2]
 //
-// A count below 0 is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a count below 0.
 func (b *Batch) Tile(x Value, counts ...int) Value {
 	if err := b.needs(x, 0); err != nil {
 		return b.fail(fmt.Errorf("tile: %w", err))
@@ -137,7 +137,7 @@ func extent(s op.Shape) int {
 //
 //	b.Roll(x, 0, 1) // [1 2 3] to [3 1 2]
 //
-// An axis that x does not have is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an axis that x does not have.
 func (b *Batch) Roll(x Value, axis, shift int) Value {
 	err := b.needs(x, 1)
 	i := 0
@@ -158,7 +158,7 @@ func (b *Batch) Roll(x Value, axis, shift int) Value {
 // Rot90 rotates x by k quarter turns in the plane of two axes, from axis1 towards axis2. k
 // may be below 0. Axes below 0 count from the end.
 //
-// The same axis twice is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for the same axis twice.
 func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 	err := b.needs(x, 2)
 	var i, j int
@@ -189,7 +189,7 @@ func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 // one. It repeats this n times. Each time the axis loses an element, until none is left. An axis
 // below 0 counts from the end.
 //
-// A number n below 0 is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a number n below 0.
 func (b *Batch) Diff(x Value, axis, n int) Value {
 	err := b.needs(x, 1)
 	i := 0
@@ -228,8 +228,8 @@ const (
 //	b.PadMode(x, 0, 2, 1, batch.PadWrap)    // to [2 3 1 2 3 1]
 //
 // An axis of n elements takes at most n-1 elements on each side with PadReflect, n with
-// PadWrap, and any number with PadEdge unless n is 0. Other numbers are [op.ErrShape],
-// which Execute or Compile returns.
+// PadWrap, and any number with PadEdge unless n is 0. Execute or Compile returns [op.ErrShape]
+// for other numbers.
 func (b *Batch) PadMode(x Value, axis, before, after int, mode PadMode) Value {
 	err := b.needs(x, 1)
 	i := 0

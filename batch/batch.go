@@ -295,7 +295,7 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 // of extents. The copy is not nil, because a nil shape means an absent operand.
 func (b *Batch) checked(shape []int) (op.Shape, error) {
 	if most := b.eng.Limits().MaxRank; len(shape) > most {
-		return nil, fmt.Errorf("%d extents: at most %d are supported: %w", len(shape), most, device.ErrLimit)
+		return nil, fmt.Errorf("the shape has %d extents: at most %d are supported: %w", len(shape), most, device.ErrLimit)
 	}
 	return append(op.Shape{}, shape...), nil
 }

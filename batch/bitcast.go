@@ -16,8 +16,8 @@ import (
 // The result has the shape of x. If x already has type to, the result is x. The payload of
 // a NaN is not defined. Devices that flush subnormal floats may turn them into 0.
 //
-// Another type of x or another to is [op.ErrUnsupported], which Execute or Compile returns.
-// docs/OPS.md#bitcast_f32.
+// Execute or Compile returns [op.ErrUnsupported] for another type of x or another to.
+// See docs/OPS.md#bitcast_f32.
 func (b *Batch) Bitcast(x Value, to op.DType) Value {
 	o := op.Bitcast(to)
 	if o == nil {

@@ -41,8 +41,8 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 //
 //	y := b.Conv(signal, w, batch.None, op.ConvOpts{Same: op.SameUpper})
 //
-// Other ranks or channels, a window larger than the padded axis, or an option out of range is
-// [op.ErrShape], which Execute or Compile returns. The accuracy is as for [Batch.Conv2D].
+// Execute or Compile returns [op.ErrShape] for other ranks or channels, a window larger than
+// the padded axis, or an option out of range. The accuracy is as for [Batch.Conv2D].
 func (b *Batch) Conv(x, w, bias Value, opts ...op.ConvOpts) Value {
 	o, list := b.convolving("conv", x, w, bias, opts)
 	if list == nil {
@@ -98,8 +98,8 @@ func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 //
 //	twice := b.ConvTranspose(x, w, batch.None, op.ConvOpts{Stride: []int{2}}) // with windows of 2
 //
-// Other ranks or channels, a result without elements, or an option out of range is
-// [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other ranks or channels, a result without
+// elements, or an option out of range.
 func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	const name = "conv_transpose"
 	in := []Value{x, w}

@@ -14,7 +14,7 @@ import (
 // Eye returns a matrix of f32 with ones where the column is row + offset, and zeros
 // elsewhere.
 //
-// Extents below 0 are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for extents below 0.
 func (b *Batch) Eye(rows, cols, offset int) Value {
 	d, k := b.diagonals(rows, cols, offset)
 	return b.Cast(b.Equal(d, k), op.F32)
@@ -23,7 +23,7 @@ func (b *Batch) Eye(rows, cols, offset int) Value {
 // Tri returns a matrix of f32 with ones where the column is at most row + offset, and zeros
 // elsewhere.
 //
-// Extents below 0 are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for extents below 0.
 func (b *Batch) Tri(rows, cols, offset int) Value {
 	d, k := b.diagonals(rows, cols, offset)
 	return b.Cast(b.LessEqual(d, k), op.F32)
@@ -32,13 +32,13 @@ func (b *Batch) Tri(rows, cols, offset int) Value {
 // Tril returns x [... m n] with zeros where the column is greater than row + offset. With
 // an offset of 0 it keeps the lower triangles.
 //
-// Less than two extents are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for fewer than two axes.
 func (b *Batch) Tril(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).LessEqual) }
 
 // Triu returns x [... m n] with zeros where the column is less than row + offset. With an
 // offset of 0 it keeps the upper triangles.
 //
-// Less than two extents are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for fewer than two axes.
 func (b *Batch) Triu(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).GreaterEqual) }
 
 // triangle returns the elements of x on the diagonals for which the relation to the offset holds.
@@ -55,8 +55,8 @@ func (b *Batch) triangle(x Value, offset int, keeps func(b *Batch, d, k Value) V
 // and zeros elsewhere. On the diagonal the column is offset larger than the row; k is the
 // magnitude of offset.
 //
-// A scalar, or an offset that makes the extents overflow, is [op.ErrShape], which Execute
-// or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a scalar, or an offset that makes the extents
+// overflow.
 func (b *Batch) DiagEmbed(x Value, offset int) Value {
 	if err := b.needs(x, 1); err != nil {
 		return b.fail(fmt.Errorf("diag_embed: %w", err))
@@ -86,8 +86,8 @@ func (b *Batch) DiagEmbed(x Value, offset int) Value {
 // Linspace returns n numbers of f32 at equal distances. The first is start and the last is
 // exactly stop. A single number is start. start and stop are single elements of f32.
 //
-// A number n below 0 or another shape is [op.ErrShape], another type is
-// [op.ErrUnsupported], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a number n below 0 or another shape, and
+// [op.ErrUnsupported] for another type.
 func (b *Batch) Linspace(start, stop Value, n int) Value {
 	i := b.index(n)
 	last := max(n-1, 1)
@@ -101,8 +101,8 @@ func (b *Batch) Linspace(start, stop Value, n int) Value {
 // gives zeros only. axis is the place of the new axis in the result; below 0 it counts from
 // the end. The ids are i32 or u32.
 //
-// Another axis or a depth below 0 is [op.ErrShape], another type of ids is
-// [op.ErrUnsupported], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for another axis or a depth below 0, and
+// [op.ErrUnsupported] for another type of ids.
 func (b *Batch) OneHot(ids Value, depth, axis int) Value {
 	column := b.Unsqueeze(ids, axis)
 	i, err := column.axis(axis)
@@ -120,7 +120,7 @@ func (b *Batch) OneHot(ids Value, depth, axis int) Value {
 // NumPy's meshgrid does with indexing="ij". SwapAxes(0, 1) of them gives "xy". The arrays
 // are views.
 //
-// A value of another rank is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a value of another rank.
 func (b *Batch) Meshgrid(xs ...Value) []Value {
 	grid, s := make([]Value, len(xs)), make([]int, len(xs))
 	for i, x := range xs {

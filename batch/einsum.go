@@ -29,8 +29,8 @@ import (
 // The operands are copied only where no strides describe such a view. Each pair has the
 // tolerance of docs/OPS.md#matmul.
 //
-// A malformed spec, or operands that do not fit it, are [op.ErrShape], which Execute or
-// Compile returns.
+// Execute or Compile returns [op.ErrShape] for a malformed spec, or operands that do not fit
+// it.
 func (b *Batch) Einsum(spec string, xs ...Value) Value {
 	if b.unusable() {
 		return Value{}

@@ -20,8 +20,8 @@ import (
 // Every n is fast; an n with a prime factor above 128 takes about five times the work of one with
 // small factors. The error is about 3e-7 of the norm of the result.
 //
-// A last axis that is not of 2 elements and an axis without elements are [op.ErrShape], a type
-// other than float32 is [op.ErrUnsupported], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a last axis that is not of 2 elements and an
+// axis without elements, and [op.ErrUnsupported] for a type other than float32.
 func (b *Batch) FFT(x Value, opts ...op.FFTOpts) Value {
 	return b.fourier("fft", x, opts, func(t *transform, axes []int) {
 		for _, a := range axes {
@@ -91,8 +91,8 @@ func (b *Batch) IRFFT(x Value, n int, opts ...op.FFTOpts) Value {
 // size elements that start step elements apart, [... frames size/2+1 2]. Each frame is multiplied by
 // the window [size], unless it is [None].
 //
-// A frame longer than the axis, and a size or step below 1, are [op.ErrShape], which Execute or Compile
-// returns.
+// Execute or Compile returns [op.ErrShape] for a frame longer than the axis, and a size or step
+// below 1.
 func (b *Batch) STFT(x Value, size, step int, window Value) Value {
 	frames := b.SlidingWindow(x, -1, size, step, 1)
 	if window.given() {

@@ -21,7 +21,7 @@ import (
 // indexed along its first axis.
 //
 // IDs of another type are [op.ErrUnsupported]. More than one axis, or an axis that the
-// table lacks, is [op.ErrShape]. Execute or Compile returns the error. docs/OPS.md#gather.
+// table lacks, is [op.ErrShape]. Execute or Compile returns the error. See docs/OPS.md#gather.
 func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	axis, err := oneAxis(table, 0, along)
 	if s := table.Shape(); err == nil && table.Type().Quantized() && len(s) != 2 {
@@ -42,8 +42,8 @@ func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 // An axis below 0 counts from the end. Along each other axis ids has at most as many
 // elements as x. Indices count as in [Batch.Gather].
 //
-// IDs with another number of axes, or with more elements along another axis, are
-// [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for IDs with another number of axes, or with more
+// elements along another axis.
 func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 	places, err := b.placesAlong(x, ids, axis)
 	if err != nil {
@@ -58,8 +58,7 @@ func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 // below 0 count from the end of their axis. If one of the k indices is outside, the result
 // is as in [Batch.Gather].
 //
-// A k greater than the number of axes of x is [op.ErrShape], which Execute or Compile
-// returns.
+// Execute or Compile returns [op.ErrShape] for a k greater than the number of axes of x.
 func (b *Batch) GatherND(x, ids Value) Value {
 	places, rows, err := b.placesND(x, ids)
 	if err != nil {

@@ -23,8 +23,7 @@ type tap struct{ id, weight Value }
 // a place. The first coordinate is along the last axis of x. The borders of the image are
 // at -1 and 1.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns. A coordinate of NaN
-// gives NaN.
+// Execute or Compile returns [op.ErrShape] for other shapes. A coordinate of NaN gives NaN.
 func (b *Batch) GridSample(x, grid Value, opts ...op.GridSampleOpts) Value {
 	const name = "grid_sample"
 	in := []Value{x, grid}

@@ -47,7 +47,7 @@ func (b *Batch) infer(n *graph.Node) error {
 		return err
 	}
 	if len(s[0]) > b.eng.Limits().MaxRank {
-		return fmt.Errorf("%d extents: at most %d are supported: %w", len(s[0]), b.eng.Limits().MaxRank, device.ErrLimit)
+		return fmt.Errorf("the shape has %d extents: at most %d are supported: %w", len(s[0]), b.eng.Limits().MaxRank, device.ErrLimit)
 	}
 	n.Type, n.Shape = t[0], s[0]
 	*k = inferred{n.Op, n.Attrs, n.NIn, types, shapes, t[0], s[0]}

@@ -11,7 +11,7 @@ import (
 //	l := b.Cholesky(a)
 //	x := b.SolveTriangular(l, b.SolveTriangular(l, y), op.SolveTriangularOpts{Trans: true}) // a·x = y
 //
-// A zero on the diagonal gives infinities or NaN. docs/OPS.md#solve_triangular.
+// A zero on the diagonal gives infinities or NaN. See docs/OPS.md#solve_triangular.
 func (b *Batch) SolveTriangular(a, y Value, opts ...op.SolveTriangularOpts) Value {
 	return b.system(op.SolveTriangular, op.AttrsOf(opts), a, y)
 }
@@ -22,7 +22,7 @@ func (b *Batch) SolveTriangular(a, y Value, opts ...op.SolveTriangularOpts) Valu
 //
 //	x := b.Solve(a, y) // a [3 3], y [3]
 //
-// docs/OPS.md#solve.
+// See docs/OPS.md#solve.
 func (b *Batch) Solve(a, y Value) Value { return b.system(op.Solve, op.Attrs{}, a, y) }
 
 // system records an operation on matrices and right-hand sides whose leading extents
@@ -70,7 +70,7 @@ func (b *Batch) alike(x, y Value) (Value, Value, error) {
 // LU returns the factors of P·A = L·U with partial pivoting, for matrices a [... m n]. lu
 // has the shape of a: U is on and above the diagonal, and L is below it, without its
 // diagonal of ones. pivots [... min(m, n)], of i32, are the exchanges of rows in order: row
-// i was exchanged with row pivots[i]. docs/OPS.md#lu.
+// i was exchanged with row pivots[i]. See docs/OPS.md#lu.
 func (b *Batch) LU(a Value) (lu, pivots Value) {
 	lu = b.apply(op.LU, op.Attrs{}, a)
 	return lu, b.second(lu)
@@ -78,7 +78,7 @@ func (b *Batch) LU(a Value) (lu, pivots Value) {
 
 // QR returns the factors of A = Q·R for matrices a [... m n]: Q [... m k] has orthonormal
 // columns, and R [... k n] is upper triangular, where k is min(m, n). The signs of columns
-// of Q and rows of R are not defined. docs/OPS.md#qr.
+// of Q and rows of R are not defined. See docs/OPS.md#qr.
 func (b *Batch) QR(a Value) (q, r Value) {
 	q = b.apply(op.QR, op.Attrs{}, a)
 	return q, b.second(q)
@@ -87,7 +87,7 @@ func (b *Batch) QR(a Value) (q, r Value) {
 // Eigh returns the eigenvalues w [... n] of symmetric matrices a [... n n] in ascending
 // order, and their eigenvectors as the columns of v [... n n]: A·V = V·diag(w). It reads
 // only the lower triangle of a. The signs of eigenvectors are not defined.
-// docs/OPS.md#eigh.
+// See docs/OPS.md#eigh.
 func (b *Batch) Eigh(a Value) (w, v Value) {
 	w = b.apply(op.Eigh, op.Attrs{}, a)
 	return w, b.second(w)
@@ -95,7 +95,7 @@ func (b *Batch) Eigh(a Value) (w, v Value) {
 
 // SVD returns the reduced singular value decomposition A = U·diag(s)·Vᵀ of matrices a [...
 // m n]: U [... m k], the singular values s [... k] in descending order, and Vᵀ [... k n],
-// where k is min(m, n). The signs of singular vectors are not defined. docs/OPS.md#svd.
+// where k is min(m, n). The signs of singular vectors are not defined. See docs/OPS.md#svd.
 func (b *Batch) SVD(a Value) (u, s, vt Value) {
 	u = b.apply(op.SVD, op.Attrs{}, a)
 	return u, b.result(u, 1), b.result(u, 2)

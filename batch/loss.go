@@ -46,7 +46,7 @@ func (b *Batch) lost(o op.LossOpts, loss Value) Value {
 
 // MSE returns the mean squared error of x and y, of one shape, as one element: Σ (x-y)²/n.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) MSE(x, y Value, opts ...op.LossOpts) Value {
 	o, ok := b.pair("mse", opts, x, y)
 	if !ok {
@@ -58,8 +58,7 @@ func (b *Batch) MSE(x, y Value, opts ...op.LossOpts) Value {
 // Huber returns the mean Huber loss of x and y, of one shape, as one element. The loss of a
 // difference d is d²/2 if |d| ≤ Delta, else Delta·(|d| - Delta/2).
 //
-// Other shapes, or a Delta that is not above 0, are [op.ErrShape], which Execute or Compile
-// returns.
+// Execute or Compile returns [op.ErrShape] for other shapes, or a Delta that is not above 0.
 func (b *Batch) Huber(x, y Value, opts ...op.LossOpts) Value {
 	o, ok := b.pair("huber", opts, x, y)
 	if !ok {
@@ -79,7 +78,7 @@ func (b *Batch) Huber(x, y Value, opts ...op.LossOpts) Value {
 // as one element: -y·log p - (1-y)·log(1-p). It limits both logarithms to -100 from below.
 // If p is a sigmoid, [Batch.BCEWithLogits] is more accurate.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) BCE(p, y Value, opts ...op.LossOpts) Value {
 	o, ok := b.pair("bce", opts, p, y)
 	if !ok {
@@ -94,7 +93,7 @@ func (b *Batch) BCE(p, y Value, opts ...op.LossOpts) Value {
 // BCEWithLogits returns [Batch.BCE] of sigmoid(x) and targets y, as log(1 + e^x) - x·y. It
 // does not overflow for large x.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) BCEWithLogits(x, y Value, opts ...op.LossOpts) Value {
 	o, ok := b.pair("bce_with_logits", opts, x, y)
 	if !ok {
@@ -107,7 +106,7 @@ func (b *Batch) BCEWithLogits(x, y Value, opts ...op.LossOpts) Value {
 // logq), and 0 where p is 0. p are probabilities, and logq the logarithms of the
 // probabilities that are compared with them. Both have one shape.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) KLDiv(logq, p Value, opts ...op.LossOpts) Value {
 	o, ok := b.pair("kl_div", opts, logq, p)
 	if !ok {
@@ -128,7 +127,7 @@ func (b *Batch) KLDiv(logq, p Value, opts ...op.LossOpts) Value {
 //
 // Another label outside [0, c) gives NaN, and so does the mean of no labels.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) CrossEntropy(logits, labels, weight Value, opts ...op.LossOpts) Value {
 	if !b.labelled("cross_entropy", logits, labels, weight) {
 		return Value{}
@@ -151,7 +150,7 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 	var ignored Value
 	for _, label := range o.Ignore {
 		if int(int32(label)) != label {
-			return b.refuse(name, []Value{logp, labels}, "ignored label %d is no i32: %w", label, device.ErrShape)
+			return b.refuse(name, []Value{logp, labels}, "ignored label %d is outside the range of i32: %w", label, device.ErrShape)
 		}
 		is := b.Equal(labels, b.whole(label))
 		if ignored.given() {

@@ -44,7 +44,7 @@ func (b *Batch) affine(x, scale, bias Value) Value {
 // and variance are the statistics from training. mean, variance, scale and bias have one
 // number for each channel. None means no scale or no bias.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormOpts) Value {
 	const name = "batch_norm"
 	if !b.takes(name, x, mean, variance) {
@@ -71,8 +71,8 @@ func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormO
 // for each channel. None means no scale or no bias. One group normalises all
 // channels together. With as many groups as channels it is [Batch.InstanceNorm].
 //
-// A number of channels that the groups do not divide, or another shape, is [op.ErrShape],
-// which Execute or Compile returns. The accuracy is that of [Batch.LayerNorm].
+// Execute or Compile returns [op.ErrShape] for a number of channels that the groups do not
+// divide, or another shape. The accuracy is that of [Batch.LayerNorm].
 func (b *Batch) GroupNorm(x Value, groups int, scale, bias Value, opts ...op.NormOpts) Value {
 	return b.groupNorm("group_norm", x, groups, scale, bias, opts)
 }
@@ -109,8 +109,7 @@ func (b *Batch) InstanceNorm(x, scale, bias Value, opts ...op.NormOpts) Value {
 // over size neighbouring channels, (size-1)/2 (rounded down) before the channel and the
 // rest from it on.
 //
-// A size below 1, or an operand without channels, is [op.ErrShape], which Execute or
-// Compile returns.
+// Execute or Compile returns [op.ErrShape] for a size below 1, or an operand without channels.
 func (b *Batch) LocalResponseNorm(x Value, size int, opts ...op.LRNOpts) Value {
 	const name = "local_response_norm"
 	if b.channelled(name, x) == nil {
@@ -148,8 +147,8 @@ func or(v, otherwise float32) float32 {
 //
 //	unit := b.Normalize(embeddings)
 //
-// An axis that x lacks, or a P that is not above 0, is [op.ErrShape], which Execute or
-// Compile returns.
+// Execute or Compile returns [op.ErrShape] for an axis that x lacks, or a P that is not above
+// 0.
 func (b *Batch) Normalize(x Value, opts ...op.NormalizeOpts) Value {
 	const name = "normalize"
 	if !b.takes(name, x) {
@@ -182,7 +181,7 @@ func (b *Batch) Normalize(x Value, opts ...op.NormalizeOpts) Value {
 // Hardmax returns 1 at the first greatest element along axes and 0 elsewhere, in the type
 // of x. NaN counts as the greatest. Without axes it works along the last.
 //
-// Rows without elements are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for rows without elements.
 func (b *Batch) Hardmax(x Value, along ...op.Along) Value {
 	if !b.takes("hardmax", x) {
 		return Value{}
@@ -203,7 +202,7 @@ func (b *Batch) Hardmax(x Value, along ...op.Along) Value {
 // GLU is the gated linear unit: it returns the first half of x along an axis times the
 // sigmoid of the second half. An axis below 0 counts from the end.
 //
-// An odd extent is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an odd extent.
 func (b *Batch) GLU(x Value, axis int) Value {
 	if !b.takes("glu", x) {
 		return Value{}

@@ -86,7 +86,7 @@ func (r *Batch) Silu(x Value) Value {
 	return r.apply(op.Silu, op.Attrs{}, x)
 }
 
-// HardSwish records the piecewise approximation of silu of Howard et al. 2019: x *
+// HardSwish records the piecewise approximation of silu from Howard et al. 2019: x *
 // (min(max(x + 3, 0), 6) * 0.16666667).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf.
@@ -110,7 +110,8 @@ func (r *Batch) Mish(x Value) Value {
 	return r.apply(op.Mish, op.Attrs{}, x)
 }
 
-// Gelu records x times the normal distribution function, by erf: x * normcdf(x).
+// Gelu records x times the cumulative distribution function of the standard normal
+// distribution: x * normcdf(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf.
 //
@@ -216,7 +217,7 @@ func (r *Batch) Softplus(x Value) Value {
 
 // Abs records the magnitude: abs(x).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; -0 gives +0. The least i32 is
+// Shapes: any; gives the shape of x. NaN stays NaN; -0 gives +0. -2^31 in i32 is
 // unchanged.
 //
 // # Accuracy
@@ -228,7 +229,7 @@ func (r *Batch) Abs(x Value) Value {
 
 // Neg records the negative: -x.
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; 0 gives -0. The least i32 is
+// Shapes: any; gives the shape of x. NaN stays NaN; 0 gives -0. -2^31 in i32 is
 // unchanged.
 //
 // # Accuracy
@@ -532,8 +533,8 @@ func (r *Batch) Maximum(x, y Value) Value {
 
 // Pow records x to the power y: pow(x, y).
 //
-// Shapes: operands broadcast; gives the common shape. As C99 and NumPy: 1 for y = 0
-// and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power
+// Shapes: operands broadcast; gives the common shape. As in C99 and NumPy: 1 for y =
+// 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power
 // of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
 //
 // # Accuracy
@@ -842,7 +843,7 @@ func (r *Batch) Atan(x Value) Value {
 // Atan2 records the angle of the point (y, x) in radians, in [-pi, pi]: atan(y / x),
 // in the quadrant of (x, y).
 //
-// Shapes: operands broadcast; gives the common shape. As C99, signed zeros and
+// Shapes: operands broadcast; gives the common shape. As in C99, signed zeros and
 // infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
 // is NaN.
 //
@@ -914,8 +915,7 @@ func (r *Batch) IsFinite(x Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. As in NumPy: x / y where y is
 // 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of
-// the other sign. Integers give 0 where y is 0; the quotient of the least i32 and -1
-// wraps.
+// the other sign. Integers give 0 where y is 0; the quotient of -2^31 and -1 wraps.
 //
 // # Accuracy
 //
@@ -1053,8 +1053,8 @@ func (r *Batch) Erfinv(x Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.Sum(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Sum(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Sum(x Value, along ...op.Along) Value {
 	return r.reduce(op.Sum, op.Attrs{}, along, x)
 }
@@ -1070,8 +1070,8 @@ func (r *Batch) Sum(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.Prod(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Prod(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Prod(x Value, along ...op.Along) Value {
 	return r.reduce(op.Prod, op.Attrs{}, along, x)
 }
@@ -1085,8 +1085,8 @@ func (r *Batch) Prod(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.Dot(x, y, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Dot(x, y, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Dot(x, y Value, along ...op.Along) Value {
 	return r.reduce(op.Dot, op.Attrs{}, along, x, y)
 }
@@ -1100,8 +1100,8 @@ func (r *Batch) Dot(x, y Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.Mean(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Mean(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Mean(x Value, along ...op.Along) Value {
 	return r.reduce(op.Mean, op.Attrs{}, along, x)
 }
@@ -1117,7 +1117,7 @@ func (r *Batch) Mean(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// Along of the options reduces along some axes.
+// Use the option Along to reduce along some axes.
 func (r *Batch) Var(x Value, opts ...op.VarOpts) Value {
 	return r.reduce(op.Var, op.AttrsOf(opts), op.AlongOf(opts), x)
 }
@@ -1125,15 +1125,15 @@ func (r *Batch) Var(x Value, opts ...op.VarOpts) Value {
 // Min records the least element: min x.
 //
 // Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
-// is NaN; -0 and +0 count as equal, and either may result. An operand without
-// elements is an ErrShape.
+// is NaN; -0 and +0 count as equal, and either may result. The error is ErrShape if
+// the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.Min(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Min(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Min(x Value, along ...op.Along) Value {
 	return r.reduce(op.Min, op.Attrs{}, along, x)
 }
@@ -1141,15 +1141,15 @@ func (r *Batch) Min(x Value, along ...op.Along) Value {
 // Max records the greatest element: max x.
 //
 // Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
-// is NaN; -0 and +0 count as equal, and either may result. An operand without
-// elements is an ErrShape.
+// is NaN; -0 and +0 count as equal, and either may result. The error is ErrShape if
+// the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.Max(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Max(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Max(x Value, along ...op.Along) Value {
 	return r.reduce(op.Max, op.Attrs{}, along, x)
 }
@@ -1157,15 +1157,15 @@ func (r *Batch) Max(x Value, along ...op.Along) Value {
 // ArgMin records the index of the least element: the least i with x[i] = min x.
 //
 // Shapes: all elements reduce to shape []; along rows [... n] gives [...]. The first
-// of equal elements, and the first NaN if there is one. An operand without elements
-// is an ErrShape.
+// of equal elements, and the first NaN if there is one. The error is ErrShape if the
+// operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.ArgMin(x, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.ArgMin(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) ArgMin(x Value, along ...op.Along) Value {
 	return r.reduce(op.ArgMin, op.Attrs{}, along, x)
 }
@@ -1173,15 +1173,15 @@ func (r *Batch) ArgMin(x Value, along ...op.Along) Value {
 // ArgMax records the index of the greatest element: the least i with x[i] = max x.
 //
 // Shapes: all elements reduce to shape []; along rows [... n] gives [...]. The first
-// of equal elements, and the first NaN if there is one. An operand without elements
-// is an ErrShape.
+// of equal elements, and the first NaN if there is one. The error is ErrShape if the
+// operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.ArgMax(x, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.ArgMax(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) ArgMax(x Value, along ...op.Along) Value {
 	return r.reduce(op.ArgMax, op.Attrs{}, along, x)
 }
@@ -1195,8 +1195,8 @@ func (r *Batch) ArgMax(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.NormL1(x, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.NormL1(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) NormL1(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormL1, op.Attrs{}, along, x)
 }
@@ -1212,8 +1212,8 @@ func (r *Batch) NormL1(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.NormL2(x, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.NormL2(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) NormL2(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormL2, op.Attrs{}, along, x)
 }
@@ -1221,31 +1221,30 @@ func (r *Batch) NormL2(x Value, along ...op.Along) Value {
 // NormLinf records the greatest magnitude: max |x|.
 //
 // Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
-// is NaN. An operand without elements is an ErrShape.
+// is NaN. The error is ErrShape if the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.NormLinf(x, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.NormLinf(x, op.Axes(0)). The result
+// lacks these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) NormLinf(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormLinf, op.Attrs{}, along, x)
 }
 
-// LogSumExp records the logarithm of the sum of the exponentials, without overflow:
-// log(Σ e**x).
+// LogSumExp records the logarithm of the sum of the exponentials: log(Σ e**x).
 //
-// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
-// element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and where all
-// elements are -Inf.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. Large
+// elements do not overflow. NaN if any element is NaN, otherwise +Inf if any is +Inf;
+// -Inf for no elements, and where all elements are -Inf.
 //
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] reduces along some axes: b.LogSumExp(x, op.Axes(0)). They are left out of
-// the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.LogSumExp(x, op.Axes(0)). The result
+// lacks these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) LogSumExp(x Value, along ...op.Along) Value {
 	return r.reduce(op.LogSumExp, op.Attrs{}, along, x)
 }
@@ -1257,10 +1256,10 @@ func (r *Batch) LogSumExp(x Value, along ...op.Along) Value {
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.Any(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.Any(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) Any(x Value, along ...op.Along) Value {
 	return r.reduce(op.Any, op.Attrs{}, along, x)
 }
@@ -1272,25 +1271,25 @@ func (r *Batch) Any(x Value, along ...op.Along) Value {
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.All(x, op.Axes(0)). They are left out of the
-// shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.All(x, op.Axes(0)). The result lacks
+// these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) All(x Value, along ...op.Along) Value {
 	return r.reduce(op.All, op.Attrs{}, along, x)
 }
 
-// CountNonzero records the number of elements that are not 0: Σ [x != 0].
+// CountNonzero records the number of nonzero elements: Σ [x != 0].
 //
 // Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN counts
 // as not 0. The result is an i32; 0 for no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// [op.Axes] reduces along some axes: b.CountNonzero(x, op.Axes(0)). They are left out
-// of the shape, or are extents of 1 with KeepDims.
+// Use [op.Axes] to reduce along some axes: b.CountNonzero(x, op.Axes(0)). The result
+// lacks these axes, or has extents of 1 in their place with KeepDims.
 func (r *Batch) CountNonzero(x Value, along ...op.Along) Value {
 	return r.reduce(op.CountNonzero, op.Attrs{}, along, x)
 }
@@ -1306,8 +1305,9 @@ func (r *Batch) CountNonzero(x Value, along ...op.Along) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// Reverse of the options begins at the end of rows, Exclusive leaves the element
-// itself out, Along makes rows of other axes than the last.
+// With the option Reverse the scan starts at the end of each row. With Exclusive a
+// result does not include the element at its own place. Along selects other axes than
+// the last.
 func (r *Batch) Cumsum(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cumsum, opts, x)
 }
@@ -1324,8 +1324,9 @@ func (r *Batch) Cumsum(x Value, opts ...op.ScanOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// Reverse of the options begins at the end of rows, Exclusive leaves the element
-// itself out, Along makes rows of other axes than the last.
+// With the option Reverse the scan starts at the end of each row. With Exclusive a
+// result does not include the element at its own place. Along selects other axes than
+// the last.
 func (r *Batch) Cumprod(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cumprod, opts, x)
 }
@@ -1338,10 +1339,11 @@ func (r *Batch) Cumprod(x Value, opts ...op.ScanOpts) Value {
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// Reverse of the options begins at the end of rows, Exclusive leaves the element
-// itself out, Along makes rows of other axes than the last.
+// With the option Reverse the scan starts at the end of each row. With Exclusive a
+// result does not include the element at its own place. Along selects other axes than
+// the last.
 func (r *Batch) Cummax(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cummax, opts, x)
 }
@@ -1354,10 +1356,11 @@ func (r *Batch) Cummax(x Value, opts ...op.ScanOpts) Value {
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 //
-// Reverse of the options begins at the end of rows, Exclusive leaves the element
-// itself out, Along makes rows of other axes than the last.
+// With the option Reverse the scan starts at the end of each row. With Exclusive a
+// result does not include the element at its own place. Along selects other axes than
+// the last.
 func (r *Batch) Cummin(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.Cummin, opts, x)
 }
@@ -1373,8 +1376,9 @@ func (r *Batch) Cummin(x Value, opts ...op.ScanOpts) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// Reverse of the options begins at the end of rows, Exclusive leaves the element
-// itself out, Along makes rows of other axes than the last.
+// With the option Reverse the scan starts at the end of each row. With Exclusive a
+// result does not include the element at its own place. Along selects other axes than
+// the last.
 func (r *Batch) LogCumsumExp(x Value, opts ...op.ScanOpts) Value {
 	return r.scan(op.LogCumsumExp, opts, x)
 }
@@ -1391,7 +1395,7 @@ func (r *Batch) LogCumsumExp(x Value, opts ...op.ScanOpts) Value {
 // Within 4 ulp + ε·magnitude + 5.6e-45 of the true result; docs/OPS.md defines the
 // terms.
 //
-// [op.Axes] makes rows of other axes than the last: b.Softmax(x, op.Axes(0)).
+// Use [op.Axes] to work along other axes than the last: b.Softmax(x, op.Axes(0)).
 func (r *Batch) Softmax(x Value, along ...op.Along) Value {
 	return r.alongRows(op.Softmax, op.Attrs{}, along, x)
 }
@@ -1407,7 +1411,7 @@ func (r *Batch) Softmax(x Value, along ...op.Along) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [op.Axes] makes rows of other axes than the last: b.LogSoftmax(x, op.Axes(0)).
+// Use [op.Axes] to work along other axes than the last: b.LogSoftmax(x, op.Axes(0)).
 func (r *Batch) LogSoftmax(x Value, along ...op.Along) Value {
 	return r.alongRows(op.LogSoftmax, op.Attrs{}, along, x)
 }
@@ -1423,7 +1427,7 @@ func (r *Batch) LogSoftmax(x Value, along ...op.Along) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [None] stands for absent gamma or beta.
+// Pass [None] for gamma or beta to leave it out.
 func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 	return r.apply(op.LayerNorm, op.AttrsOf(opts), x, gamma, beta)
 }
@@ -1440,7 +1444,7 @@ func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [None] stands for absent gamma.
+// Pass [None] for gamma to leave it out.
 func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 	return r.apply(op.RMSNorm, op.AttrsOf(opts), x, gamma)
 }
@@ -1465,7 +1469,7 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero AttentionInputs stands for absent lengths, mask and table.
+// The zero AttentionInputs has no lengths, mask or table.
 func (r *Batch) Attention(q, k, v Value, in AttentionInputs, opts ...op.AttentionOpts) Value {
 	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v, in.Lengths, in.Mask, in.Table)
 }
@@ -1480,7 +1484,7 @@ func (r *Batch) Attention(q, k, v Value, in AttentionInputs, opts ...op.Attentio
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// The residual is bounded as stated above.
 func (r *Batch) Cholesky(a Value) Value {
 	return r.apply(op.Cholesky, op.Attrs{}, a)
 }
@@ -1497,7 +1501,7 @@ func (r *Batch) Cholesky(a Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [None] stands for absent bias.
+// Pass [None] for bias to leave it out.
 func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
@@ -1516,7 +1520,7 @@ func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [None] stands for absent bias.
+// Pass [None] for bias to leave it out.
 func (r *Batch) MatMul(a, b, bias Value, opts ...op.MatMulOpts) Value {
 	return r.product(op.MatMul, op.AttrsOf(opts), a, b, bias)
 }
@@ -1564,7 +1568,7 @@ func (r *Batch) MatMulExperts(a, w, ids Value, opts ...op.MatMulExpertsOpts) Val
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// [None] stands for absent bias.
+// Pass [None] for bias to leave it out.
 func (r *Batch) MatMulQ(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w, bias)
 }
@@ -1583,7 +1587,7 @@ func (r *Batch) MatMulQ(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero RopeInputs stands for absent positions and frequencies.
+// The zero RopeInputs has no positions or frequencies.
 func (r *Batch) Rope(x Value, in RopeInputs, opts ...op.RopeOpts) Value {
 	return r.apply(op.Rope, op.AttrsOf(opts), x, in.Positions, in.Frequencies)
 }
@@ -1594,7 +1598,7 @@ func (r *Batch) Rope(x Value, in RopeInputs, opts ...op.RopeOpts) Value {
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (r *Batch) Transpose(x Value) Value {
 	return r.apply(op.Transpose, op.Attrs{}, x)
 }

@@ -19,8 +19,8 @@ import (
 // operand. If fewer than n elements follow, or at is below 0, it starts at the nearest
 // index that fits. An axis below 0 counts from the end.
 //
-// An n greater than the extent of x is [op.ErrShape], which Execute or Compile returns.
-// docs/OPS.md#slice_at.
+// Execute or Compile returns [op.ErrShape] for an n greater than the extent of x.
+// See docs/OPS.md#slice_at.
 func (b *Batch) SliceAt(x Value, axis int, at Value, n int) Value {
 	return b.apply(op.SliceAt, op.SliceAtOf(axis, n), x, at)
 }
@@ -29,7 +29,7 @@ func (b *Batch) SliceAt(x Value, axis int, at Value, n int) Value {
 // is one i32 operand. v has the extents of x except along the axis. Elements of v that
 // would lie outside x are dropped. An axis below 0 counts from the end.
 //
-// Other extents are [op.ErrShape], which Execute or Compile returns. docs/OPS.md#update.
+// Execute or Compile returns [op.ErrShape] for other extents. See docs/OPS.md#update.
 func (b *Batch) Update(x Value, axis int, at, v Value) Value {
 	return b.apply(op.Update, op.UpdateOf(axis), x, at, v)
 }
@@ -40,7 +40,7 @@ func (b *Batch) Update(x Value, axis int, at, v Value) Value {
 // written and the rest of buf is not touched. Stores run in the order in which they are recorded,
 // even if no operation reads the result.
 //
-// Other extents are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other extents.
 func (b *Batch) StoreAt(buf *device.Buffer, axis int, at, v Value) {
 	x := b.Use(buf)
 	if b.err == nil && b.own(v) && v.Type() != buf.Type() {

@@ -34,8 +34,8 @@ func (b *Batch) pooling(name string, x Value, size []int, opts []op.PoolOpts) (o
 //
 // Padding is -Inf, or the least number of an integer type. A window with NaN gives NaN.
 //
-// Another rank, a window larger than the padded axis, or an option out of range is
-// [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for another rank, a window larger than the padded
+// axis, or an option out of range.
 func (b *Batch) MaxPool(x Value, size []int, opts ...op.PoolOpts) Value {
 	_, list := b.pooling("max_pool", x, size, opts)
 	if list == nil {
@@ -196,7 +196,7 @@ func (b *Batch) LpPool(x Value, size []int, opts ...op.PoolOpts) Value {
 // all. Window i of m over n elements starts at i·n/m, rounded down, and ends before
 // (i+1)·n/m, rounded up. A size of 1 is global pooling.
 //
-// Another rank, or a size below 1, is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for another rank, or a size below 1.
 func (b *Batch) AdaptiveMaxPool(x Value, size []int) Value {
 	return b.adaptive("adaptive_max_pool", x, size, func(y Value, axis int, a adaptive) Value {
 		if a.even() {

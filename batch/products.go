@@ -15,7 +15,7 @@ import (
 //
 //	b.Tensordot(x, y, []int{-1}, []int{0}) // a product of matrices
 //
-// Other extents, or an axis twice, are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other extents, or an axis twice.
 func (b *Batch) Tensordot(x, y Value, xAxes, yAxes []int) Value {
 	e := &einsum{b: b}
 	err := b.needs(x, 0)
@@ -64,7 +64,7 @@ func (t *term) share(x *term, k, j int) error {
 		return fmt.Errorf("axis %d of x or axis %d of y is given twice: %w", j, k, device.ErrShape)
 	}
 	if m, n := x.v.Shape()[j], t.v.Shape()[k]; m != n {
-		return fmt.Errorf("%v and %v: axis %d of x has %d elements, axis %d of y %d: %w", x.v.Shape(), t.v.Shape(), j, m, k, n, device.ErrShape)
+		return fmt.Errorf("shapes %v and %v: axis %d of x has %d elements, but axis %d of y has %d: %w", x.v.Shape(), t.v.Shape(), j, m, k, n, device.ErrShape)
 	}
 	t.labels[k] = x.labels[j]
 	return nil
@@ -79,16 +79,15 @@ func (b *Batch) Outer(x, y Value) Value {
 // VecDot returns the scalar products of the vectors of x and y along an axis, which has the same
 // extent in both. The other axes broadcast. An axis below 0 counts from the end of each operand.
 //
-// Other extents are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other extents.
 func (b *Batch) VecDot(x, y Value, axis int) Value {
 	return b.Einsum("...i,...i->...", b.MoveAxis(x, axis, -1), b.MoveAxis(y, axis, -1))
 }
 
 // Kron returns the Kronecker product: it replaces each element of x by its product with all
-// of y. If one shape is shorter, ones are put before it. Both operands have at most four
-// axes.
+// of y. If one shape is shorter, ones are put before it.
 //
-// More axes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an operand with more than four axes.
 func (b *Batch) Kron(x, y Value) Value {
 	err := b.needs(x, 0)
 	if err == nil {
@@ -128,7 +127,7 @@ func alternated(s []int, from int) []int {
 // Cross returns the cross products of the vectors of three elements of x and y along an axis. The
 // other axes broadcast. An axis below 0 counts from the end of each operand.
 //
-// Another extent is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for another extent.
 func (b *Batch) Cross(x, y Value, axis int) Value {
 	for _, v := range []Value{x, y} {
 		err := b.needs(v, 1)

@@ -21,8 +21,8 @@ import (
 //
 // The error is at most 3 units in the last place of the magnitudes of the neighbours.
 //
-// No elements along the axes, axes that x lacks, and a q outside [0, 1] are [op.ErrShape]; types
-// that are not floating are [op.ErrUnsupported], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for no elements along the axes, axes that x lacks,
+// and a q outside [0, 1], and [op.ErrUnsupported] for types that are not floating.
 func (b *Batch) Quantile(x Value, q float64, along ...op.Along) Value {
 	if !b.takes("quantile", x) {
 		return Value{}

@@ -27,7 +27,7 @@ func (b *Batch) quantizing(name string, x, scale, zero Value, opts []op.Quantize
 		o.Bits = 8
 	}
 	if o.Bits < 1 || o.Bits > 16 {
-		b.refuse(name, in, "%d bits, from 1 to 16: %w", o.Bits, device.ErrUnsupported)
+		b.refuse(name, in, "option Bits is %d: expected 1 to 16: %w", o.Bits, device.ErrUnsupported)
 		return o, s, z, false
 	}
 	s = b.scaling(name, x, scale, o.Axis)
@@ -60,7 +60,7 @@ func (b *Batch) scaling(name string, x, v Value, axis int) Value {
 			return b.Reshape(b.Expand(b.Unsqueeze(f, i+1), spread...), s...)
 		}
 	}
-	return b.refuse(name, []Value{x, v}, "%v for %v: expected one number, one for each element of axis %d, or one for each block of that axis: %w", t, s, i, device.ErrShape)
+	return b.refuse(name, []Value{x, v}, "a scale or zero point of shape %v for x of shape %v: expected one number, one for each element of axis %d, or one for each block of that axis: %w", t, s, i, device.ErrShape)
 }
 
 // bounds returns the least and the greatest quantised number.
@@ -81,7 +81,7 @@ func bounds(o op.QuantizeOpts) (lo, hi float32) {
 //
 //	q := b.Quantize(w, scales, batch.None, op.QuantizeOpts{Signed: true, Axis: 0})
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) Quantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value {
 	o, s, z, ok := b.quantizing("quantize", x, scale, zero, opts)
 	if !ok {
@@ -98,7 +98,7 @@ func (b *Batch) Quantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value {
 // Dequantize returns (x - zero)·scale as f32. It reverses [Batch.Quantize] except for the
 // rounding. scale and zero are those of Quantize.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) Dequantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value {
 	_, s, z, ok := b.quantizing("dequantize", x, scale, zero, opts)
 	if !ok {
@@ -116,7 +116,7 @@ func (b *Batch) Dequantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value 
 // range covers 0 and all elements of x: scale = (max - min)/255, zero = -min/scale,
 // rounded. If x is 0, all three results are 0.
 //
-// An operand without elements is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an operand without elements.
 func (b *Batch) DynamicQuantize(x Value) (y, scale, zero Value) {
 	if !b.takes("dynamic_quantize", x) {
 		return Value{}, Value{}, Value{}

@@ -14,16 +14,16 @@ import (
 // Iota returns n consecutive numbers of u32. The first is start, one u32. They wrap at
 // 2^32.
 //
-// A start of another shape is [op.ErrShape], of another type [op.ErrUnsupported], which
-// Execute or Compile returns. docs/OPS.md#iota.
+// Execute or Compile returns [op.ErrShape] for a start of another shape, and [op.ErrUnsupported]
+// for one of another type. See docs/OPS.md#iota.
 func (b *Batch) Iota(start Value, n int) Value { return b.apply(op.Iota, op.IotaOf(n), start) }
 
 // Arange returns the n numbers start + i·step, where start and step are single
 // elements of one type, f32, i32 or u32; numbers of integers wrap. The product is
 // rounded, then the sum.
 //
-// Other shapes or types are [op.ErrShape] or [op.ErrUnsupported], which Execute or
-// Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes, and [op.ErrUnsupported] for other
+// types.
 func (b *Batch) Arange(start, step Value, n int) Value {
 	i := b.Iota(b.word(0), n)
 	if t := start.Type(); t != op.U32 {
@@ -37,8 +37,8 @@ func (b *Batch) Arange(start, step Value, n int) Value {
 //	k := op.Key(1)
 //	key := batch.Upload(b, k[:])
 //
-// A key of another shape or type is [op.ErrShape] or [op.ErrUnsupported], which
-// Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a key of another shape, and [op.ErrUnsupported]
+// for one of another type.
 func (b *Batch) RandomBits(key Value, shape ...int) Value {
 	if b.unusable() {
 		return Value{}

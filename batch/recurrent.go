@@ -30,7 +30,7 @@ type recurrence struct {
 // to the product with r. d is the number of directions: 1, or 2 if the network also runs
 // backwards. None means a bias or a state of 0. The steps are unrolled.
 //
-// Other shapes, or no steps, are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes, or no steps.
 func (b *Batch) RNN(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last Value) {
 	c := recurrence{name: "rnn", gates: 1, x: x, w: w, r: r, bias: bias, h: h}
 	y, last, _ = b.recur(&c, opts, func(int) cell {
@@ -193,7 +193,7 @@ func (b *Batch) recurs(k *recurrence, opts []op.RecurrentOpts) bool {
 		}
 	}
 	if k.steps < 1 || k.n < 1 || k.in < 1 || k.width < 1 {
-		b.refuse(k.name, in, "operand %v without elements: %w", s, device.ErrShape)
+		b.refuse(k.name, in, "an operand of shape %v has no elements: %w", s, device.ErrShape)
 		return false
 	}
 	return true

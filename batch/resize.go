@@ -23,8 +23,8 @@ type resizing struct {
 //
 //	twice := b.Resize(images, []int{2 * h, 2 * w})
 //
-// An axis without elements, another number of scales, or a size below 1 or out of range is
-// [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an axis without elements, another number of
+// scales, or a size below 1 or out of range.
 func (b *Batch) Resize(x Value, size []int, opts ...op.ResizeOpts) Value {
 	const name = "resize"
 	if !b.takes(name, x) {

@@ -62,7 +62,7 @@ func (b *Batch) later(o *op.Operation, x Value) Value {
 //
 // The result is NaN if an element is NaN, or if there are no more than DDOF elements.
 //
-// Types that are not floating are [op.ErrUnsupported], axes that x lacks are [op.ErrShape], which
-// Execute or Compile returns. The error is half that of the variance, and one unit in the last
-// place.
+// Execute or Compile returns [op.ErrUnsupported] for types that are not floating, and
+// [op.ErrShape] for axes that x lacks. The error is half that of the variance, and one unit in
+// the last place.
 func (b *Batch) Std(x Value, opts ...op.VarOpts) Value { return b.Sqrt(b.Var(x, opts...)) }

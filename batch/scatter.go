@@ -21,8 +21,8 @@ import (
 // replacement remains, and sums have the same bits in every run. If nothing uses x
 // afterwards, it is not copied.
 //
-// Other shapes are [op.ErrShape], another type of v is [op.ErrUnsupported], which Execute
-// or Compile returns. docs/OPS.md#scatter.
+// Execute or Compile returns [op.ErrShape] for other shapes, and [op.ErrUnsupported] for
+// another type of v. See docs/OPS.md#scatter.
 func (b *Batch) Scatter(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	axis := 0
@@ -46,7 +46,7 @@ func (b *Batch) Scatter(x, ids, v Value, opts ...op.ScatterOpts) Value {
 // first, or that of Along in the options. Indices count as in [Batch.Scatter], and equal
 // ones are applied in the order of v.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) ScatterAlong(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	var places Value
@@ -74,7 +74,7 @@ func (b *Batch) ScatterAlong(x, ids, v Value, opts ...op.ScatterOpts) Value {
 // [Batch.Scatter], and equal ones are applied in the order of v. Along of the options is
 // not used.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) ScatterND(x, ids, v Value, opts ...op.ScatterOpts) Value {
 	o, err := op.OptionOf(opts)
 	if err == nil && o.Along != (op.Along{}) {

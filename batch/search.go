@@ -88,7 +88,7 @@ func greatestPad(t op.DType) float32 {
 }
 
 // IsIn returns for each element of x whether it equals one of values, which are of any
-// shape: a bool of the shape of x. As numpy.isin:
+// shape: a bool of the shape of x. It is numpy.isin:
 //
 //	stop := b.IsIn(tokens, ends)
 //
@@ -113,15 +113,15 @@ func (b *Batch) IsIn(x, values Value) Value {
 }
 
 // Bincount returns how often each number from 0 to n-1 is among ids: an i32 [n] for an
-// i32 of any shape. IDs below 0 and from n on are dropped. As numpy.bincount with a
+// i32 of any shape. IDs below 0 and from n on are dropped. It is numpy.bincount with a
 // length:
 //
 //	frequency := b.Bincount(tokens, vocabulary)
 //
 // For weights, use [Batch.Scatter] with op.ScatterAdd. Counts beyond 2^31-1 wrap around.
 //
-// An n below 0 or above 2^31-1 is [op.ErrShape], ids of another type are
-// [op.ErrUnsupported], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an n below 0 or above 2^31-1, and
+// [op.ErrUnsupported] for ids of another type.
 func (b *Batch) Bincount(ids Value, n int) Value {
 	if !b.takes("bincount", ids) {
 		return Value{}
@@ -144,15 +144,15 @@ const mostBins = 1 << 24
 // Histogram returns how many elements of x, of any shape, are in each of the bins of
 // equal widths between lo and hi: an i32 [bins], and the edges of the bins, an f32
 // [bins+1]. Bin i has edges[i] <= x < edges[i+1], the last one hi too. Elements outside
-// and NaN are dropped. As numpy.histogram:
+// and NaN are dropped. It is numpy.histogram:
 //
 //	counts, edges := b.Histogram(x, 10, 0, 1)
 //
 // Edge i is lo + (hi - lo)·i/bins, rounded once.
 //
-// Bins below 1 or above 2^24, and lo and hi that are not finite or not lo < hi, are
-// [op.ErrShape]; elements that are not of a floating type are [op.ErrUnsupported], which
-// Execute or Compile returns: convert integers by [Batch.Cast].
+// Execute or Compile returns [op.ErrShape] for bins below 1 or above 2^24, and lo and hi that
+// are not finite or not lo < hi, and [op.ErrUnsupported] for elements that are not of a
+// floating type: convert integers by [Batch.Cast].
 func (b *Batch) Histogram(x Value, bins int, lo, hi float32) (counts, edges Value) {
 	if !b.takes("histogram", x) {
 		return Value{}, Value{}

@@ -14,7 +14,7 @@ import (
 // NonZero returns the indices of the elements of x that are not 0, in row-major order,
 // and their number. For x with r axes and n elements the indices are an i32 [r n]: column
 // j holds the index along each axis of the j-th such element, and columns from the count
-// on are -1. The count is an i32 of shape []. As numpy.nonzero:
+// on are -1. The count is an i32 of shape []. It is numpy.nonzero:
 //
 //	at, count := b.NonZero(x)
 //	list := b.Slice(at, 1, 0, k, 1) // for a k that was read from count before
@@ -22,7 +22,7 @@ import (
 // NaN is not 0, -0 is. x is of any type that [Batch.Cast] takes. A scalar has indices
 // [0 1], and a count of 0 or 1.
 //
-// More than 2^31-1 elements are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for more than 2^31-1 elements.
 func (b *Batch) NonZero(x Value) (indices, count Value) {
 	n, ok := b.flatSize("nonzero", x)
 	if !ok {
@@ -48,8 +48,8 @@ func (b *Batch) NonZero(x Value) (indices, count Value) {
 //
 //	positive, count := b.Compress(x, b.Greater(x, b.Const(0)))
 //
-// A mask of another shape than x, and more than 2^31-1 elements, are [op.ErrShape], which
-// Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for a mask of another shape than x, and more than
+// 2^31-1 elements.
 func (b *Batch) Compress(x, mask Value) (values, count Value) {
 	n, ok := b.flatSize("compress", x, mask)
 	if !ok {

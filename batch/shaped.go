@@ -18,8 +18,8 @@ import (
 // a floating type, i32 or u32. The least elements, and elements of integer types, are found with
 // [Batch.Sort], which is slower.
 //
-// A k outside [0, n] and several axes are [op.ErrShape], other types are
-// [op.ErrUnsupported], which Execute or Compile returns. docs/OPS.md#topk.
+// Execute or Compile returns [op.ErrShape] for a k outside [0, n] and several axes, and
+// [op.ErrUnsupported] for other types. See docs/OPS.md#topk.
 func (b *Batch) TopK(x Value, k int, opts ...op.TopOpts) (values, indices Value) {
 	if !b.takes("topk", x) {
 		return Value{}, Value{}
@@ -68,7 +68,7 @@ func (b *Batch) chosen(x Value, k int, least bool) (values, indices Value) {
 //
 // The sort is stable in both orders. NaN counts as the greatest number, and -0 equals 0.
 // Indices take two thirds of the time on the CPU. Execute(ctx, values) and Compile(ctx, values)
-// do not compute them. docs/OPS.md#sort.
+// do not compute them. See docs/OPS.md#sort.
 func (b *Batch) Sort(x Value, opts ...op.SortOpts) (values, indices Value) {
 	o, err := op.OptionOf(opts)
 	var along []op.Along

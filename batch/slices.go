@@ -12,7 +12,7 @@ import (
 //
 //	x := b.UploadSlices([][]float32{{1, 2}, {3, 4}})
 //
-// Rows of different lengths are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for rows of different lengths.
 func (b *Batch) UploadSlices(rows [][]float32) Value {
 	cols := 0
 	if len(rows) > 0 {

@@ -16,8 +16,7 @@ import (
 // each channel of the group. The result is a view. ONNX calls it DepthToSpace with mode
 // CRD.
 //
-// A number of channels that r·r does not divide is [op.ErrShape], which Execute or Compile
-// returns.
+// Execute or Compile returns [op.ErrShape] for a number of channels that r·r does not divide.
 func (b *Batch) PixelShuffle(x Value, r int) Value {
 	return b.toSpace("pixel_shuffle", x, r, [3]int{0, 1, 2})
 }
@@ -26,8 +25,7 @@ func (b *Batch) PixelShuffle(x Value, r int) Value {
 // channel i of the result is made of the channels i, i+c, i+2c and so on. ONNX calls it
 // mode DCR.
 //
-// A number of channels that r·r does not divide is [op.ErrShape], which Execute or Compile
-// returns.
+// Execute or Compile returns [op.ErrShape] for a number of channels that r·r does not divide.
 func (b *Batch) DepthToSpace(x Value, r int) Value {
 	return b.toSpace("depth_to_space", x, r, [3]int{2, 0, 1})
 }
@@ -35,7 +33,7 @@ func (b *Batch) DepthToSpace(x Value, r int) Value {
 // PixelUnshuffle is the inverse of [Batch.PixelShuffle]: it returns images [... c h w]
 // as [... c·r·r h/r w/r].
 //
-// Extents that r does not divide are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for extents that r does not divide.
 func (b *Batch) PixelUnshuffle(x Value, r int) Value {
 	return b.toDepth("pixel_unshuffle", x, r, [3]int{0, 1, 2})
 }
@@ -43,7 +41,7 @@ func (b *Batch) PixelUnshuffle(x Value, r int) Value {
 // SpaceToDepth is the inverse of [Batch.DepthToSpace]: it returns images [... c h w]
 // as [... r·r·c h/r w/r].
 //
-// Extents that r does not divide are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for extents that r does not divide.
 func (b *Batch) SpaceToDepth(x Value, r int) Value {
 	return b.toDepth("space_to_depth", x, r, [3]int{1, 2, 0})
 }
@@ -94,8 +92,7 @@ func (b *Batch) toDepth(name string, x Value, r int, at [3]int) Value {
 //
 //	b.Unfold(x, []int{3, 3}, op.UnfoldOpts{Pad: []int{1, 1}})
 //
-// It is [op.ErrShape], which Execute or Compile returns, if windows have no axis or more
-// than three, if x has no axis of channels before the spatial ones, if a spatial axis is
+// Execute or Compile returns [op.ErrShape] if windows have no axis or more than three, if x has no axis of channels before the spatial ones, if a spatial axis is
 // empty, or if a window is larger than the padded axis.
 func (b *Batch) Unfold(x Value, size []int, opts ...op.UnfoldOpts) Value {
 	const name = "unfold"
@@ -128,8 +125,7 @@ func (b *Batch) Unfold(x Value, size []int, opts ...op.UnfoldOpts) Value {
 //
 //	b.Fold(columns, []int{h, w}, []int{3, 3}, op.UnfoldOpts{Pad: []int{1, 1}})
 //
-// It is [op.ErrShape], which Execute or Compile returns, if x has other numbers of rows or
-// columns than Unfold returns for these extents, size and options.
+// Execute or Compile returns [op.ErrShape] if x has other numbers of rows or columns than Unfold returns for these extents, size and options.
 func (b *Batch) Fold(x Value, extents, size []int, opts ...op.UnfoldOpts) Value {
 	const name = "fold"
 	err := b.needs(x, 2)

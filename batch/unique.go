@@ -34,9 +34,9 @@ const mostKeys = 1024
 // Each NaN is different from all others and comes after the numbers; -0 equals 0, and Values has
 // the first of equal elements. Elements are of floating types, i32 or u32.
 //
-// More than 2^31-1 elements and more than one axis are [op.ErrShape], slices of more than
-// 1,024 elements [device.ErrLimit], other types [op.ErrUnsupported], which Execute or
-// Compile returns.
+// Execute or Compile returns [op.ErrShape] for more than 2^31-1 elements or more than one axis,
+// [device.ErrLimit] for slices of more than 1,024 elements, and [op.ErrUnsupported] for other
+// types.
 func (b *Batch) Unique(x Value, opts ...op.UniqueOpts) Uniques {
 	n, ok := b.flatSize("unique", x)
 	if !ok {

@@ -15,8 +15,7 @@ import (
 // Reshape returns the elements of x in another shape, as a view. One extent may be -1: it is
 // computed from the others.
 //
-// A wrong number of elements is [op.ErrShape], which Execute or Compile
-// returns. docs/OPS.md#reshape.
+// Execute or Compile returns [op.ErrShape] for a wrong number of elements. See docs/OPS.md#reshape.
 func (b *Batch) Reshape(x Value, shape ...int) Value {
 	a, err := op.ReshapeTo(shape...)
 	return b.viewed(op.Reshape, a, err, x)
@@ -27,8 +26,7 @@ func (b *Batch) Reshape(x Value, shape ...int) Value {
 //
 //	b.Permute(x, 1, 0, 2) // [tokens heads width] to [heads tokens width]
 //
-// Another order is [op.ErrShape], which Execute or Compile returns.
-// docs/OPS.md#permute.
+// Execute or Compile returns [op.ErrShape] if order does not name each axis once. See docs/OPS.md#permute.
 func (b *Batch) Permute(x Value, order ...int) Value {
 	a, err := op.PermuteTo(order...)
 	return b.viewed(op.Permute, a, err, x)
@@ -36,8 +34,7 @@ func (b *Batch) Permute(x Value, order ...int) Value {
 
 // SwapAxes returns x with two axes exchanged. Axes below 0 count from the end.
 //
-// An axis that x does not have is [op.ErrShape], which Execute or Compile
-// returns.
+// Execute or Compile returns [op.ErrShape] for an axis that x does not have.
 func (b *Batch) SwapAxes(x Value, i, j int) Value {
 	order, err := b.axesBut(x)
 	if err == nil {
@@ -61,8 +58,7 @@ func (b *Batch) SwapAxes(x Value, i, j int) Value {
 //	b.Slice(x, -1, 0, op.End, 2)  // every other column
 //	b.Slice(x, 1, -1, op.End, -1) // the second axis backwards
 //
-// A step of 0 is [op.ErrShape], which Execute or Compile returns.
-// docs/OPS.md#slice.
+// Execute or Compile returns [op.ErrShape] for a step of 0. See docs/OPS.md#slice.
 func (b *Batch) Slice(x Value, axis, start, stop, step int) Value {
 	return b.apply(op.Slice, op.SliceTo(axis, start, stop, step), x)
 }
@@ -70,8 +66,7 @@ func (b *Batch) Slice(x Value, axis, start, stop, step int) Value {
 // Flip returns x with the elements of the axes in the opposite order. Without axes it flips all
 // axes. Axes below 0 count from the end.
 //
-// An axis that x does not have is [op.ErrShape], which Execute or Compile
-// returns. docs/OPS.md#flip.
+// Execute or Compile returns [op.ErrShape] for an axis that x does not have. See docs/OPS.md#flip.
 func (b *Batch) Flip(x Value, axes ...int) Value {
 	a, err := op.FlipOf(axes...)
 	return b.viewed(op.Flip, a, err, x)
@@ -81,8 +76,8 @@ func (b *Batch) Flip(x Value, axes ...int) Value {
 // x lacks, and axes of one element, take the extent of the shape. -1 keeps the extent of x.
 // Elementwise operations broadcast their operands without it.
 //
-// A shape to which x does not broadcast is [op.ErrShape], which Execute or Compile returns.
-// docs/OPS.md#expand.
+// Execute or Compile returns [op.ErrShape] for a shape to which x does not broadcast.
+// See docs/OPS.md#expand.
 func (b *Batch) Expand(x Value, shape ...int) Value {
 	a, err := op.ExpandTo(shape...)
 	return b.viewed(op.Expand, a, err, x)
@@ -91,8 +86,8 @@ func (b *Batch) Expand(x Value, shape ...int) Value {
 // Pad returns x with elements of a value added along an axis: before of them before its
 // elements, and after of them after. An axis below 0 counts from the end.
 //
-// A number of elements below 0 is [op.ErrShape], which Execute or Compile returns:
-// [Batch.Slice] takes elements away. docs/OPS.md#pad.
+// Execute or Compile returns [op.ErrShape] for a number of elements below 0: [Batch.Slice]
+// takes elements away. See docs/OPS.md#pad.
 func (b *Batch) Pad(x Value, axis, before, after int, value float32) Value {
 	return b.apply(op.Pad, op.PadOf(axis, before, after, value), x)
 }
@@ -103,8 +98,7 @@ func (b *Batch) Pad(x Value, axis, before, after int, value float32) Value {
 //
 //	b.Diagonal(x, 0, -2, -1) // of each matrix
 //
-// The same axis twice is [op.ErrShape], which Execute or Compile returns.
-// docs/OPS.md#diagonal.
+// Execute or Compile returns [op.ErrShape] for the same axis twice. See docs/OPS.md#diagonal.
 func (b *Batch) Diagonal(x Value, offset, axis1, axis2 int) Value {
 	return b.apply(op.Diagonal, op.DiagonalOf(offset, axis1, axis2), x)
 }
@@ -116,8 +110,8 @@ func (b *Batch) Diagonal(x Value, offset, axis1, axis2 int) Value {
 //
 //	b.Mean(b.SlidingWindow(x, -1, 7, 1, 1), op.Axes(-1)) // a moving average
 //
-// A window longer than the axis, or a size, step or dilation below 1, is [op.ErrShape],
-// which Execute or Compile returns. docs/OPS.md#sliding_window.
+// Execute or Compile returns [op.ErrShape] for a window longer than the axis, or a size, step
+// or dilation below 1. See docs/OPS.md#sliding_window.
 func (b *Batch) SlidingWindow(x Value, axis, size, step, dilation int) Value {
 	return b.apply(op.SlidingWindow, op.SlidingWindowOf(axis, size, step, dilation), x)
 }
@@ -125,7 +119,7 @@ func (b *Batch) SlidingWindow(x Value, axis, size, step, dilation int) Value {
 // Squeeze returns x without the axes, which have one element each, or without all
 // axes of one element if none is named. Axes below 0 count from the end.
 //
-// An axis of another extent is [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for an axis of another extent.
 func (b *Batch) Squeeze(x Value, axes ...int) Value {
 	drop := make(map[int]bool)
 	for _, a := range axes {
@@ -150,8 +144,7 @@ func (b *Batch) Squeeze(x Value, axes ...int) Value {
 // Unsqueeze returns x with axes of one element at the given places of the result.
 // Places below 0 count from its end.
 //
-// A place beyond the end, or one twice, is [op.ErrShape], which Execute or
-// Compile returns.
+// Execute or Compile returns [op.ErrShape] for a place beyond the end, or one twice.
 func (b *Batch) Unsqueeze(x Value, axes ...int) Value {
 	rank := len(x.Shape()) + len(axes)
 	one := make(map[int]bool)
@@ -176,7 +169,7 @@ func (b *Batch) Unsqueeze(x Value, axes ...int) Value {
 //
 //	parts := b.Split(qkv, -1, width, width, width)
 //
-// Other extents are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other extents.
 func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 	parts := make([]Value, len(extents))
 	i, err := x.axis(axis)
@@ -206,8 +199,7 @@ func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 // Concat returns values one after the other along an axis. Their other extents,
 // and their types, are the same. An axis below 0 counts from the end.
 //
-// No values, or other extents, are [op.ErrShape], which Execute or Compile
-// returns. docs/OPS.md#concat.
+// Execute or Compile returns [op.ErrShape] for no values, or other extents. See docs/OPS.md#concat.
 func (b *Batch) Concat(axis int, xs ...Value) Value {
 	if len(xs) == 0 {
 		return b.failOp(op.Concat, fmt.Errorf("no values: expected at least one: %w", device.ErrShape), nil)
@@ -227,7 +219,7 @@ func (b *Batch) Concat(axis int, xs ...Value) Value {
 // Stack concatenates values of one shape along a new axis of the result. An axis below 0 counts
 // from the end of the result.
 //
-// Other shapes are [op.ErrShape], which Execute or Compile returns.
+// Execute or Compile returns [op.ErrShape] for other shapes.
 func (b *Batch) Stack(axis int, xs ...Value) Value {
 	rows := make([]Value, len(xs))
 	for i, x := range xs {

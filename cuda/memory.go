@@ -90,7 +90,7 @@ func (d *Device) alloc(p *pool, n int64) (Memory, error) {
 		return Memory{}, invalid("%d bytes", n)
 	}
 	if n > d.prim.info.Memory {
-		return Memory{}, fmt.Errorf("cuda: %w: %d bytes of a device that has %d", ErrOutOfMemory, n, d.prim.info.Memory)
+		return Memory{}, fmt.Errorf("cuda: %w: cannot allocate %d bytes on a device with %d bytes", ErrOutOfMemory, n, d.prim.info.Memory)
 	}
 	m, err := p.get(n)
 	if err == nil || !errors.Is(err, ErrOutOfMemory) {

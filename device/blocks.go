@@ -15,7 +15,7 @@ import (
 // # Errors
 //   - [ErrUnsupported] if t is not a quantised type.
 //   - [ErrShape] if rows are not whole blocks, or if raw does not have the length that follows from the shape.
-//   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
+//   - [ErrLimit] and [ErrOutOfMemory] if the array is too large for the device.
 func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape ...int) (*Buffer, error) {
 	if d == nil {
 		return nil, errNilDevice

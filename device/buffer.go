@@ -58,7 +58,7 @@ type Buffer struct {
 //
 // # Errors
 //   - [ErrShape] for a negative extent or a size that overflows.
-//   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
+//   - [ErrLimit] and [ErrOutOfMemory] if the array is too large for the device.
 func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buffer, error) {
 	b, err := d.engine().NewBuffer(t, shape)
 	if err != nil {

@@ -130,8 +130,8 @@ func (d *Device) SiluAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
 }
 
-// HardSwish computes the piecewise approximation of silu of Howard et al. 2019: dst =
-// x * (min(max(x + 3, 0), 6) * 0.16666667).
+// HardSwish computes the piecewise approximation of silu from Howard et al. 2019: dst
+// = x * (min(max(x + 3, 0), 6) * 0.16666667).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf.
 //
@@ -164,8 +164,8 @@ func (d *Device) MishAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Mish, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Gelu computes x times the normal distribution function, by erf: dst = x *
-// normcdf(x).
+// Gelu computes x times the cumulative distribution function of the standard normal
+// distribution: dst = x * normcdf(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf.
 //
@@ -320,8 +320,8 @@ func (d *Device) SoftplusAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Abs computes the magnitude: dst = abs(x).
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; -0 gives +0. The
-// least i32 is unchanged.
+// dst and x have the same length, and dst may be x. NaN stays NaN; -0 gives +0. -2^31
+// in i32 is unchanged.
 //
 // # Accuracy
 //
@@ -337,8 +337,8 @@ func (d *Device) AbsAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Neg computes the negative: dst = -x.
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; 0 gives -0. The
-// least i32 is unchanged.
+// dst and x have the same length, and dst may be x. NaN stays NaN; 0 gives -0. -2^31
+// in i32 is unchanged.
 //
 // # Accuracy
 //
@@ -785,9 +785,10 @@ func (d *Device) MaximumAsync(ctx context.Context, dst, x, y []float32) *Pending
 
 // Pow computes x to the power y: dst = pow(x, y).
 //
-// dst, x and y have the same length, and dst may be x or y. As C99 and NumPy: 1 for y
-// = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative
-// power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
+// dst, x and y have the same length, and dst may be x or y. As in C99 and NumPy: 1
+// for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a
+// negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or
+// -1.
 //
 // # Accuracy
 //
@@ -940,9 +941,9 @@ func (d *Device) AtanAsync(ctx context.Context, dst, x []float32) *Pending {
 // Atan2 computes the angle of the point (y, x) in radians, in [-pi, pi]: dst = atan(y
 // / x), in the quadrant of (x, y).
 //
-// dst, y and x have the same length, and dst may be y or x. As C99, signed zeros and
-// infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
-// is NaN.
+// dst, y and x have the same length, and dst may be y or x. As in C99, signed zeros
+// and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if
+// either is NaN.
 //
 // # Accuracy
 //
@@ -1010,8 +1011,8 @@ func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pendi
 //
 // dst, x and y have the same length, and dst may be x or y. As in NumPy: x / y where
 // y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y
-// of the other sign. Integers give 0 where y is 0; the quotient of the least i32 and
-// -1 wraps.
+// of the other sign. Integers give 0 where y is 0; the quotient of -2^31 and -1
+// wraps.
 //
 // # Accuracy
 //
@@ -1288,12 +1289,12 @@ func (d *Device) VarAsync(ctx context.Context, x []float32, opts ...op.VarOpts) 
 
 // Min returns the least element of x: min x.
 //
-// NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand
-// without elements is an ErrShape. It returns [ErrShape] if there are no elements.
+// NaN if any is NaN; -0 and +0 count as equal, and either may result. The error is
+// ErrShape if the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) Min(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Min, op.Attrs{}, x, nil)
 }
@@ -1305,12 +1306,12 @@ func (d *Device) MinAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // Max returns the greatest element of x: max x.
 //
-// NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand
-// without elements is an ErrShape. It returns [ErrShape] if there are no elements.
+// NaN if any is NaN; -0 and +0 count as equal, and either may result. The error is
+// ErrShape if the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) Max(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Max, op.Attrs{}, x, nil)
 }
@@ -1322,12 +1323,12 @@ func (d *Device) MaxAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // ArgMin returns the index of the least element of x: the least i with x[i] = min x.
 //
-// The first of equal elements, and the first NaN if there is one. An operand without
-// elements is an ErrShape. It returns [ErrShape] if there are no elements.
+// The first of equal elements, and the first NaN if there is one. The error is
+// ErrShape if the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) ArgMin(ctx context.Context, x []float32) (int, error) {
 	return d.reduceIndex(ctx, op.ArgMin, op.Attrs{}, x)
 }
@@ -1340,12 +1341,12 @@ func (d *Device) ArgMinAsync(ctx context.Context, x []float32) *Future[int] {
 // ArgMax returns the index of the greatest element of x: the least i with x[i] = max
 // x.
 //
-// The first of equal elements, and the first NaN if there is one. An operand without
-// elements is an ErrShape. It returns [ErrShape] if there are no elements.
+// The first of equal elements, and the first NaN if there is one. The error is
+// ErrShape if the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) ArgMax(ctx context.Context, x []float32) (int, error) {
 	return d.reduceIndex(ctx, op.ArgMax, op.Attrs{}, x)
 }
@@ -1391,12 +1392,11 @@ func (d *Device) NormL2Async(ctx context.Context, x []float32) *Future[float32] 
 
 // NormLinf returns the greatest magnitude of x: max |x|.
 //
-// NaN if any is NaN. An operand without elements is an ErrShape. It returns
-// [ErrShape] if there are no elements.
+// NaN if any is NaN. The error is ErrShape if the operand has no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) NormLinf(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.NormLinf, op.Attrs{}, x, nil)
 }
@@ -1406,11 +1406,10 @@ func (d *Device) NormLinfAsync(ctx context.Context, x []float32) *Future[float32
 	return d.reduceAsync(ctx, op.NormLinf, op.Attrs{}, x, nil)
 }
 
-// LogSumExp returns the logarithm of the sum of the exponentials, without overflow of
-// x: log(Σ e**x).
+// LogSumExp returns the logarithm of the sum of the exponentials of x: log(Σ e**x).
 //
-// NaN if any element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and
-// where all elements are -Inf.
+// Large elements do not overflow. NaN if any element is NaN, otherwise +Inf if any is
+// +Inf; -Inf for no elements, and where all elements are -Inf.
 //
 // # Accuracy
 //
@@ -1424,13 +1423,13 @@ func (d *Device) LogSumExpAsync(ctx context.Context, x []float32) *Future[float3
 	return d.reduceAsync(ctx, op.LogSumExp, op.Attrs{}, x, nil)
 }
 
-// CountNonzero returns the number of elements that are not 0 of x: Σ [x != 0].
+// CountNonzero returns the number of nonzero elements of x: Σ [x != 0].
 //
 // NaN counts as not 0. The result is an i32; 0 for no elements.
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) CountNonzero(ctx context.Context, x []float32) (int, error) {
 	return d.reduceIndex(ctx, op.CountNonzero, op.Attrs{}, x)
 }
@@ -1489,7 +1488,7 @@ func (d *Device) CumprodAsync(ctx context.Context, dst, x []float32, rows, cols 
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) Cummax(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.rowwise(ctx, op.Cummax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -1507,7 +1506,7 @@ func (d *Device) CummaxAsync(ctx context.Context, dst, x []float32, rows, cols i
 //
 // # Accuracy
 //
-// Exact: the results are elements of the operands or their places.
+// Exact.
 func (d *Device) Cummin(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.rowwise(ctx, op.Cummin, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }

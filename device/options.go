@@ -20,7 +20,7 @@ const (
 	CPU    = driver.CPU    // the CPU, with its vector instructions
 	WebGPU = driver.WebGPU // any GPU, through WebGPU
 	CUDA   = driver.CUDA   // NVIDIA GPUs, through their driver
-	Wasm   = driver.Wasm   // the CPU with the kernels of pages, in builds with the tag wazero
+	Wasm   = driver.Wasm   // the CPU with the WebAssembly kernels of browsers, in builds with the tag wazero
 )
 
 // Info describes a device.

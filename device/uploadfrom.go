@@ -25,7 +25,7 @@ const uploadPiece = 4 << 20
 // # Errors
 //   - [ErrUnsupported] if t is op.Bool, or no type of elements.
 //   - [ErrShape] for a shape whose rows are not whole blocks, or whose size overflows.
-//   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
+//   - [ErrLimit] and [ErrOutOfMemory] if the array is too large for the device.
 //   - [io.ErrUnexpectedEOF] if r ends too early, and its errors.
 func UploadFrom(ctx context.Context, d *Device, r io.Reader, t op.DType, shape ...int) (*Buffer, error) {
 	if d == nil {

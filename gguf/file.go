@@ -58,7 +58,7 @@ func Open(path string, opts ...Option) (*File, error) {
 func OpenFS(fsys fs.FS, name string, opts ...Option) (*File, error) {
 	o := choose(opts)
 	if o.mapped {
-		return nil, fmt.Errorf("gguf: %s: a file of an fs.FS: %w", name, ErrNotMapped)
+		return nil, fmt.Errorf("gguf: %s was opened from an fs.FS: %w", name, ErrNotMapped)
 	}
 	return openParts(name, o, func(name string) (*part, error) {
 		f, err := fsys.Open(filepath.ToSlash(name))

@@ -177,7 +177,7 @@ func (f *Writer) Close() error {
 		return f.err
 	}
 	if f.left > 0 || f.next < len(f.tensors) {
-		return fmt.Errorf("gguf: %d of %d tensors were started, and %d bytes of the last one are missing: %w", f.next, len(f.tensors), f.left, errOrder)
+		return fmt.Errorf("gguf: %d of %d tensors were written, and the last of them lacks %d bytes: %w", f.next, len(f.tensors), f.left, errOrder)
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func (b *Builder) close() ir.Value {
 		return 0
 	}
 	if len(b.blocks) < 2 {
-		b.fail("blocks do not nest: was a panic recovered?")
+		b.fail("a block ended that was not open: do not recover from panics in the function that builds the kernel")
 		return 0
 	}
 	bl := b.blocks[len(b.blocks)-1]

@@ -100,7 +100,7 @@ func (s Size) errFor(local [3]uint32) error {
 	if err := s.Err(); err != nil || s.local == 0 || s.local == lanes(local) {
 		return err
 	}
-	return fmt.Errorf("%w: the grid is for workgroups of %d lanes, and the kernel's have %d", ErrGrid, s.local, lanes(local))
+	return fmt.Errorf("%w: the grid is for workgroups of %d lanes, but the kernel's workgroups have %d", ErrGrid, s.local, lanes(local))
 }
 
 // CheckGrid returns an error that wraps [ErrGrid] if the kernel cannot be launched over s, and

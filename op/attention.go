@@ -24,14 +24,14 @@ type AttentionOpts struct {
 	FromStart bool
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o AttentionOpts) Attrs() Attrs {
 	a := Floats(written(o.Scale, 0), o.Softcap)
 	a.I[0], a.I[1], a.I[2] = integer(o.Causal), o.Window, integer(o.FromStart)
 	return a
 }
 
-// AttentionOptsOf returns the options that [AttentionOpts.Attrs] wrote.
+// AttentionOptsOf returns the options from which [AttentionOpts.Attrs] made a.
 func AttentionOptsOf(a *Attrs) AttentionOpts {
 	return AttentionOpts{a.I[0] != 0, a.field(0, 0), a.Float(1), a.I[1], a.I[2] != 0}
 }

@@ -23,10 +23,10 @@ type TopKOpts struct {
 	K int // the number of elements; 0 gives none
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o TopKOpts) Attrs() Attrs { return Attrs{I: [8]int{o.K}} }
 
-// TopKOptsOf returns the options that [TopKOpts.Attrs] wrote.
+// TopKOptsOf returns the options from which [TopKOpts.Attrs] made a.
 func TopKOptsOf(a *Attrs) TopKOpts { return TopKOpts{a.I[0]} }
 
 func topKTypes(a *Attrs, in []DType) ([]DType, error) {

@@ -16,7 +16,7 @@ type Conv2DOpts struct {
 	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o Conv2DOpts) Attrs() Attrs {
 	o = o.defaults()
 	return withAct(Attrs{I: [8]int{o.Stride[0], o.Stride[1], o.Pad[0], o.Pad[1], o.Dilation[0], o.Dilation[1], o.Groups}}, o.Act, o.ActParams)

@@ -189,7 +189,7 @@ var (
 	}}
 
 	defHardSwish = Operation{define: func() *definition {
-		return elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
+		return elementwise(1, "hard_swish", "the piecewise approximation of silu from Howard et al. 2019",
 			// The factor 1/6 comes first: six times a large x would overflow.
 			x.Mul(x.Add(Const(3)).Max(zero).Min(Const(6)).Mul(Const(1.0/6))),
 			of{aliases: []string{"hardswish"}, tol: ulp(2), special: "NaN stays NaN; NaN at -Inf."})
@@ -201,7 +201,7 @@ var (
 	}}
 
 	defGelu = Operation{define: func() *definition {
-		return elementwise(1, "gelu", "x times the normal distribution function, by erf",
+		return elementwise(1, "gelu", "x times the cumulative distribution function of the standard normal distribution",
 			// Not (1+erf(x/sqrt 2))/2, which cancels for negative x, nor by erfc,
 			// whose value at -10 moves by 100 units when x/sqrt 2 is rounded.
 			x.Mul(x.NormCDF()),
@@ -275,11 +275,11 @@ func mish() Expr {
 var (
 	defAbs = Operation{define: func() *definition {
 		return elementwise(1, "abs", "the magnitude", x.Abs(),
-			of{types: signed, special: "NaN stays NaN; -0 gives +0. The least i32 is unchanged."})
+			of{types: signed, special: "NaN stays NaN; -0 gives +0. -2^31 in i32 is unchanged."})
 	}}
 	defNeg = Operation{define: func() *definition {
 		return elementwise(1, "neg", "the negative", x.Neg(),
-			of{types: signed, special: "NaN stays NaN; 0 gives -0. The least i32 is unchanged."})
+			of{types: signed, special: "NaN stays NaN; 0 gives -0. -2^31 in i32 is unchanged."})
 	}}
 	defSign = Operation{define: func() *definition {
 		return elementwise(1, "sign", "-1, 0 or 1 by the sign of x",
@@ -383,7 +383,7 @@ var (
 	}}
 	defPow = Operation{define: func() *definition {
 		return elementwise(2, "pow", "x to the power y", x.Pow(y), of{types: numbers, tol: ulp(4), whole: wholePower,
-			special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1."})
+			special: "As in C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1."})
 	}}
 	defAxpy = Operation{define: func() *definition {
 		return elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
@@ -440,7 +440,7 @@ type LeakyReluOpts struct {
 	Slope float32 // factor of negative x; 0 means 0.01
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o LeakyReluOpts) Attrs() Attrs { return Floats(written(o.Slope, LeakyRelu.Params()[0].Default)) }
 
 // EluOpts are the parameters of [Elu].
@@ -448,7 +448,7 @@ type EluOpts struct {
 	Alpha float32 // magnitude of the limit at -Inf; 0 means 1
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o EluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Elu.Params()[0].Default)) }
 
 // CeluOpts are the parameters of [Celu].
@@ -456,7 +456,7 @@ type CeluOpts struct {
 	Alpha float32 // magnitude of the limit at -Inf; 0 means 1
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o CeluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Celu.Params()[0].Default)) }
 
 // CastTo returns the parameters of [Cast].

@@ -136,7 +136,8 @@ func (x Expr) Erf() Expr { return x.function(ir.Erf) }
 // Erfc returns 1-erf(x), accurate for large x.
 func (x Expr) Erfc() Expr { return x.function(ir.Erfc) }
 
-// NormCDF returns the normal distribution function, accurate for large -x.
+// NormCDF returns the cumulative distribution function of the standard normal distribution,
+// accurate also for x far below 0.
 func (x Expr) NormCDF() Expr { return x.function(ir.NormCDF) }
 
 // Sin returns the sine of x radians.

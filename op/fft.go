@@ -12,6 +12,6 @@ const (
 
 // FFTOpts are the parameters of Fourier transforms.
 type FFTOpts struct {
-	Along Along // the axes of numbers; the zero value means the last one
+	Along Along // the axes to transform, not counting the axis of real and imaginary parts; the zero value means the last one
 	Norm  FFTNorm
 }

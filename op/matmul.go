@@ -15,12 +15,12 @@ type MatMulOpts struct {
 	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o MatMulOpts) Attrs() Attrs {
 	return withAct(Attrs{I: [8]int{integer(o.TransA), integer(o.TransB), integer(o.TF32)}}, o.Act, o.ActParams)
 }
 
-// MatMulOptsOf returns the options that [MatMulOpts.Attrs] wrote.
+// MatMulOptsOf returns the options from which [MatMulOpts.Attrs] made a.
 func MatMulOptsOf(a *Attrs) MatMulOpts {
 	act, params := a.Activation()
 	return MatMulOpts{a.I[0] != 0, a.I[1] != 0, a.I[2] != 0, act, params}
@@ -31,10 +31,10 @@ type MatVecOpts struct {
 	Trans bool // a is stored [k m], not [m k]
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o MatVecOpts) Attrs() Attrs { return Attrs{I: [8]int{integer(o.Trans)}} }
 
-// MatVecOptsOf returns the options that [MatVecOpts.Attrs] wrote.
+// MatVecOptsOf returns the options from which [MatVecOpts.Attrs] made a.
 func MatVecOptsOf(a *Attrs) MatVecOpts { return MatVecOpts{a.I[0] != 0} }
 
 func integer(b bool) int {

@@ -13,10 +13,10 @@ type MatMulExpertsOpts struct {
 	Int8 bool
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o MatMulExpertsOpts) Attrs() Attrs { return Attrs{I: [8]int{integer(o.Int8)}} }
 
-// MatMulExpertsOptsOf returns the options that [MatMulExpertsOpts.Attrs] wrote.
+// MatMulExpertsOptsOf returns the options from which [MatMulExpertsOpts.Attrs] made a.
 func MatMulExpertsOptsOf(a *Attrs) MatMulExpertsOpts { return MatMulExpertsOpts{a.I[0] != 0} }
 
 // defMatMulExperts multiplies each row by the transpose of the matrix that its id names: a linear

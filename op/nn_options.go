@@ -23,8 +23,8 @@ type PoolOpts struct {
 	Dilation []int   // from one element of a window to the next; nil means 1
 	Same     Same    // padding computed from the stride, instead of Pad
 	Ceil     bool    // keep a last window that ends beyond the padding, if it begins before the padding after the axis
-	CountPad bool    // of averages: padding counts as elements of 0
-	P        float32 // of norms: the power; 0 means 2
+	CountPad bool    // for averages: count padding as elements of 0
+	P        float32 // for norms: the power; 0 means 2
 }
 
 // ConvOpts are the parameters of convolutions over one, two or three spatial axes.
@@ -48,7 +48,7 @@ type Interpolation uint8
 const (
 	Linear  Interpolation = iota // on the line between two elements
 	Nearest                      // the nearest element
-	Cubic                        // on a cubic by four elements: Keys' kernel
+	Cubic                        // cubic convolution of four elements, with Keys' kernel
 	Area                         // the mean of the elements that an element of the result covers
 )
 
@@ -81,13 +81,13 @@ const (
 type ResizeOpts struct {
 	Mode           Interpolation
 	Coordinates    Coordinates
-	Rounding       Rounding     // of Nearest
+	Rounding       Rounding     // for Nearest
 	CubicA         float32      // the coefficient of Cubic; 0 means -0.75
-	Scale          []float64    // one for each axis: of coordinates, and of the size if none is given; nil means m/n
+	Scale          []float64    // the scale of each axis, for the coordinates, and for the size if size is nil; nil means m/n
 	Antialias      bool         // Linear and Cubic: widen the kernel where the axis gets smaller
 	ExcludeOutside bool         // Linear and Cubic: elements beyond the ends have no weight; by default the last element repeats
-	Region         [][2]float64 // of CropAndResize, one for each axis: its first and last place, of 0 to 1
-	Outside        float32      // of CropAndResize: the value of places outside the axis
+	Region         [][2]float64 // for CropAndResize: the first and last place on each axis, from 0 to 1
+	Outside        float32      // for CropAndResize: the value of places outside the axis
 }
 
 // Outside chooses the value of samples outside of an image.
@@ -136,14 +136,14 @@ const (
 type LossOpts struct {
 	Reduce Reduce
 	Ignore []int   // labels that are ignored: their loss is 0, and the mean does not count them
-	Delta  float32 // of the Huber loss: where the parabola ends; 0 means 1
+	Delta  float32 // for Huber: the difference from which the loss is linear; 0 means 1
 }
 
 // RecurrentOpts are the parameters of recurrent networks.
 type RecurrentOpts struct {
-	Reverse    bool // from the last step to the first; of one direction
+	Reverse    bool // run from the last step to the first; only for one direction
 	BatchFirst bool // x is [n t i], y [n t directions h] and states [n directions h]; by default x is [t n i], y [t directions n h]
-	ResetAfter bool // of GRU: the reset gate multiplies the product with the state, not the state
+	ResetAfter bool // for GRU: multiply the product with the state by the reset gate, not the state itself
 }
 
 // QuantizeOpts are the parameters of quantisation.

@@ -11,10 +11,10 @@ var (
 	Elu         = &defElu         // the exponential linear unit
 	Celu        = &defCelu        // the continuously differentiable exponential linear unit
 	Selu        = &defSelu        // the scaled exponential linear unit of Klambauer et al. 2017
-	Gelu        = &defGelu        // x times the normal distribution function, by erf
+	Gelu        = &defGelu        // x times the cumulative distribution function of the standard normal distribution
 	GeluTanh    = &defGeluTanh    // the tanh approximation of gelu
 	Silu        = &defSilu        // x times its logistic function, also called swish
-	HardSwish   = &defHardSwish   // the piecewise approximation of silu of Howard et al. 2019
+	HardSwish   = &defHardSwish   // the piecewise approximation of silu from Howard et al. 2019
 	Mish        = &defMish        // x times tanh(softplus(x))
 	Sigmoid     = &defSigmoid     // the logistic function
 	HardSigmoid = &defHardSigmoid // alpha·x + beta limited to [0, 1]
@@ -136,10 +136,10 @@ var (
 	NormL1       = &defNormL1       // the sum of the magnitudes
 	NormL2       = &defNormL2       // the Euclidean length
 	NormLinf     = &defNormLinf     // the greatest magnitude
-	LogSumExp    = &defLogSumExp    // the logarithm of the sum of the exponentials, without overflow
+	LogSumExp    = &defLogSumExp    // the logarithm of the sum of the exponentials
 	Any          = &defAny          // whether an element is not 0
 	All          = &defAll          // whether no element is 0
-	CountNonzero = &defCountNonzero // the number of elements that are not 0
+	CountNonzero = &defCountNonzero // the number of nonzero elements
 )
 
 // Operations on rows: normalisation, scans, sorting.

@@ -34,7 +34,7 @@ var (
 // of type i32; all other operands have one type.
 func placed(_ *Attrs, in []DType) ([]DType, error) {
 	if in[1] != I32 {
-		return nil, unsupported("the index at has type %v: expected i32", in[1])
+		return nil, unsupported("operand at has type %v: expected i32", in[1])
 	}
 	return anything(nil, slices.Delete(slices.Clone(in), 1, 2))
 }

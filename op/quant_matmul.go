@@ -16,12 +16,12 @@ type MatMulQOpts struct {
 	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o MatMulQOpts) Attrs() Attrs {
 	return withAct(Attrs{I: [8]int{integer(o.Int8)}}, o.Act, o.ActParams)
 }
 
-// MatMulQOptsOf returns the options that [MatMulQOpts.Attrs] wrote.
+// MatMulQOptsOf returns the options from which [MatMulQOpts.Attrs] made a.
 func MatMulQOptsOf(a *Attrs) MatMulQOpts {
 	act, params := a.Activation()
 	return MatMulQOpts{a.I[0] != 0, act, params}

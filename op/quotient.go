@@ -11,7 +11,7 @@ var (
 	defFloorDivide = Operation{define: func() *definition {
 		return elementwise(2, "floor_divide", "the greatest integer not above x / y", floorDivide(),
 			of{formula: "floor(x / y)", types: numbers, tol: ulp(1), whole: func(x, y Expr) Expr { return wholeDivide(x, y).floor().q },
-				special: "As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0; the quotient of the least i32 and -1 wraps."})
+				special: "As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0; the quotient of -2^31 and -1 wraps."})
 	}}
 	defFmod = Operation{define: func() *definition {
 		return elementwise(2, "fmod", "the remainder of x / y, with the quotient rounded towards 0", fmod(),

@@ -28,7 +28,7 @@ type VarOpts struct {
 	Along Along
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o VarOpts) Attrs() Attrs { return Attrs{I: [8]int{1: o.DDOF}} }
 
 // AlongOf returns the axes that options name, as the methods of package batch take
@@ -43,7 +43,7 @@ func AlongOf(opts []VarOpts) []Along {
 	return along
 }
 
-// VarOptsOf returns the options that [VarOpts.Attrs] wrote. Along is not part of it.
+// VarOptsOf returns the options from which [VarOpts.Attrs] made a. Along is not part of it.
 func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDOF: a.I[1]} }
 
 // rowReducer reduces one row in float64 and returns the value and the magnitude that
@@ -113,22 +113,22 @@ var (
 	defMin = Operation{define: func() *definition {
 		return reduction("min", "the least element", reduceMin,
 			reduces{formula: "min x", flops: 1, nonempty: true, types: numbers, fold: foldMin,
-				special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand without elements is an ErrShape."})
+				special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. The error is ErrShape if the operand has no elements."})
 	}}
 	defMax = Operation{define: func() *definition {
 		return reduction("max", "the greatest element", reduceMax,
 			reduces{formula: "max x", flops: 1, nonempty: true, types: numbers, fold: foldMax,
-				special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand without elements is an ErrShape."})
+				special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. The error is ErrShape if the operand has no elements."})
 	}}
 	defArgMin = Operation{define: func() *definition {
 		return reduction("argmin", "the index of the least element", reduceArgMin,
 			reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true, fold: foldArgMin,
-				special: "The first of equal elements, and the first NaN if there is one. An operand without elements is an ErrShape."})
+				special: "The first of equal elements, and the first NaN if there is one. The error is ErrShape if the operand has no elements."})
 	}}
 	defArgMax = Operation{define: func() *definition {
 		return reduction("argmax", "the index of the greatest element", reduceArgMax,
 			reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true, fold: foldArgMax,
-				special: "The first of equal elements, and the first NaN if there is one. An operand without elements is an ErrShape."})
+				special: "The first of equal elements, and the first NaN if there is one. The error is ErrShape if the operand has no elements."})
 	}}
 	defNormL1 = Operation{define: func() *definition {
 		return reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
@@ -141,12 +141,12 @@ var (
 	}}
 	defNormLinf = Operation{define: func() *definition {
 		return reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
-			reduces{formula: "max |x|", flops: 1, nonempty: true, fold: foldNormLinf, special: "NaN if any is NaN. An operand without elements is an ErrShape."})
+			reduces{formula: "max |x|", flops: 1, nonempty: true, fold: foldNormLinf, special: "NaN if any is NaN. The error is ErrShape if the operand has no elements."})
 	}}
 	defLogSumExp = Operation{define: func() *definition {
-		return reduction("logsumexp", "the logarithm of the sum of the exponentials, without overflow", reduceLogSumExp,
+		return reduction("logsumexp", "the logarithm of the sum of the exponentials", reduceLogSumExp,
 			reduces{formula: "log(Σ e**x)", tol: Tolerance{ULP: 4, Mag: 1}, flops: 4, fold: foldLogSumExp,
-				special: "NaN if any element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and where all elements are -Inf."})
+				special: "Large elements do not overflow. NaN if any element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and where all elements are -Inf."})
 	}}
 	defAny = Operation{define: func() *definition {
 		return reduction("any", "whether an element is not 0", nil,
@@ -157,7 +157,7 @@ var (
 			reduces{formula: "∀ x != 0", types: truths, flops: 1, fold: foldAll, special: "NaN counts as not 0. True for no elements."})
 	}}
 	defCountNonzero = Operation{define: func() *definition {
-		return reduction("count_nonzero", "the number of elements that are not 0", nil,
+		return reduction("count_nonzero", "the number of nonzero elements", nil,
 			reduces{formula: "Σ [x != 0]", types: counts, flops: 1, fold: foldCount, special: "NaN counts as not 0. The result is an i32; 0 for no elements."})
 	}}
 )

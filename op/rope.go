@@ -13,14 +13,14 @@ type RopeOpts struct {
 	Interleaved bool    // pairs are adjacent elements; otherwise they are d/2 apart
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o RopeOpts) Attrs() Attrs {
 	a := Floats(written(o.Theta, ropeTheta))
 	a.I[0], a.I[1] = o.Start, integer(o.Interleaved)
 	return a
 }
 
-// RopeOptsOf returns the options that [RopeOpts.Attrs] wrote. A Theta of 0 in the result is the number 0, not the
+// RopeOptsOf returns the options from which [RopeOpts.Attrs] made a. A Theta of 0 in the result is the number 0, not the
 // default.
 func RopeOptsOf(a *Attrs) RopeOpts { return RopeOpts{a.I[0], a.read(0, ropeTheta), a.I[1] != 0} }
 

@@ -7,10 +7,10 @@ type NormOpts struct {
 	Eps float32 // added to the variance or mean square; 0 means 1e-5
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o NormOpts) Attrs() Attrs { return Floats(written(o.Eps, normEps)) }
 
-// NormOptsOf returns the options that [NormOpts.Attrs] wrote. An Eps of 0 in the result is the number 0, not the
+// NormOptsOf returns the options from which [NormOpts.Attrs] made a. An Eps of 0 in the result is the number 0, not the
 // default.
 func NormOptsOf(a *Attrs) NormOpts { return NormOpts{Eps: a.read(0, normEps)} }
 

@@ -44,14 +44,14 @@ type ScatterOpts struct {
 	Along  Along         // the one axis; the first if not given
 }
 
-// Attrs returns the parameters in the form that graphs carry, without Along.
+// Attrs converts the options to parameters. Along is not part of them.
 func (o ScatterOpts) Attrs() Attrs { return ScatterOf(0, o.Reduce) }
 
 // ScatterOf returns the parameters of [Scatter]: the axis, which counts from the end if negative,
 // and how an element is combined with the old one.
 func ScatterOf(axis int, r ScatterReduce) Attrs { return Attrs{I: [8]int{axis, int(r)}} }
 
-// ScatterReduceOf returns the options that [ScatterOf] wrote.
+// ScatterReduceOf returns the argument r of [ScatterOf].
 func ScatterReduceOf(a *Attrs) ScatterReduce { return ScatterReduce(a.I[1]) }
 
 func scatterTypes(a *Attrs, in []DType) ([]DType, error) {

@@ -2,7 +2,7 @@ package op
 
 // SearchOpts are the parameters of SearchSorted of package batch.
 type SearchOpts struct {
-	Right bool // the index behind equal elements; otherwise the index of the first of them
+	Right bool // return the index after the elements equal to the value, not the index of the first of them
 }
 
 // UniqueOpts are the parameters of Unique of package batch.
@@ -12,7 +12,7 @@ type UniqueOpts struct {
 
 // TopOpts are the options of the method TopK of package batch.
 type TopOpts struct {
-	Smallest bool  // the least elements, from the least; otherwise the greatest
+	Smallest bool  // choose the least elements, least first, not the greatest
 	Along    Along // the axis along which elements are chosen; by default the last axis
 }
 

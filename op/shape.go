@@ -37,7 +37,7 @@ func (s Shape) Size() (int, error) {
 // check returns an ErrShape if a device could not hold an array of shape s.
 func (s Shape) check() error {
 	if len(s) > MaxRank {
-		return mismatch("%d extents: at most %d are supported", len(s), MaxRank)
+		return mismatch("the shape has %d extents: at most %d are supported", len(s), MaxRank)
 	}
 	_, err := s.Size()
 	return err

@@ -17,11 +17,11 @@ var defSort = Operation{define: func() *definition {
 
 // SortOpts are the parameters of [Sort].
 type SortOpts struct {
-	Descending bool  // from the greatest element to the least; otherwise from the least
+	Descending bool  // sort from the greatest element to the least, not from the least
 	Along      Along // axes that are sorted as one row, of methods of package batch; the last axis if not given
 }
 
-// Attrs returns the parameters in the form that graphs carry, without Along.
+// Attrs converts the options to parameters. Along is not part of them.
 func (o SortOpts) Attrs() Attrs {
 	var a Attrs
 	if o.Descending {
@@ -30,7 +30,7 @@ func (o SortOpts) Attrs() Attrs {
 	return a
 }
 
-// SortOptsOf returns the options that [SortOpts.Attrs] wrote.
+// SortOptsOf returns the options from which [SortOpts.Attrs] made a.
 func SortOptsOf(a *Attrs) SortOpts { return SortOpts{Descending: a.I[0] != 0} }
 
 func sortTypes(_ *Attrs, in []DType) ([]DType, error) {

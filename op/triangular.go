@@ -24,12 +24,12 @@ type SolveTriangularOpts struct {
 	Unit  bool // the diagonal of A is taken as ones and is not read
 }
 
-// Attrs returns the parameters in the form that graphs carry.
+// Attrs converts the options to parameters.
 func (o SolveTriangularOpts) Attrs() Attrs {
 	return Attrs{I: [8]int{integer(o.Upper), integer(o.Trans), integer(o.Unit)}}
 }
 
-// SolveTriangularOptsOf returns the options that [SolveTriangularOpts.Attrs] wrote.
+// SolveTriangularOptsOf returns the options from which [SolveTriangularOpts.Attrs] made a.
 func SolveTriangularOptsOf(a *Attrs) SolveTriangularOpts {
 	return SolveTriangularOpts{a.I[0] != 0, a.I[1] != 0, a.I[2] != 0}
 }

@@ -24,7 +24,7 @@ var (
 	}}
 	defAtan2 = Operation{define: func() *definition {
 		return elementwise(2, "atan2", "the angle of the point (y, x) in radians, in [-pi, pi]", atan2(x, y),
-			of{formula: "atan(y / x), in the quadrant of (x, y)", tol: ulp(4), inputs: []string{"y", "x"}, special: "As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN."})
+			of{formula: "atan(y / x), in the quadrant of (x, y)", tol: ulp(4), inputs: []string{"y", "x"}, special: "As in C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN."})
 	}}
 
 	defSinh = Operation{define: func() *definition {

@@ -430,7 +430,7 @@ func concatReference(a *Attrs, in, out []*Array) {
 func ReshapeTo(s ...int) (Attrs, error) {
 	var a Attrs
 	if len(s) > len(a.I) {
-		return a, mismatch("%d extents: at most %d are supported", len(s), len(a.I))
+		return a, mismatch("the shape has %d extents: at most %d are supported", len(s), len(a.I))
 	}
 	for i, d := range s {
 		if d < -1 {

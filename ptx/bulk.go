@@ -99,7 +99,7 @@ func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at [
 	tile := o != opPrefetchTensorMap
 	if tile {
 		if len(at) < 1 || len(at) > 5 {
-			k.fail("%d coordinates; an array has 1 to 5 dimensions", len(at))
+			k.fail("there are %d coordinates, expected 1 to 5", len(at))
 			return
 		}
 		o += code(len(at)-1) * tensorForms

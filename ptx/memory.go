@@ -213,7 +213,7 @@ func (k *Kernel) dynamicShared(kd kind, n int) address {
 		return r
 	}
 	if k.rest {
-		k.fail("no dynamic array can follow the one with n = 0, which has the rest of the memory")
+		k.fail("a dynamic array follows the one with n = 0, which takes the rest of the memory: declare that one last")
 		return r
 	}
 	bytes, ok := k.arrayBytes("of dynamic memory", kd, n, MaxShared, k.dynamic)

@@ -8,6 +8,17 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
+// gatherLimits are the times of one thread in nanoseconds, and a limit, measured on 2026-11-25.
+var gatherLimits = struct {
+	short            int
+	rowNS, oneNS, ns float64
+}{
+	rowNS: 10,   // for a row
+	oneNS: 1,    // for a row of one element
+	ns:    0.1,  // for an element
+	short: 2048, // bytes of a row up to which vectors are faster than copy
+}
+
 // Gather copies rows of tables. x is outer tables of extent rows of inner elements, and row i
 // of each of the outer parts of dst becomes row ids[i] of its table. Negative ids count from the
 // end. For an id that is out of range the row is filled with missing. dst must not overlap x. With
@@ -25,11 +36,11 @@ func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, id
 	t.dst, t.x, t.ids, t.extent, t.inner, t.missing = dst, x, ids, extent, inner, missing
 	t.rows = outer * len(ids)
 	t.group = t.rows
-	row := float64(gatherRowNS)
+	row := float64(gatherLimits.rowNS)
 	if inner == 1 {
-		row = gatherOneNS
+		row = gatherLimits.oneNS
 	}
-	if p.Worth(float64(t.rows)*row + float64(m)*gatherNS) {
+	if p.Worth(float64(t.rows)*row + float64(m)*gatherLimits.ns) {
 		t.group = max(1, t.rows/(8*p.Threads()))
 	}
 	p.Do((t.rows+t.group-1)/t.group, t)
@@ -39,12 +50,7 @@ func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, id
 
 // The time of one thread for a row, for a row of one element, and for an element, in nanoseconds.
 const (
-	gatherRowNS = 10
-	gatherOneNS = 1
-	gatherNS    = 0.1
-
-	gatherCall  = 2048 // most rows of one call of a kernel, which the runtime cannot interrupt
-	gatherShort = 2048 // bytes of a row up to which vectors are faster than copy
+	gatherCall = 2048 // most rows of one call of a kernel, which the runtime cannot interrupt
 )
 
 // gatherShortRows copies rows of size bytes, at least 8, from a table of extent rows. It stops at the
@@ -126,7 +132,7 @@ func (t *gatherTask[T]) elements(dst, x []T, ids []int32) {
 // lines copies rows of several elements.
 func (t *gatherTask[T]) lines(dst, x []T, ids []int32) {
 	inner, size := t.inner, t.inner*int(unsafe.Sizeof(t.missing))
-	short := gatherShortRows != nil && size >= 8 && size <= gatherShort && len(x) > 0
+	short := gatherShortRows != nil && size >= 8 && size <= gatherLimits.short && len(x) > 0
 	for i := 0; i < len(ids); i++ {
 		if short {
 			i += gatherShortRows(bytesOf(dst[i*inner:]), bytesOf(x), &ids[i], min(len(ids)-i, gatherCall), t.extent, size)

@@ -328,8 +328,8 @@ func TestGemmAliasingStrides(t *testing.T) {
 func TestGemmParts(t *testing.T) {
 	p := workers.New(0)
 	defer p.Close()
-	defer func(n int) { streamC = n }(streamC)
-	streamC = 1 << 20
+	defer func(n int) { tileLimits.streamC = n }(tileLimits.streamC)
+	tileLimits.streamC = 1 << 20
 	const edge = 16
 	eachGemmLevel(t, func(t *testing.T) {
 		for _, s := range [][3]int{{533, 5, 608}, {150, 700, 600}, {15, 300, 4000}, {8, 400, 2000}} {

@@ -2,6 +2,13 @@ package simd
 
 import "github.com/rayo-go/rayo/internal/memory"
 
+// vectorLimits are the limits of products with few rows or columns, measured on 2 cores of an Intel Xeon with
+// AVX-512, 2026-11-21 (go test -bench Gemm ./simd).
+var vectorLimits = struct{ columns, rows int }{
+	columns: 8,  // columns of C up to which rows are multiplied by dot products: tiles would be mostly empty
+	rows:    16, // rows of C up to which the same holds for a transposed B, which tiles would have to transpose back
+}
+
 // Products with few rows or columns are bound by reading the large matrix once. They neither pack
 // it nor divide it into tiles; the other operands are small.
 
@@ -9,7 +16,7 @@ import "github.com/rayo-go/rayo/internal/memory"
 const rowsUnit = 64
 
 // rowsGoes is the maximum number of passes of the kernels for few rows over a B with aliasing rows,
-// piece by piece, instead of tiles: tiles read farK rows at a time, and the first-level cache holds
+// piece by piece, instead of tiles: tiles read tileLimits.farK rows at a time, and the first-level cache holds
 // only as many aliasing rows as it has ways.
 var rowsGoes = mostRowsGoes()
 
@@ -118,9 +125,7 @@ type dotsPlan struct {
 }
 
 const (
-	dotsUnit = 8  // the rows of each part are a multiple of this number
-	dotsFew  = 8  // the largest number of columns of C: tiles would be mostly empty
-	dotsMany = 16 // the largest number of rows of C with a transposed B, which tiles would have to transpose back
+	dotsUnit = 8 // the rows of each part are a multiple of this number
 )
 
 // planDots decides whether to use formDots, and packs the vectors.
@@ -130,9 +135,9 @@ func (j *gemmJob) planDots() bool {
 	switch {
 	case g.K < 4*ks.lanes || len(ks.dots) == 0:
 		return false
-	case g.N <= min(dotsFew, 2*len(ks.dots)) && g.ACol == 1 && g.M >= dotsUnit:
+	case g.N <= min(vectorLimits.columns, 2*len(ks.dots)) && g.ACol == 1 && g.M >= dotsUnit:
 		*d = dotsPlan{byRows: true, rows: g.M, q: g.N}
-	case g.M <= min(dotsMany, 4*len(ks.dots)) && g.BRow == 1 && g.N >= dotsUnit:
+	case g.M <= min(vectorLimits.rows, 4*len(ks.dots)) && g.BRow == 1 && g.N >= dotsUnit:
 		*d = dotsPlan{rows: g.N, q: g.M}
 	default:
 		return false

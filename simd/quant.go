@@ -59,7 +59,7 @@ func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 		return
 	}
 	run, each := k.dequantize, quantElements
-	if k.stream != nil && 4*total >= min(streamC, memory.LastLevelCache()) && uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0 {
+	if k.stream != nil && 4*total >= min(tileLimits.streamC, memory.LastLevelCache()) && uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0 {
 		run, each = k.stream, streamElements
 	}
 	for len(dst) > 0 {

@@ -9,6 +9,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
+// scatterLimits are the times of one thread in nanoseconds, and limits in columns, measured on 2 cores of an AMD
+// EPYC with AVX2, 2026-11-28.
+var scatterLimits = struct {
+	line, short, lanes int
+	rowNS, ns          float64
+}{
+	rowNS: 2,   // for a row
+	ns:    0.3, // for an element
+	line:  64,  // columns for each thread, at least
+	short: 8,   // columns from which on rows are divided among threads
+	lanes: 16,  // columns from which on the call of a kernel is faster than a loop
+}
+
 // Scatter combines rows of V with rows of Dst. Dst is [Outer Extent Inner], and V is [Outer
 // len(IDs) Inner]. In each of the outer parts, row i of V is combined by Reduce with row IDs[i]
 // of Dst. Negative ids count from the end. Rows of V whose id is out of range are dropped. Rows
@@ -34,19 +47,10 @@ const (
 	scatterRows
 )
 
-// The time of one thread for a row, and for an element, in nanoseconds.
 const (
-	scatterRowNS = 2
-	scatterNS    = 0.3
-)
-
-const (
-	scatterLine   = 64  // least number of columns for each thread
-	scatterShort  = 8   // least number of columns for which rows are divided among threads
 	scatterParts  = 32  // maximum number of parts whose ids are counted
 	scatterSample = 256 // maximum number of counted ids for each part: the counts of random ids then differ by less than a quarter
 	scatterLeast  = 32  // least number of counted ids for each part
-	scatterLanes  = 16  // least number of columns for which the call of a kernel is faster than a loop
 )
 
 // lineKernel returns the name of the elementwise kernel that combines elements of type T, or "" if a loop does. The minimum
@@ -77,19 +81,19 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 		return
 	}
 	s.line = nil
-	if s.Inner >= scatterLanes && active != SIMD128 { // a call takes as long as a thousand elements there
+	if s.Inner >= scatterLimits.lanes && active != SIMD128 { // a call takes as long as a thousand elements there
 		s.line = LevelMap(lineKernel[T](s.Reduce))
 	}
 	s.parts = 1
-	if p.Worth(float64(s.Outer*len(s.IDs))*scatterRowNS + float64(m)*scatterNS) {
+	if p.Worth(float64(s.Outer*len(s.IDs))*scatterLimits.rowNS + float64(m)*scatterLimits.ns) {
 		s.parts = p.Threads()
 	}
 	switch {
 	case s.Outer >= s.parts:
 		s.by = scatterOuter
-	case s.Inner >= scatterLine*s.parts && !s.even():
+	case s.Inner >= scatterLimits.line*s.parts && !s.even():
 		s.by = scatterColumns
-	case s.Inner < scatterShort: // each thread would look at all ids, and mispredict whether a row is its own
+	case s.Inner < scatterLimits.short: // each thread would look at all ids, and mispredict whether a row is its own
 		s.by, s.parts = scatterOuter, 1
 	default:
 		s.by = scatterRows

@@ -11,6 +11,24 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
+// sortLimits are the limits of the ways to sort, measured on 2026-11-25 (go test -bench Sort ./simd). Counts of
+// elements are of one row.
+var sortLimits = struct {
+	split, radix, wide, few, count, values, insert, inward int
+	ns, quickNS                                            float64
+}{
+	ns:      15,      // nanoseconds for an element, by digits
+	quickNS: 4,       // nanoseconds for an element, by partitions
+	split:   1 << 15, // elements from which on threads share the row
+	radix:   96,      // elements from which on the radix sort is faster than slices.Sort
+	wide:    1 << 13, // elements from which on digits have 11 bits instead of 8
+	few:     512,     // elements from which on few different keys are counted
+	count:   256,     // integers from which on their values are counted
+	values:  1 << 14, // different values up to which they are counted
+	insert:  6,       // keys up to which insertion is faster than a network
+	inward:  1 << 12, // keys from which on they are divided in place, because the first-level cache does not hold two arrays
+}
+
 //go:generate go -C _asm run ./arrays ..
 
 // Sort sorts each of rows rows of cols elements in ascending or descending order. It writes
@@ -30,15 +48,15 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 	t := sorts.Get().(*sortTask)
 	t.x, t.values, t.index = words(x), words(values), index
 	t.cols, t.rows, t.key = cols, rows, keyer[T](descending)
-	threads, ns := 1, sortNS
+	threads, ns := 1, sortLimits.ns
 	if t.quick() {
-		ns = sortQuickNS
+		ns = sortLimits.quickNS
 	}
 	if p.Worth(float64(n) * ns) {
 		threads = p.Threads()
 	}
 	t.group = max(1, rows/(8*threads))
-	if rows < threads && cols >= sortSplit {
+	if rows < threads && cols >= sortLimits.split {
 		for r := range rows {
 			t.split(p, r, threads)
 		}
@@ -51,14 +69,6 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 	t.x, t.values, t.index = nil, nil, nil
 	sorts.Put(t)
 }
-
-const (
-	sortNS      = 15.0    // nanoseconds for an element
-	sortQuickNS = 4.0     // nanoseconds for an element, by partitions
-	sortSplit   = 1 << 15 // elements of a row from which threads share it
-	sortRadix   = 96      // elements of a row from which the radix sort is faster than slices.Sort
-	sortWide    = 1 << 13 // elements of a row from which digits have 11 bits instead of 8
-)
 
 // words returns the bits of elements.
 func words[T float32 | int32 | uint32](x []T) []uint32 {
@@ -162,7 +172,7 @@ func sortRows[K sortKey](t *sortTask, lo, hi int, pool *sync.Pool) {
 			continue
 		}
 		s.begin(t, r, 1)
-		if t.cols < sortRadix {
+		if t.cols < sortLimits.radix {
 			fillKeys(s.key, s.from, s.x, 0)
 			slices.Sort(s.from)
 		} else {
@@ -280,7 +290,7 @@ func (s *radix[K]) end(pool *sync.Pool) {
 // sort leaves the sorted keys in from.
 func (s *radix[K]) sort(p *workers.Pool) {
 	s.bits = 8
-	if len(s.x) >= sortWide {
+	if len(s.x) >= sortLimits.wide {
 		s.bits = 11
 	}
 	digits := s.parts

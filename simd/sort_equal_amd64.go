@@ -19,7 +19,7 @@ const (
 // reports whether it sorted the row.
 func (t *sortTask) equals(r int) bool {
 	x := t.x[r*t.cols:][:t.cols]
-	if sortKernel.count == nil || len(x) < sortCount {
+	if sortKernel.count == nil || len(x) < sortLimits.count {
 		return false
 	}
 	values, n := t.sample(x)

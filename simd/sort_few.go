@@ -9,7 +9,6 @@ import (
 
 // Rows with few different keys, such as labels, are sorted by counting each key: two passes instead of four or more.
 const (
-	fewRow    = 512 // minimum number of elements
 	fewValues = 255 // maximum number of different keys
 	// fewSlots is so much larger than fewValues that most keys are found in the first slot: a branch that depends on the
 	// element would be mispredicted.
@@ -65,7 +64,7 @@ func (f *fewKeys) order() []uint8 {
 // few sorts row r by counting if it has few different keys. It reports whether it sorted the row.
 func (t *sortTask) few(r int) bool {
 	n := t.cols
-	if n < fewRow {
+	if n < sortLimits.few {
 		return false
 	}
 	f := fewSorts.Get().(*fewKeys)

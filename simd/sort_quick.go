@@ -41,13 +41,9 @@ type sortKernels struct {
 var sortKernel = sortKernelsOf(active)
 
 const (
-	sortCount  = 256     // minimum number of integers that are sorted by counting
-	sortValues = 1 << 14 // maximum number of different values that are counted
-	sortInsert = 6       // number of keys up to which insertion is faster than a network
-	sortBase   = 128     // keys of the largest network without masks
-	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
-	sortGroup  = 128     // keys of a group of the kernels that divide keys in place
-	sortInward = 1 << 12 // number of keys from which they are divided in place, because the first-level cache does not hold two arrays
+	sortBase  = 128     // keys of the largest network without masks
+	sortChunk = 1 << 14 // elements of short rows whose keys are made at once
+	sortGroup = 128     // keys of a group of the kernels that divide keys in place
 )
 
 var greatestKeys = func() (k [32]uint32) {
@@ -187,7 +183,7 @@ func (s *quickSort) sort(dst, from, to []uint32, depth int) {
 // small sets dst to the sorted keys of from, which are at most sortKernel.base.
 func (s *quickSort) small(dst, from []uint32) {
 	n := len(from)
-	if n <= sortInsert {
+	if n <= sortLimits.insert {
 		copy(dst, from)
 		for i := 1; i < n; i++ {
 			for j := i; j > 0 && dst[j-1] > dst[j]; j-- {
@@ -231,7 +227,7 @@ func (s *quickSort) divide(dst, from, to []uint32, pivot uint32) (low, high keys
 		n := partition(to, from, pivot)
 		return keysPart{dst[:n], to[:n], from[:n]}, keysPart{dst[n:], to[n:], from[n:]}
 	}
-	if sortKernel.inward != nil && len(from) >= sortInward {
+	if sortKernel.inward != nil && len(from) >= sortLimits.inward {
 		n := s.inward(from, pivot)
 		low, high = keysPart{dst[:n], from[:n], to[:n]}, keysPart{dst[n:], from[n:], to[n:]}
 		if &dst[0] == &from[0] {
@@ -299,13 +295,13 @@ func (t *sortTask) counted(r int) bool { return t.equals(r) || t.ranged(r) }
 // a quarter of their number. It reports whether it sorted the row.
 func (t *sortTask) ranged(r int) bool {
 	n := t.cols
-	if t.key.float || n < sortCount || wordFold.fold == nil {
+	if t.key.float || n < sortLimits.count || wordFold.fold == nil {
 		return false
 	}
 	x := t.x[r*n:][:n]
 	least, most := wordRange(x, t.key.flip != 0 && t.key.flip != math.MaxUint32)
 	values := int(most-least) + 1
-	if values > min(n/4, sortValues) {
+	if values > min(n/4, sortLimits.values) {
 		return false
 	}
 	s := quickSorts.Get().(*quickSort)
@@ -399,7 +395,7 @@ func (s *quickSort) Part(i int) {
 		pivot, _ := own.pivot(from)
 		var n int
 		moved := c.moved
-		if sortKernel.inward != nil && len(from) >= sortInward {
+		if sortKernel.inward != nil && len(from) >= sortLimits.inward {
 			n = own.inward(from, pivot)
 		} else {
 			n, moved = partition(to, from, pivot), !moved

@@ -95,7 +95,7 @@ func TestSort(t *testing.T) {
 		"zeros":      func(i int) float32 { return float32(math.Copysign(0, float64(i%2)-.5)) },
 		"NaN last":   func(i int) float32 { return []float32{-1, 0, nan, -nan}[min(i, 2+i%2)] },
 	}
-	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {9, 65}, {2, 129}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
+	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortLimits.radix - 1}, {2, sortLimits.radix}, {9, 65}, {2, 129}, {3, sortLimits.radix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortLimits.wide - 1}, {1, sortLimits.wide + 1}, {1, sortLimits.split}, {2, sortLimits.split + 5}, {0, 3}, {3, 0}} {
 		for _, pool := range []*workers.Pool{nil, p} {
 			for _, descending := range []bool{false, true} {
 				if s[0]*s[1] > 5000 && !sampled(4) {
@@ -121,7 +121,7 @@ func TestSort(t *testing.T) {
 func TestSortSplit(t *testing.T) {
 	p := workers.New(3)
 	defer p.Close()
-	for _, n := range []int{sortRadix, 1000, sortWide + 3, 100_003} {
+	for _, n := range []int{sortLimits.radix, 1000, sortLimits.wide + 3, 100_003} {
 		x, values, index := make([]uint32, 2*n), make([]uint32, 2*n), make([]int32, 2*n)
 		for i := range x {
 			x[i] = rand.Uint32() >> (rand.Uint32() % 32)
@@ -152,7 +152,7 @@ func TestSortSplit(t *testing.T) {
 func TestSortFew(t *testing.T) {
 	g := testutil.Rand(t)
 	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0xffc00001)}
-	for _, cols := range []int{fewRow - 1, fewRow, fewRow + 1, 5000} {
+	for _, cols := range []int{sortLimits.few - 1, sortLimits.few, sortLimits.few + 1, 5000} {
 		for _, different := range []int{1, 2, fewValues - 1, fewValues, fewValues + 1} {
 			floats, words := make([]float32, different), make([]uint32, different)
 			for i := range floats {

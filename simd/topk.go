@@ -9,6 +9,17 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
+// topKLimits are the limits of the two ways to find the greatest elements, measured on 2 cores of an Intel Xeon
+// with AVX-512, 2026-11-21 (go test -bench TopK ./simd).
+var topKLimits = struct {
+	selection    int
+	ns, selectNS float64
+}{
+	ns:        0.1, // nanoseconds for an element, with the heap
+	selectNS:  6,   // nanoseconds for an element, with selection
+	selection: 16,  // quotient of cols and k from which on the heap is faster: most chunks have no element for it
+}
+
 // TopK finds the k greatest elements of each of rows rows of cols elements. It
 // writes those of row i to values[i*k:] in descending order and their columns to
 // index[i*k:]. Of equal elements the one with the lower column comes first. NaN
@@ -27,9 +38,9 @@ func TopK(p *workers.Pool, values []float32, index []int32, x []float32, rows, c
 	t := topKs.Get().(*topKTask)
 	t.values, t.index, t.x, t.rows, t.cols, t.k = values, index, x, rows, cols, k
 	t.group = rows
-	ns := topKNS
-	if k*topKSelect > cols {
-		ns = topKSelectNS
+	ns := topKLimits.ns
+	if k*topKLimits.selection > cols {
+		ns = topKLimits.selectNS
 	}
 	if p.Worth(float64(n) * ns) {
 		t.group = max(1, rows/(8*p.Threads()))
@@ -40,12 +51,6 @@ func TopK(p *workers.Pool, values []float32, index []int32, x []float32, rows, c
 }
 
 const (
-	topKNS       = 0.1 // nanoseconds for an element, with the heap
-	topKSelectNS = 6   // nanoseconds for an element, with selection
-
-	// topKSelect is the quotient of cols and k from which the heap is faster than
-	// selection. The heap is fast if most chunks have no element for it.
-	topKSelect = 16
 
 	// topKChunk is the number of elements whose maximum the heap tests at once.
 	topKChunk = 128
@@ -88,7 +93,7 @@ func (t *topKTask) Part(i int) {
 	for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
 		row := t.x[r*t.cols:][:t.cols]
 		var top []uint64
-		if t.k*topKSelect > t.cols {
+		if t.k*topKLimits.selection > t.cols {
 			top = s.selected(row, t.k)
 		} else {
 			top = s.heaped(row, t.k)

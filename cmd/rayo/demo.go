@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +25,9 @@ type result struct {
 }
 
 func (c *demoCmd) Run(a *app) error {
+	if err := os.MkdirAll(c.Out, 0o755); err != nil { // before the measurements, which take seconds
+		return fmt.Errorf("%w (-o DIR writes elsewhere)", err)
+	}
 	dev, err := device.Open(a.ctx)
 	if err != nil {
 		return err

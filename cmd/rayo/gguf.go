@@ -21,7 +21,7 @@ type ggufCmd struct {
 	Set      ggufSetCmd      `cmd:"" help:"Set and remove metadata."`
 	Quantize ggufQuantizeCmd `cmd:"" help:"Write a model with weights of fewer bits."`
 	Convert  ggufConvertCmd  `cmd:"" help:"Make a GGUF file from a folder with safetensors files."`
-	Split    ggufSplitCmd    `cmd:"" help:"Split a model into files of a size."`
+	Split    ggufSplitCmd    `cmd:"" help:"Split a model into files of limited size."`
 	Merge    ggufMergeCmd    `cmd:"" help:"Join the files of a model."`
 	Tokenize ggufTokenizeCmd `cmd:"" help:"Show the tokens of a text in a model's vocabulary."`
 	Diff     ggufDiffCmd     `cmd:"" help:"Compare the metadata and the tensors of two models."`
@@ -106,7 +106,7 @@ func fresh(path string, force bool, inputs ...string) error {
 }
 
 type ggufSetCmd struct {
-	File   string   `arg:"" help:"A GGUF file; of a split one, the part to change."`
+	File   string   `arg:"" help:"A GGUF file; for a split model, the part to change."`
 	Values []string `arg:"" optional:"" placeholder:"KEY=VALUE" help:"What to set: KEY=VALUE keeps the type the key has, KEY:TYPE=VALUE gives it one of u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool string. A new key without a type is a string."`
 	Remove []string `placeholder:"KEY" help:"Keys to remove."`
 }

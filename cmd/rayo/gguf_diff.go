@@ -12,7 +12,7 @@ import (
 
 type ggufDiffCmd struct {
 	A    string `arg:"" help:"A GGUF file."`
-	B    string `arg:"" help:"Another."`
+	B    string `arg:"" help:"The other model."`
 	JSON bool   `name:"json" help:"Write JSON."`
 }
 

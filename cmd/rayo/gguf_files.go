@@ -13,7 +13,7 @@ import (
 )
 
 type ggufLsCmd struct {
-	File    string `arg:"" help:"A GGUF file, or any part of a split one."`
+	File    string `arg:"" help:"A GGUF file, or any part of a split model."`
 	Pattern string `arg:"" optional:"" help:"Only names that match, such as 'blk.0.*'."`
 	Keys    bool   `help:"List the metadata instead of the tensors."`
 	JSON    bool   `name:"json" help:"Write JSON."`

@@ -13,7 +13,7 @@ import (
 )
 
 type ggufInspectCmd struct {
-	File string `arg:"" help:"A GGUF file, or any part of a split one."`
+	File string `arg:"" help:"A GGUF file, or any part of a split model."`
 	JSON bool   `name:"json" help:"Write JSON, with all metadata except the elements of long arrays."`
 	All  bool   `help:"With --json: print the elements of long arrays too."`
 }

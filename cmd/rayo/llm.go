@@ -34,7 +34,7 @@ type modelFlags struct {
 
 // draftFlags are the flags of a smaller model that guesses tokens.
 type draftFlags struct {
-	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
+	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same vocabulary. It guesses tokens, and the model checks several of them in one pass. The answers do not change."`
 	Guesses int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
 }
 
@@ -108,7 +108,7 @@ type samplingFlags struct {
 	Tokens      int     `short:"n" default:"0" help:"Maximum number of tokens to generate; 0 to fill the context."`
 	Temperature float32 `default:"0.8" help:"Sampling temperature; 0 always takes the most likely token."`
 	TopK        int     `default:"40" help:"Sample from this many of the most likely tokens; 0 for all."`
-	TopP        float32 `default:"0.95" help:"Sample from the most likely tokens whose total probability is this."`
+	TopP        float32 `default:"0.95" help:"Sample from the fewest most likely tokens whose total probability reaches this number."`
 	MinP        float32 `default:"0.05" help:"Drop tokens less likely than this fraction of the most likely one."`
 	Repeat      float32 `default:"1" help:"Penalty for tokens that already occurred; 1 for none."`
 	Seed        uint64  `help:"Seed of the random numbers; by default the time."`

@@ -1,20 +1,20 @@
 // Command rayo shows the devices of this machine and their speed, and runs models.
 //
-//	rayo devices        the devices found, those refused, and why
-//	rayo ops [name]     the catalogue of operations
-//	rayo bench          the speed of this machine, beside its limits
-//	rayo tune           the fastest way for each operation, kept
-//	rayo monitor        what NVIDIA's devices are doing
-//	rayo ptx            the assembly of NVIDIA's GPUs: list, show, check, run
-//	rayo wgsl           the kernels of every other GPU: list, show, check
-//	rayo gguf           models in GGUF files: inspect, verify, quantize, split, compare
-//	rayo run            a conversation with a language model
-//	rayo serve          a language model over HTTP, with OpenAI's interface
-//	rayo embed          embeddings of texts by a model
-//	rayo llm-bench      the speed of a language model
-//	rayo demo           a photograph, a matrix product and a chain, all checked
-//	rayo version        what this command was built from, and the drivers that it finds
-//	rayo completion     a script by which a shell completes command lines
+//	rayo devices        list the devices found, and why others were refused
+//	rayo ops [name]     list the operations, or show one
+//	rayo bench          measure operations, and compare them with the limits of the machine
+//	rayo tune           measure the kernel variants of each operation and store the fastest
+//	rayo monitor        show utilisation, memory, power and clocks of NVIDIA devices
+//	rayo ptx            list, show, check and run PTX, the assembly language of NVIDIA GPUs
+//	rayo wgsl           list, show and check kernels in WGSL, for all other GPUs
+//	rayo gguf           inspect, verify, quantize, split and compare models in GGUF files
+//	rayo run            talk to a language model
+//	rayo serve          serve a language model over HTTP, with OpenAI's interface
+//	rayo embed          write the embeddings of texts by a model
+//	rayo llm-bench      measure the speed of a language model
+//	rayo demo           process a photograph, multiply matrices, and check the results
+//	rayo version        print the version of the command and of the drivers that it finds
+//	rayo completion     print a completion script for a shell
 package main
 
 import (
@@ -50,8 +50,8 @@ type commandLine struct {
 
 const description = `Numeric work on whatever this machine has.
 
-RAYO_DEVICE=cpu:0 chooses a device, RAYO_THREADS=2 bounds the CPU's threads, and
-RAYO_SIMD=avx2 or generic its instructions.`
+RAYO_DEVICE=cpu:0 chooses a device, RAYO_THREADS=2 limits the threads of the CPU,
+and RAYO_SIMD=avx2 or RAYO_SIMD=generic limits its instruction set.`
 
 // app is the environment of a subcommand.
 type app struct {
@@ -118,7 +118,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
 	}
 	c, err := k.Parse(args)
 	if err != nil {
-		fmt.Fprintf(errs, "rayo: %v\nrayo --help shows what there is.\n", err)
+		fmt.Fprintf(errs, "rayo: %v\nRun rayo --help for a list of the commands.\n", err)
 		return exitUsage
 	}
 	w := &printer{Writer: out}

@@ -162,11 +162,7 @@ func (p picture) image() image.Image {
 }
 
 // writeBeside writes two pictures side by side as a PNG file in dir and returns its path.
-// It creates dir if it does not exist.
 func writeBeside(dir, name string, left, right picture) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
 	path, err := filepath.Abs(filepath.Join(dir, name))
 	if err != nil {
 		return "", err

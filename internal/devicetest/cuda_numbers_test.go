@@ -17,7 +17,7 @@ func TestCUDAEmulatedNumbers(t *testing.T) {
 	emulate(t, 9, false)
 	first, of := 3, 3
 	if short() {
-		first, of = 1, 6
+		first, of = 1, 10
 	}
 	small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
 	t.Run("operations", func(t *testing.T) {

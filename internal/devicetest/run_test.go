@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -25,10 +24,9 @@ func Run(t *testing.T, open Open) {
 
 // sampled returns a function that chooses the cases to run. Under the race detector these
 // are the first few cases of an operation, and the first few that are large enough for several goroutines, because
-// the race detector has little to find in the other cases. In short runs on emulated processors and in Node.js the
-// function chooses cases at random, because the references take most of the time, and amd64 runs all cases.
+// the race detector has little to find in the other cases. In short runs the function chooses further cases at random.
 func sampled(seed uint64) func(*Case) bool {
-	if !testutil.Raced && testing.Short() && runtime.GOARCH != "amd64" {
+	if !testutil.Raced && testing.Short() {
 		return firstAndSome(seed, 3, 3)
 	}
 	type kind struct {

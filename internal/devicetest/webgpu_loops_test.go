@@ -115,7 +115,7 @@ func TestWebGPULoops(t *testing.T) {
 	}
 	for _, c := range calls {
 		for _, n := range []int{c.most / 2, c.most * 9 / 10, c.most, c.most * 11 / 10, 2 * c.most} {
-			if testing.Short() && rand.IntN(10) > 0 {
+			if testing.Short() && rand.IntN(20) > 0 {
 				continue
 			}
 			if got, want, err := c.run(n); err != nil || !(math.Abs(float64(got/want)-1) < 1e-5) {

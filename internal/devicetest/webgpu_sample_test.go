@@ -41,8 +41,8 @@ func pair(t *testing.T, open Open) {
 			if c.Op == op.Gather {
 				most = 12 // the first have no one-shot method
 			}
-			if _, met := seen[k]; short() && !met && of[c.Op] && choose.IntN(3) > 0 {
-				seen[k] = most // short runs take the first type and a third of the others
+			if _, met := seen[k]; short() && !met && of[c.Op] && choose.IntN(8) > 0 {
+				seen[k] = most // short runs take the first type and an eighth of the others
 			}
 			if seen[k] == most {
 				return false

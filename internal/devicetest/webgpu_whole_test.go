@@ -23,11 +23,10 @@ func TestWebGPU(t *testing.T) {
 	}
 	// Compiling takes lavapipe most of the time, on one thread for each device.
 	thin := thinned{seed: seed, of: map[family]*choice{}, tally: map[string][2]int{}}
-	first := func(*Case) bool { return true }
 	if testing.Short() {
-		first = firstAndSome(seed, 1, 5)
+		some = firstAndSome(seed, 1, 12)
 	}
-	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return some(c) && first(c) && thin.keep(c) })
+	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return some(c) && thin.keep(c) })
 	thin.report(t)
 }
 

@@ -16,7 +16,7 @@ var (
 	ErrClosed      = errors.New("used after Close")
 	ErrOverlap     = errors.New("operands overlap")
 	ErrForeign     = errors.New("not of this device or batch")
-	ErrLimit       = errors.New("beyond a limit of the device")
+	ErrLimit       = errors.New("larger than the device can handle")
 	ErrNotExecuted = errors.New("not executed")
 	ErrContext     = errors.New("nil context")
 	ErrExecuted    = errors.New("executed already")

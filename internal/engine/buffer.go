@@ -35,7 +35,7 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 		return nil, fmt.Errorf("buffer of %v: %w", t, driver.ErrUnsupported)
 	}
 	if len(shape) > e.lim.MaxRank {
-		return nil, fmt.Errorf("%d extents: at most %d are supported: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
+		return nil, fmt.Errorf("the shape has %d extents: at most %d are supported: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
 	}
 	bytes := int64(n)
 	if t.Quantized() {

@@ -76,20 +76,7 @@ func deviceMethods() ([]byte, error) {
 // deviceDoc returns the comment of a method that waits. The package comment lists the errors
 // that all of them have in common.
 func deviceDoc(name string, o *op.Operation, what, shape string) string {
-	s := fmt.Sprintf("%s %s\n\n%s", name, what, strings.TrimSpace(shape+" "+o.Special()))
-	if o.Class() == op.Reduction && needsElements(o) {
-		s += " It returns [ErrShape] if there are no elements."
-	}
-	return s + "\n\n# Accuracy\n\n" + accuracy(o)
-}
-
-func needsElements(o *op.Operation) bool {
-	in := make([]op.Shape, len(o.Inputs()))
-	for i := range in {
-		in[i] = op.Shape{0}
-	}
-	_, err := o.Shapes(new(op.Attrs), in)
-	return err != nil
+	return fmt.Sprintf("%s %s\n\n%s\n\n# Accuracy\n\n%s", name, what, strings.TrimSpace(shape+" "+o.Special()), accuracy(o))
 }
 
 // async writes the method that does not wait.
@@ -202,14 +189,14 @@ func (f *file) recorded(o *op.Operation) {
 	case o == op.MatMul:
 		record = "product"
 	case o.Class() == op.Reduction && o.Options() == "":
-		record, also, doc2 = "reduce", ", along", "\n\n[op.Axes] reduces along some axes: b."+name+"("+strings.Join(in, ", ")+", op.Axes(0)). "+
-			"They are left out of the shape, or are extents of 1 with KeepDims."
+		record, also, doc2 = "reduce", ", along", "\n\nUse [op.Axes] to reduce along some axes: b."+name+"("+strings.Join(in, ", ")+", op.Axes(0)). "+
+			"The result lacks these axes, or has extents of 1 in their place with KeepDims."
 	case o.Class() == op.Reduction:
-		record, also, doc2 = "reduce", ", op.AlongOf(opts)", "\n\nAlong of the options reduces along some axes."
+		record, also, doc2 = "reduce", ", op.AlongOf(opts)", "\n\nUse the option Along to reduce along some axes."
 	case o.Scans():
-		record, doc2 = "scan", "\n\nReverse of the options begins at the end of rows, Exclusive leaves the element itself out, Along makes rows of other axes than the last."
+		record, doc2 = "scan", "\n\nWith the option Reverse the scan starts at the end of each row. With Exclusive a result does not include the element at its own place. Along selects other axes than the last."
 	case o.Class() == op.Row && len(in) == 1 && o.Options() == "":
-		record, also, doc2 = "alongRows", ", along", "\n\n[op.Axes] makes rows of other axes than the last: b."+name+"(x, op.Axes(0))."
+		record, also, doc2 = "alongRows", ", along", "\n\nUse [op.Axes] to work along other axes than the last: b."+name+"(x, op.Axes(0))."
 	}
 	signature, list := strings.Join(in, ", ")+" Value", strings.Join(in, ", ")
 	if optional := in[fewest:]; inputsStruct[o] != "" {
@@ -218,9 +205,9 @@ func (f *file) recorded(o *op.Operation) {
 		for _, operand := range optional {
 			list += ", in." + strings.ToUpper(operand[:1]) + operand[1:]
 		}
-		doc2 += "\n\nThe zero " + inputsStruct[o] + " stands for absent " + join(optional, "and") + "."
+		doc2 += "\n\nThe zero " + inputsStruct[o] + " has no " + join(optional, "or") + "."
 	} else if len(optional) > 0 {
-		doc2 += "\n\n[None] stands for absent " + join(optional, "or") + "."
+		doc2 += "\n\nPass [None] for " + join(optional, "or") + " to leave it out."
 	}
 	switch {
 	case also == ", along":

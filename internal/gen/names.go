@@ -46,8 +46,10 @@ func accuracy(o *op.Operation) string {
 	switch {
 	case t == op.Tolerance{} && o.Class() == op.Elementwise:
 		return "Correctly rounded: within half a unit in the last place."
+	case t == op.Tolerance{} && o.CheckedAsWhole():
+		return "The residual is bounded as stated above."
 	case t == op.Tolerance{}:
-		return "Exact: the results are elements of the operands or their places."
+		return "Exact."
 	case t.Mag == 0 && t.Abs == 0:
 		return "Within " + t.String() + " of the true result."
 	}

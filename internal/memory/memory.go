@@ -38,7 +38,7 @@ type Element interface {
 func Size[T Element](n int) (int, error) {
 	var t T
 	if n < 0 || n > largest/int(unsafe.Sizeof(t)) {
-		return 0, fmt.Errorf("%d elements of %d bytes are negative or not addressable: %w", n, unsafe.Sizeof(t), ErrOutOfMemory)
+		return 0, fmt.Errorf("cannot allocate %d elements of %d bytes: expected a size from 0 to the limit of the address space: %w", n, unsafe.Sizeof(t), ErrOutOfMemory)
 	}
 	return n * int(unsafe.Sizeof(t)), nil
 }

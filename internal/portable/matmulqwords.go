@@ -58,28 +58,8 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 						v := a(as[r].Add(places[c]).Add(q.at).Shr(u(2)))
 						xs = append(xs, b.Vec4F(v[0], v[1], v[2], v[3]))
 					}
-					total := func(vs []kernel.Vec4F) kernel.F32 {
-						sum := vs[0].Mul(xs[0])
-						for j := 1; j < len(xs); j++ {
-							sum = vs[j].MulAdd(xs[j], sum)
-						}
-						return sum.Sum()
-					}
 					for i := range rows {
-						g := groups[c][i][g]
-						var vs []kernel.Vec4F
-						for _, q := range g.quads {
-							vs = append(vs, q.v)
-						}
-						v := &sums[i][r]
-						v.Set(g.scale.MulAdd(total(vs), v.Get()))
-						if g.least != nil {
-							sum := xs[0]
-							for _, x := range xs[1:] {
-								sum = sum.Add(x)
-							}
-							v.Set(v.Get().Sub(g.least.Mul(sum.Sum())))
-						}
+						groups[c][i][g].addTo(&sums[i][r], xs)
 					}
 				}
 			}
@@ -102,4 +82,21 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 			})
 		}
 	}
+}
+
+// addTo adds the products of the elements of a group and the elements xs to a sum.
+func (g *wordGroup) addTo(v *kernel.Var[kernel.F32], xs []kernel.Vec4F) {
+	sum := g.quads[0].v.Mul(xs[0])
+	for j := 1; j < len(xs); j++ {
+		sum = g.quads[j].v.MulAdd(xs[j], sum)
+	}
+	v.Set(g.scale.MulAdd(sum.Sum(), v.Get()))
+	if g.least == nil {
+		return
+	}
+	all := xs[0]
+	for _, x := range xs[1:] {
+		all = all.Add(x)
+	}
+	v.Set(v.Get().Sub(g.least.Mul(all.Sum())))
 }

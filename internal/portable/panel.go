@@ -162,25 +162,31 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 			}
 			e.line[q] = l.Min(last)
 		}
-		switch x.form {
-		case gathered:
-			x.from = append(x.from, from.Add(e.term))
-		case lineVectors: // either all four lines exist or none of them
-			x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(e.line[0].Shr(u(2))))
-		case lineScalars:
-			for _, l := range e.line {
-				x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(l))
-			}
-		case termVectors:
-			for _, l := range e.line {
-				x.from = append(x.from, origin.Add(l.Mul(x.pitch)).Add(e.term.Shr(u(2))))
-			}
-		case termScalars:
-			for _, l := range e.line {
-				x.from = append(x.from, origin.Add(l.Mul(x.pitch)).Add(e.term))
-			}
-		}
+		x.readFrom(&e, origin, from)
 		x.units = append(x.units, e)
+	}
+}
+
+// readFrom adds the places in memory from which unit e is read.
+func (x *panel) readFrom(e *panelUnit, origin, from kernel.U32) {
+	two := kernel.U(2)
+	switch x.form {
+	case gathered:
+		x.from = append(x.from, from.Add(e.term))
+	case lineVectors: // either all four lines exist or none of them
+		x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(e.line[0].Shr(two)))
+	case lineScalars:
+		for _, l := range e.line {
+			x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(l))
+		}
+	case termVectors:
+		for _, l := range e.line {
+			x.from = append(x.from, origin.Add(l.Mul(x.pitch)).Add(e.term.Shr(two)))
+		}
+	case termScalars:
+		for _, l := range e.line {
+			x.from = append(x.from, origin.Add(l.Mul(x.pitch)).Add(e.term))
+		}
 	}
 }
 

@@ -480,6 +480,15 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 		p.stage(panelMuls.of(s, q.epilogue), kernel.GridOf(groups), params, append(in, q.outputs()...)...)
 		return p.done(name)
 	}
+	p.panelParts(q, pr, s, params, in, parts)
+	return p.done(name)
+}
+
+// panelParts adds the launches of a product by panels whose sums are divided into about the given number of parts, and
+// the launches that add the parts.
+func (p *planner) panelParts(q *request, pr op.Product, s panelSpec, params panelParams, in []Ref, parts int) {
+	u := func(v int) uint32 { return uint32(v) }
+	steps, across := int(params.Steps), int(params.Across)
 	each := (steps-1)/parts + 1
 	parts = (steps-1)/each + 1
 	if s.Bias {
@@ -494,7 +503,7 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 		products = max(1, n)
 	}
 	if products == 1 {
-		rows = min(pr.M, max(1, maxPartialElements/parts/pr.N/t.Rows)*t.Rows)
+		rows = min(pr.M, max(1, maxPartialElements/parts/pr.N/s.Rows)*s.Rows)
 	}
 	sums := p.scratch(parts * products * rows * pr.N)
 	for pair := 0; pair < pr.Batch; pair += products {
@@ -502,13 +511,12 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 			params.Batch, params.Pair = u(min(products, pr.Batch-pair)), u(pair)
 			n := min(rows, pr.M-row)
 			params.Row, params.Rows = u(row), u(n)
-			params.Down = u((n-1)/t.Rows + 1)
+			params.Down = u((n-1)/s.Rows + 1)
 			grid := int(params.Batch) * across * int(params.Down) * parts
 			p.stage(panelMuls.of(s, nil), kernel.GridOf(grid), params, append(slices.Clip(in), sums)...)
 			p.addParts(q, sums, (pair*pr.M+row)*pr.N, int(params.Batch)*n*pr.N, parts, pr.N)
 		}
 	}
-	return p.done(name)
 }
 
 // launches divides k terms among launches. It calls f with the first step of each launch, its

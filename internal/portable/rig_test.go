@@ -210,11 +210,11 @@ var (
 	missing = math.NaN()
 )
 
-// sampled reports whether a case is to be run. Short tests run one of eight cases at random, and
+// sampled reports whether a case is to be run. Short tests run one of twelve cases at random, and
 // one of thirty-two if a program is emulated or runs in JavaScript, because the interpreter
 // computes the same there.
 func sampled() bool {
-	n := 8
+	n := 12
 	if runtime.GOARCH == "wasm" || runtime.GOARCH == "arm64" {
 		n = 32
 	}

@@ -222,66 +222,76 @@ type rowSpec struct {
 
 // rowFamily returns the family of row operations with kernels from m.
 func rowFamily(m *maker[rowParams, rowSpec]) *family {
-	return &family{variants: rowSchedules.get().names(), plan: func(q *request) (*Plan, error) {
-		a := rowsOf{}
-		a.Rows, a.Cols = q.In[0].Shape.Rows()
-		a.Bytes, a.Unit = q.In[0].Type.Size(), unitOf(q.In[0].Type, a.Cols)
-		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
-			a.Unit = 1
+	return &family{variants: rowSchedules.get().names(), plan: func(q *request) (*Plan, error) { return planRows(m, q) }}
+}
+
+// planRows plans a row operation with kernels from m.
+func planRows(m *maker[rowParams, rowSpec], q *request) (*Plan, error) {
+	a := rowsOf{}
+	a.Rows, a.Cols = q.In[0].Shape.Rows()
+	a.Bytes, a.Unit = q.In[0].Type.Size(), unitOf(q.In[0].Type, a.Cols)
+	if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
+		a.Unit = 1
+	}
+	a.Ragged = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= minRaggedCols
+	w, name, err := rowSchedules.get().prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
+	if err != nil {
+		return nil, err
+	}
+	w.take(&a)
+	w.groupLayout, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
+	bind := q.inputs()
+	s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
+	s.reside(a, &q.Target)
+	for i := 1; i < len(q.In); i++ {
+		if q.In[i].Shape != nil {
+			s.Weights |= 1 << i
 		}
-		a.Ragged = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= minRaggedCols
-		w, name, err := rowSchedules.get().prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
-		if err != nil {
-			return nil, err
-		}
-		w.take(&a)
-		w.groupLayout, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
-		bind := q.inputs()
-		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
-		if w.InRegisters {
-			limit := maxEach
-			if w.MaxResident > 0 {
-				limit = w.MaxResident
-			}
-			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, limit/a.Unit); s.Each == 0 {
-				s.Each, s.Rest = limit/a.Unit, true
-				if w.Ragged && a.Cols > minSharedCols && q.Target.Shared >= 48<<10 {
-					s.InShared = 2
-				}
-			} else if w.Ragged {
-				s.filled = allButLast // a row may have one sector less
-			}
-		}
-		for i := 1; i < len(q.In); i++ {
-			if q.In[i].Shape != nil {
-				s.Weights |= 1 << i
-			}
-		}
-		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
-		var p planner
-		groups, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
-		if w.Ragged {
-			params.Cols = uint32(a.Cols)
-			in = append(in, in[0])
-			out = append(out[:1:1], p.scratch(raggedLanes*a.Rows))
-		}
-		var pieces []Ref
+	}
+	params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
+	var p planner
+	groups, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
+	if w.Ragged {
+		params.Cols = uint32(a.Cols)
+		in = append(in, in[0])
+		out = append(out[:1:1], p.scratch(raggedLanes*a.Rows))
+	}
+	var pieces []Ref
+	if w.Split {
+		groups, pieces = s.split(&p, q, a, &params, in)
+	}
+	if w.Ragged {
+		weights = s.raggedWeights(&p, weights, a.Cols)
+	}
+	p.stage(m.of(s, q.epilogue), w.groups(groups), params, slices.Concat(in, weights, pieces, out)...)
+	if w.Ragged {
+		e, from := raggedSpec{Type: s.Type}, []Ref{out[1]}
 		if w.Split {
-			groups, pieces = s.split(&p, q, a, &params, in)
+			e.Weights, from = s.Weights, append(from, bind[1:]...)
 		}
-		if w.Ragged {
-			weights = s.raggedWeights(&p, weights, a.Cols)
+		p.stage(storeRagged.of(e, nil), kernel.GridFor(raggedLanes*a.Rows, raggedLocal), raggedParams{uint32(a.Rows), uint32(a.Cols)}, append(from, out[0])...)
+	}
+	return p.done(name)
+}
+
+// reside determines how many units of a row stay in the registers of each lane, and in shared memory.
+func (s *rowSpec) reside(a rowsOf, t *Target) {
+	w := &s.rowSchedule
+	if !w.InRegisters {
+		return
+	}
+	limit := maxEach
+	if w.MaxResident > 0 {
+		limit = w.MaxResident
+	}
+	if s.Each, s.filled = eachOf(a.units(), w.groupLayout, limit/a.Unit); s.Each == 0 {
+		s.Each, s.Rest = limit/a.Unit, true
+		if w.Ragged && a.Cols > minSharedCols && t.Shared >= 48<<10 {
+			s.InShared = 2
 		}
-		p.stage(m.of(s, q.epilogue), w.groups(groups), params, slices.Concat(in, weights, pieces, out)...)
-		if w.Ragged {
-			e, from := raggedSpec{Type: s.Type}, []Ref{out[1]}
-			if w.Split {
-				e.Weights, from = s.Weights, append(from, bind[1:]...)
-			}
-			p.stage(storeRagged.of(e, nil), kernel.GridFor(raggedLanes*a.Rows, raggedLocal), raggedParams{uint32(a.Rows), uint32(a.Cols)}, append(from, out[0])...)
-		}
-		return p.done(name)
-	}}
+	} else if w.Ragged {
+		s.filled = allButLast // a row may have one sector less
+	}
 }
 
 // split adds the launch that computes the partials of the rows of in; with look-back, it adds the

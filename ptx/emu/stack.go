@@ -305,7 +305,7 @@ func (w *warp) zero(x *extra, lane int) {
 func (c *compiler) slot(in *inst, x *extra, o *operand, move func(w *warp, x *extra, lane, off int)) {
 	v := o.list[0].reg
 	if most := int64(c.f.vars[v].bytes) - int64(x.n*x.bytes); c.f.vars[v].space != spaceParam || o.off < 0 || o.off > most {
-		c.fail("%d bytes at offset %d of %s, which has %d bytes, expected a parameter with room for them", x.n*x.bytes, o.off, o.list[0].name, c.f.vars[v].bytes)
+		c.fail("an access of %d bytes at offset %d does not fit in %s, which has %d bytes", x.n*x.bytes, o.off, o.list[0].name, c.f.vars[v].bytes)
 	}
 	place := c.rt.places[v] + int(o.off)
 	in.run = func(w *warp, in *inst, mask uint32) bool {

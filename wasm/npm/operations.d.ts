@@ -18,11 +18,11 @@ export interface Maps {
 	tanh(x: Float32Array): Promise<Float32Array>;
 	/** x times its logistic function, also called swish: x * sigmoid(x) */
 	silu(x: Float32Array): Promise<Float32Array>;
-	/** the piecewise approximation of silu of Howard et al. 2019: x * (min(max(x + 3, 0), 6) * 0.16666667) */
+	/** the piecewise approximation of silu from Howard et al. 2019: x * (min(max(x + 3, 0), 6) * 0.16666667) */
 	hardSwish(x: Float32Array): Promise<Float32Array>;
 	/** x times tanh(softplus(x)): x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) */
 	mish(x: Float32Array): Promise<Float32Array>;
-	/** x times the normal distribution function, by erf: x * normcdf(x) */
+	/** x times the cumulative distribution function of the standard normal distribution: x * normcdf(x) */
 	gelu(x: Float32Array): Promise<Float32Array>;
 	/** the tanh approximation of gelu: x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) */
 	geluTanh(x: Float32Array): Promise<Float32Array>;
@@ -146,11 +146,11 @@ export interface Records {
 	tanh(x: Value): Value;
 	/** x times its logistic function, also called swish: x * sigmoid(x) */
 	silu(x: Value): Value;
-	/** the piecewise approximation of silu of Howard et al. 2019: x * (min(max(x + 3, 0), 6) * 0.16666667) */
+	/** the piecewise approximation of silu from Howard et al. 2019: x * (min(max(x + 3, 0), 6) * 0.16666667) */
 	hardSwish(x: Value): Value;
 	/** x times tanh(softplus(x)): x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)) */
 	mish(x: Value): Value;
-	/** x times the normal distribution function, by erf: x * normcdf(x) */
+	/** x times the cumulative distribution function of the standard normal distribution: x * normcdf(x) */
 	gelu(x: Value): Value;
 	/** the tanh approximation of gelu: x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)) */
 	geluTanh(x: Value): Value;

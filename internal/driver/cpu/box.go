@@ -10,6 +10,15 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
+// boxLimits are the limits of copies by boxes, in elements, measured on 2 cores of an AMD EPYC with AVX2 and of an
+// Intel Xeon with AVX-512, 2026-11-29 (docs/measurements/cpu.md).
+var boxLimits = struct{ array, join, short, tile int }{
+	array: 32 << 10,  // of an array that is copied by boxes, at least
+	join:  384 << 10, // of an array whose boxes JoinRows writes, at least
+	short: 32,        // rows of a box, if there are so many
+	tile:  64,        // sides from which on tiles are faster in the last-level cache if rows do not share sets of the first cache
+}
+
 // A boxes describes the copy of a permuted array as transpositions of boxes. The elements of a row of a box are adjacent in the
 // operand, those of a column are adjacent in the result. A box is transposed to a buffer in the second cache, so that long runs of
 // elements are read in sequence, and then long runs are written. Whatever the distance of the runs, they do not replace each other
@@ -52,11 +61,7 @@ type dim struct{ n, src, dst int }
 
 // The sizes of boxes in elements. A buffer fits the second cache.
 const (
-	boxFrom     = 32 << 10  // smallest number of elements of an array that is copied by boxes
-	boxJoin     = 384 << 10 // smallest number of elements of an array whose boxes JoinRows writes
-	boxSide     = line      // smallest side
-	boxShort    = 32        // smallest number of rows, if there are so many
-	boxTile     = 64        // sides from which tiles are faster in the last-level cache if rows do not share sets of the first cache
+	boxSide     = line // smallest side
 	boxRows     = 128
 	boxTall     = 256 // number of rows up to which a box has all rows
 	boxCols     = 1024
@@ -70,38 +75,26 @@ const (
 // boxesOf returns the boxes of a layout, or nil if it is copied in another way. The conditions were measured
 // (docs/measurements/cpu.md).
 func boxesOf(l *op.Layout) *boxes {
-	return boxesFor(l, 16*l.Size() < memory.LastLevelCache(), boxJoin)
+	return boxesFor(l, 16*l.Size() < memory.LastLevelCache(), boxLimits.join)
 }
 
 // boxesPast returns boxes that are faster than b with non-temporal stores, or b.
 func boxesPast(l *op.Layout, b *boxes) *boxes {
 	if b != nil && b.direct {
-		if past := boxesFor(l, false, boxJoin); past != nil {
+		if past := boxesFor(l, false, boxLimits.join); past != nil {
 			return past
 		}
 	}
 	return b
 }
 
-// boxesFor is boxesOf. near is true if the last-level cache holds the arrays. from is boxJoin.
+// boxesFor is boxesOf. near is true if the last-level cache holds the arrays. from is boxLimits.join.
 func boxesFor(l *op.Layout, near bool, from int) *boxes {
 	n := l.Size()
-	if !simd.HasTurn() || n < boxFrom || l.Windowed() {
+	if !simd.HasTurn() || n < boxLimits.array || l.Windowed() {
 		return nil
 	}
-	var dims []dim // from the last axis to the first
-	first := -1    // axis along which elements are adjacent in the operand
-	for k, at := int(l.Rank)-1, 1; k >= 0; k-- {
-		f := &l.F[k]
-		if f.Stride < 1 || f.Stride == 1 && first >= 0 {
-			return nil
-		}
-		if f.Stride == 1 {
-			first = len(dims)
-		}
-		dims = append(dims, dim{f.N, f.Stride, at})
-		at *= f.N
-	}
+	dims, first := boxDims(l)
 	if first < 0 {
 		return nil
 	}
@@ -113,9 +106,9 @@ func boxesFor(l *op.Layout, near bool, from int) *boxes {
 	if b.narrowed() {
 		return b
 	}
-	b.extend(boxShort)
-	strips := !simd.HasJoinRows() || n < from/2 || n >= from && b.total <= stripShort
-	if strips && near && n <= stripMost && b.stripped(n) {
+	b.extend(boxLimits.short)
+	strips := !simd.HasJoinRows() || n < from/2 || n >= from && b.total <= stripLimits.short
+	if strips && near && n <= stripLimits.array && b.stripped(n) {
 		return b
 	}
 	most := boxMost / max(boxRows, min(b.total, boxTall))
@@ -129,10 +122,28 @@ func boxesFor(l *op.Layout, near bool, from int) *boxes {
 	if b.joinRows {
 		return b
 	}
-	if side := min(dims[0].n, dims[first].n); near && (side < boxSide || side >= boxTile && 4*b.rows[0].src%conflict != 0) {
+	if side := min(dims[0].n, dims[first].n); near && (side < boxSide || side >= boxLimits.tile && 4*b.rows[0].src%conflict != 0) {
 		return nil
 	}
 	return b
+}
+
+// boxDims returns the axes of a layout from the last to the first, and the number of the axis along which elements are
+// adjacent in the operand. The number is -1 if there is no such axis, or if boxes cannot copy the layout.
+func boxDims(l *op.Layout) (dims []dim, first int) {
+	first = -1
+	for k, at := int(l.Rank)-1, 1; k >= 0; k-- {
+		f := &l.F[k]
+		if f.Stride < 1 || f.Stride == 1 && first >= 0 {
+			return nil, -1
+		}
+		if f.Stride == 1 {
+			first = len(dims)
+		}
+		dims = append(dims, dim{f.N, f.Stride, at})
+		at *= f.N
+	}
+	return dims, first
 }
 
 // extend adds axes to the rows until these have want elements.
@@ -251,34 +262,43 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 	if !simd.HasTurn() {
 		return // the linker removes the rest
 	}
-	first := i % b.across * b.high
+	first, cols, from, to := b.place(i)
+	dst, src = element(dst, to), element(src, from)
+	switch {
+	case b.run > 0:
+		b.copyRuns(dst, src, first, cols, past)
+	case b.narrow:
+		b.copyNarrow(dst, src, first)
+	case b.direct:
+		b.copyStrips(dst, src, first, cols)
+	default:
+		b.copyStaged(element(dst, first), src, first, cols, past)
+	}
+}
+
+// place returns the first row of box i and the number of its columns, and the places of its first column in the operand
+// and in the result.
+func (b *boxes) place(i int) (first, cols, from, to int) {
+	first = i % b.across * b.high
 	i /= b.across
 	k := i % b.down * b.wide
 	i /= b.down
 	last := b.cols[len(b.cols)-1]
-	cols := min(b.wide, last.n-k) * b.inner
+	cols = min(b.wide, last.n-k) * b.inner
 	if b.direct && k/b.wide == b.down-1 {
 		cols = (last.n - k) * b.inner
 	}
-	from, to := k*last.src, k*last.dst
+	from, to = k*last.src, k*last.dst
 	for _, o := range b.outer {
 		from, to = from+i%o.n*o.src, to+i%o.n*o.dst
 		i /= o.n
 	}
-	if b.run > 0 {
-		b.copyRuns(element(dst, to), element(src, from), first, cols, past)
-		return
-	}
-	if b.narrow {
-		b.copyNarrow(element(dst, to), element(src, from), first)
-		return
-	}
-	if b.direct {
-		b.copyStrips(element(dst, to), element(src, from), first, cols)
-		return
-	}
+	return first, cols, from, to
+}
+
+// copyStaged transposes columns to a buffer and writes the buffer to the result.
+func (b *boxes) copyStaged(dst, src *uint32, first, cols int, past bool) {
 	w := boxWriter{boxes: b, stage: stages.Get().(*stage), past: past, first: first}
-	dst = element(dst, to+first)
 	w.have = min(b.high, b.total-first)
 	if w.skew = (past || b.joinRows) && !b.joined && !(b.lines && onLine(dst)); w.skew {
 		w.have = min(b.high+line, b.total-first)
@@ -304,7 +324,7 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 		if b.joinRows {
 			turn = simd.TurnGroups
 		}
-		turn(w.group(0), element(src, from+j), w.at[:line*groups], w.gap, b.ahead, w.cols)
+		turn(w.group(0), element(src, j), w.at[:line*groups], w.gap, b.ahead, w.cols)
 		if b.strip > 0 {
 			w.writeStrip(dst, j)
 		} else {

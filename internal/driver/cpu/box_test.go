@@ -157,7 +157,7 @@ func TestBoxSizes(t *testing.T) {
 			s[r.IntN(len(s))] *= 1 + r.IntN(100)
 		}
 		l := permuted(s, order)
-		if b := boxesFor(&l, i%2 == 1, i%4/2*boxJoin); b != nil {
+		if b := boxesFor(&l, i%2 == 1, i%4/2*boxLimits.join); b != nil {
 			fits(t, b, s, order)
 		}
 	}
@@ -182,8 +182,8 @@ func randomOrder(r *rand.Rand) (op.Shape, []int) {
 		}
 		n *= s[k]
 	}
-	if n < boxFrom {
-		s[r.IntN(rank)] *= (boxFrom + n - 1) / n
+	if n < boxLimits.array {
+		s[r.IntN(rank)] *= (boxLimits.array + n - 1) / n
 	}
 	return s, r.Perm(rank)
 }

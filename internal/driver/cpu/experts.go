@@ -71,7 +71,7 @@ func (t *expertsTask) sized(m int) error {
 func (t *expertsTask) scratch() int {
 	words := t.sizes.Experts + 1 + t.sizes.Rows + t.most*(t.sizes.K+t.sizes.N)
 	bytes := 0
-	for _, m := range []int{1, quantFew, quantFew + 1, simd.Int8Few, simd.Int8Few + 1, t.most} {
+	for _, m := range []int{1, quantLimits.few, quantLimits.few + 1, simd.Int8Few, simd.Int8Few + 1, t.most} {
 		if m = min(m, t.most); t.sized(m) == nil {
 			bytes = max(bytes, t.product.scratch())
 		}

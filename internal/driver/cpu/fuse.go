@@ -114,6 +114,34 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	if f.Round != op.InvalidType {
 		vals[0] = b.round(vals[0], f.Round)
 	}
+	if vals, err = b.body(f, vals); err != nil {
+		return nil, err
+	}
+	results := make([]int, len(out))
+	for k, o := range f.Out {
+		results[k] = vals[o]
+	}
+	b.unround(results, out)
+	b.prune(results)
+	b.combine(results)
+	b.store(results, out)
+	b.finish()
+	if newChain != nil {
+		p.chain = newChain(b, f, out, loaded)
+	}
+	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
+	if p.moves && p.streams[0].size == 4 {
+		l := p.streams[0].layout
+		p.piece, p.boxes = permutationOf(l).piece, boxesOf(l)
+		p.boxesPast = boxesPast(l, p.boxes)
+		p.passes = true
+	}
+	return p, nil
+}
+
+// body adds the instructions of f. vals has the values of its operands; body returns them followed by the results of the
+// instructions.
+func (b *builder) body(f *driver.Fused, vals []int) ([]int, error) {
 	for i := range f.Body {
 		in := &f.Body[i]
 		args := make([]int, len(in.Args))
@@ -142,26 +170,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 		}
 		vals = append(vals, v)
 	}
-	results := make([]int, len(out))
-	for k, o := range f.Out {
-		results[k] = vals[o]
-	}
-	b.unround(results, out)
-	b.prune(results)
-	b.combine(results)
-	b.store(results, out)
-	b.finish()
-	if newChain != nil {
-		p.chain = newChain(b, f, out, loaded)
-	}
-	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
-	if p.moves && p.streams[0].size == 4 {
-		l := p.streams[0].layout
-		p.piece, p.boxes = permutationOf(l).piece, boxesOf(l)
-		p.boxesPast = boxesPast(l, p.boxes)
-		p.passes = true
-	}
-	return p, nil
+	return vals, nil
 }
 
 // stream adds an operand.

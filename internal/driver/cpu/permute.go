@@ -7,6 +7,14 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
+// permuteLimits are the limits of permuted copies by matrices, in elements, measured on 2 cores of an AMD EPYC with
+// AVX2, 2026-11-28 (go test -bench Permute ./internal/driver/cpu).
+var permuteLimits = struct{ matrix, piece, prefetch int }{
+	matrix:   48,       // of a matrix for which a call is efficient, at least
+	piece:    16 << 10, // of a call: it processes more steps until it has so many
+	prefetch: 4 << 10,  // of a matrix that is prefetched, at most
+}
+
 // A permutation describes the copy of a permuted array as transpositions of matrices. The elements
 // of a row of a matrix are adjacent in the operand, those of a column are adjacent in the result.
 // The zero value is for layouts that are copied in another way.
@@ -17,12 +25,9 @@ type permutation struct {
 }
 
 const (
-	minMatrix = 48 // smallest number of elements in a matrix for which a call is efficient
 	// A call processes stepsOfCall steps along the axis, so that it reads whole cache lines, or more until it has
-	// minPiece elements.
+	// permuteLimits.piece elements.
 	stepsOfCall = 64
-	minPiece    = 16 << 10
-	maxPrefetch = 4 << 10 // largest number of elements of a matrix that are prefetched
 )
 
 // permutationOf returns the permutation of a layout.
@@ -34,8 +39,8 @@ func permutationOf(l *op.Layout) (t permutation) {
 			break
 		}
 		if f.Stride == 1 {
-			if f.N*columns >= minMatrix {
-				t = permutation{f, unit, max(stepsOfCall*unit, minPiece/unit*unit)}
+			if f.N*columns >= permuteLimits.matrix {
+				t = permutation{f, unit, max(stepsOfCall*unit, permuteLimits.piece/unit*unit)}
 				if all := f.N * unit; all <= callElements {
 					t.piece = callElements / all * all
 				}
@@ -69,7 +74,7 @@ func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout,
 		rows, x := min(columns.N-row, width-at), element(base, o.off+row*columns.Stride)
 		to := address(unsafe.Pointer(element(dst, at)))
 		if at, row = at+rows, 0; at < width {
-			if o.next(); rows*n <= maxPrefetch {
+			if o.next(); rows*n <= permuteLimits.prefetch {
 				simd.Prefetch(address(unsafe.Pointer(element(base, o.off))), columns.Stride, rows, n)
 			}
 		}

@@ -13,6 +13,18 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
+// quantLimits are the limits of products with quantised weights, and times of one thread in nanoseconds for an
+// element of w, measured on 2026-11-25 (go test -bench MatMulQ ./internal/driver/cpu).
+var quantLimits = struct {
+	depth, few    int
+	ns, productNS float64
+}{
+	depth:     1024, // elements of a panel along k, at most: adding to C then costs little compared with the products
+	few:       3,    // rows up to which they are multiplied by encoded blocks: decoding the blocks for each row is faster than storing decoded panels
+	ns:        0.1,  // to decode the element
+	productNS: 0.02, // to multiply it
+}
+
 // A quantTask multiplies rows by the transpose of a quantised matrix. A panel is a part of some
 // rows of the matrix. Panels are decoded to float32 in the caches and multiplied there, so that
 // memory is read once, as blocks. Few rows are multiplied directly by encoded blocks.
@@ -48,20 +60,6 @@ type quantLane struct {
 // second-level cache, which also holds the packed operands of a product.
 func quantPanel() int { return memory.CPUCaches().L2 / 16 }
 
-// quantDepth is the maximum number of elements of a panel along k: with this depth adding to C
-// costs little compared with the products.
-const quantDepth = 1024
-
-// quantFew is the maximum number of rows that are multiplied directly by encoded blocks. For so few
-// rows, decoding the blocks for each row is faster than storing decoded panels.
-const quantFew = 3
-
-// Time in nanoseconds of one thread for an element of w: to decode it, and to multiply it.
-const (
-	quantNS        = 0.1
-	quantProductNS = 0.02
-)
-
 // operands implements typed.
 func (t *quantTask) operands(types []op.DType) { t.format = types[1].Block() }
 
@@ -92,7 +90,7 @@ func (t *quantTask) sized(p op.Product, rounded bool) (err error) {
 	}
 	threads := t.d.pool.Threads()
 	e := t.format.Elements()
-	t.depth = max(e, min(p.K, quantDepth/e*e))
+	t.depth = max(e, min(p.K, quantLimits.depth/e*e))
 	if t.few() {
 		t.depth = p.K
 	}
@@ -118,7 +116,7 @@ const groupSize = 32
 // panelUnit is the unit of the number of rows in a panel, which suits the kernels of products.
 const panelUnit = 16
 
-func (t *quantTask) few() bool { return t.m <= quantFew && !t.format.Scalar() }
+func (t *quantTask) few() bool { return t.m <= quantLimits.few && !t.format.Scalar() }
 
 func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
 
@@ -164,7 +162,7 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	if len(in) > 2 && in[2] != nil {
 		t.bias = slice(in[2], t.n)
 	}
-	product := quantProductNS
+	product := quantLimits.productNS
 	switch {
 	case t.int8 != nil:
 		t.roundInt8()
@@ -173,7 +171,7 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 		simd.GroupSums(t.sums, t.a)
 	}
 	t.next.Store(0)
-	ns := float64(t.k) * float64(t.n) * (quantNS + product*float64(t.m))
+	ns := float64(t.k) * float64(t.n) * (quantLimits.ns + product*float64(t.m))
 	if t.d.pool.Worth(ns) {
 		t.d.pool.Do(len(t.lanes), t)
 	} else {
@@ -294,7 +292,7 @@ type quantGather struct {
 func (t *quantGather) run(d *processor) {
 	t.row = len(t.table) / max(1, t.rows)
 	t.group = len(t.ids)
-	if d.pool.Worth(float64(len(t.dst)) * quantNS) {
+	if d.pool.Worth(float64(len(t.dst)) * quantLimits.ns) {
 		t.group = max(1, len(t.ids)/(partsPerThread*d.pool.Threads()))
 	}
 	d.pool.Do((len(t.ids)+t.group-1)/t.group, t)

@@ -95,28 +95,11 @@ func (t *reduceTask) run(ctx context.Context) error {
 	t.d.recent.reads(t.y.base)
 	t.back, t.whole = t.d.pool.Turn() && alternates(float64(n)*float64(t.cost.bytes), threads), n
 	if t.rows < 4*threads && t.cols > 2*t.block {
-		// Split long rows into blocks.
-		blocks := (t.cols + t.block - 1) / t.block
-		if cap(t.partials) < blocks {
-			t.partials = make([]simd.Partial, blocks)
+		k := 1
+		if split {
+			k = parts(ns/float64(t.rows), threads)
 		}
-		t.partials = t.partials[:blocks]
-		for t.row = range t.rows {
-			k := 1
-			if split {
-				k = parts(ns/float64(t.rows), threads)
-			}
-			t.group = (blocks + k - 1) / k
-			t.do((blocks+t.group-1)/t.group, split)
-			if t.stopped.Load() {
-				break
-			}
-			p := t.kind.JoinAll(simd.Partial{}, t.partials)
-			if !made {
-				p = t.kind.Search(t.x.in(t.row*t.cols, (t.row+1)*t.cols), p)
-			}
-			t.put(t.row, p)
-		}
+		t.longRows(k, split, made)
 	} else {
 		t.row = -1
 		k := 1
@@ -131,6 +114,27 @@ func (t *reduceTask) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// longRows reduces one row after the other, by blocks in k parts.
+func (t *reduceTask) longRows(k int, split, made bool) {
+	blocks := (t.cols + t.block - 1) / t.block
+	if cap(t.partials) < blocks {
+		t.partials = make([]simd.Partial, blocks)
+	}
+	t.partials = t.partials[:blocks]
+	t.group = (blocks + k - 1) / k
+	for t.row = range t.rows {
+		t.do((blocks+t.group-1)/t.group, split)
+		if t.stopped.Load() {
+			return
+		}
+		p := t.kind.JoinAll(simd.Partial{}, t.partials)
+		if !made {
+			p = t.kind.Search(t.x.in(t.row*t.cols, (t.row+1)*t.cols), p)
+		}
+		t.put(t.row, p)
+	}
 }
 
 func (t *reduceTask) do(parts int, split bool) {

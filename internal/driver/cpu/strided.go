@@ -242,61 +242,73 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 		dst[0] = *element(base, l.Off)
 		return
 	}
-	fill, bytes := T(l.Fill), int(unsafe.Sizeof(*base))
+	fill := T(l.Fill)
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
 	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 && simd.HasRows || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
-		if many && d == 0 && o.outside == 0 {
-			if n := o.repeated(len(dst) / f.N); n > 0 {
-				size, step := l.F[l.Rank-2].N*f.N, l.F[l.Rank-3].Stride
-				if times := size / f.N; f.Stride == 1 && simd.HasRows && f.N > shortRun/2 && times < n {
-					for i := range times { // a repetition of all runs at a time
-						copyRows(unsafe.Pointer(&dst[i*f.N]), unsafe.Pointer(element(base, o.off)), f.N*bytes, size*bytes, step*bytes, n, past)
-					}
-				} else {
-					for i := range n {
-						runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0, past)
-					}
-				}
-				o.skipRepeated(n)
-				if dst = dst[n*size:]; len(dst) > 0 {
-					o.next()
-				}
-				continue
-			}
-			if n := o.runs(len(dst) / f.N); n > 1 {
-				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride, past)
-				o.skip(n - 1)
-				if dst = dst[n*f.N:]; len(dst) > 0 {
-					o.next()
-				}
-				continue
+		n := 0
+		if d == 0 && o.outside == 0 {
+			if many {
+				n = wholeRuns(dst, base, l, &o, past)
+			} else if f.Stride == 1 && (f.Lo > 0 || f.Hi < f.N) {
+				n = paddedRuns(dst, base, l, &o)
 			}
 		}
-		if f.Stride == 1 && d == 0 && o.outside == 0 && (f.Lo > 0 || f.Hi < f.N) {
-			if n := o.inside(len(dst) / f.N); n > 1 {
-				padRuns(dst[:n*f.N], element(base, o.off), &f, l.F[l.Rank-2].Stride, fill)
-				o.skip(n - 1)
-				if dst = dst[n*f.N:]; len(dst) > 0 {
-					o.next()
-				}
-				continue
+		if n == 0 {
+			n = min(f.N-d, len(dst))
+			if lo, hi := max(f.Lo-d, 0), min(f.Hi-d, n); o.outside > 0 || hi <= lo {
+				repeat(dst[:n], fill)
+			} else {
+				repeat(dst[:lo], fill)
+				repeat(dst[hi:n], fill)
+				copyStrided(dst[lo:hi], element(base, o.off+(d+lo-f.Lo)*f.Stride), f.Stride)
 			}
-		}
-		n := min(f.N-d, len(dst))
-		if lo, hi := max(f.Lo-d, 0), min(f.Hi-d, n); o.outside > 0 || hi <= lo {
-			repeat(dst[:n], fill)
-		} else {
-			repeat(dst[:lo], fill)
-			repeat(dst[hi:n], fill)
-			copyStrided(dst[lo:hi], element(base, o.off+(d+lo-f.Lo)*f.Stride), f.Stride)
 		}
 		if dst, d = dst[n:], 0; len(dst) > 0 {
 			o.next()
 		}
 	}
+}
+
+// wholeRuns copies several runs of the last factor, which has no window, and moves o to the last of them. It returns the
+// number of elements, or 0 if one call cannot copy several runs.
+func wholeRuns[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, o *odometer, past bool) int {
+	f, bytes := l.F[l.Rank-1], int(unsafe.Sizeof(*base))
+	if n := o.repeated(len(dst) / f.N); n > 0 {
+		size, step := l.F[l.Rank-2].N*f.N, l.F[l.Rank-3].Stride
+		if times := size / f.N; f.Stride == 1 && simd.HasRows && f.N > shortRun/2 && times < n {
+			for i := range times { // a repetition of all runs at a time
+				copyRows(unsafe.Pointer(&dst[i*f.N]), unsafe.Pointer(element(base, o.off)), f.N*bytes, size*bytes, step*bytes, n, past)
+			}
+		} else {
+			for i := range n {
+				runs(dst[i*size:][:size], element(base, o.off+i*step), f.N, f.Stride, 0, past)
+			}
+		}
+		o.skipRepeated(n)
+		return n * size
+	}
+	n := o.runs(len(dst) / f.N)
+	if n <= 1 {
+		return 0
+	}
+	runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride, past)
+	o.skip(n - 1)
+	return n * f.N
+}
+
+// paddedRuns is wholeRuns for a last factor with a window on adjacent elements.
+func paddedRuns[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, o *odometer) int {
+	f := &l.F[l.Rank-1]
+	n := o.inside(len(dst) / f.N)
+	if n <= 1 {
+		return 0
+	}
+	padRuns(dst[:n*f.N], element(base, o.off), f, l.F[l.Rank-2].Stride, T(l.Fill))
+	o.skip(n - 1)
+	return n * f.N
 }
 
 // padRuns copies adjacent elements to the window of each run of f in dst, and sets the others to fill. step is the distance

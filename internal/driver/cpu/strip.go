@@ -9,27 +9,32 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
+// stripLimits are the limits of boxes that are transposed directly to the result, in elements, measured on 2 cores
+// of an AMD EPYC with AVX2 and of an Intel Xeon with AVX-512, 2026-11-29 (docs/measurements/cpu.md).
+var stripLimits = struct{ array, tiles, short, tabled, columns, narrow, tall, high int }{
+	array:   2 << 20,  // of an array, at most
+	tiles:   16,       // arrays up to so many times the second cache: tiles of rows at the same distance are faster than strips without AVX-512
+	short:   64,       // rows up to which strips are faster than kernels of AVX-512 in arrays of any size
+	tabled:  16 << 10, // rows along several axes up to which their offsets are kept
+	columns: 4,        // adjacent columns, at least
+	narrow:  8,        // columns up to which all of them are copied together
+	tall:    1 << 10,  // rows of such columns, at least
+	high:    4 << 10,  // rows of a box of such columns
+}
+
 // The sizes and limits of boxes that are transposed directly to the result, in elements.
 const (
-	stripRows   = 256      // rows of a box
-	stripCols   = 512      // largest number of columns of a box
-	stripMost   = 2 << 20  // largest size of an array
-	stripTiles  = 16       // up to so many times the second cache tiles of rows at the same distance are faster than strips without AVX-512
-	stripShort  = 64       // number of rows up to which strips are faster than kernels of AVX-512 in arrays of any size
-	stripTabled = 16 << 10 // number of rows along several axes up to which their offsets are kept
-	stripLeast  = 4        // smallest number of adjacent columns
+	stripRows = 256 // rows of a box
+	stripCols = 512 // largest number of columns of a box
 
-	narrowMost = 8       // largest number of columns that are copied together
-	narrowTall = 1 << 10 // smallest number of rows of such columns
-	narrowHigh = 4 << 10 // number of rows in a box
 )
 
 // narrowed changes the boxes to boxes of all columns if these are few, or returns false.
 func (b *boxes) narrowed() bool {
-	if len(b.rows) > 1 || b.total < narrowTall || b.cols[0].n > narrowMost {
+	if len(b.rows) > 1 || b.total < stripLimits.tall || b.cols[0].n > stripLimits.narrow {
 		return false
 	}
-	b.high, b.inner, b.wide, b.down = narrowHigh, 1, b.cols[0].n, 1
+	b.high, b.inner, b.wide, b.down = stripLimits.high, 1, b.cols[0].n, 1
 	b.across = (b.total + b.high - 1) / b.high
 	b.narrow = true
 	b.countBoxes()
@@ -48,7 +53,7 @@ func (b *boxes) countBoxes() {
 // elements of the array.
 func (b *boxes) stripped(n int) bool {
 	sharing := 4*b.rows[0].src%conflict == 0 || 4*b.cols[0].dst%conflict == 0 // sets of the first cache
-	if b.total < simd.StripRows || b.cols[0].n < stripLeast || sharing {
+	if b.total < simd.StripRows || b.cols[0].n < stripLimits.columns || sharing {
 		return false
 	}
 	b.widen(min(stripCols, max(4*line, n/(boxRows*boxParts))))
@@ -60,14 +65,14 @@ func (b *boxes) stripped(n int) bool {
 	}
 	least := (line + b.inner - 1) / b.inner
 	if b.inner == 1 {
-		b.wide, least = min(last.n, (b.wide+line-1)&^(line-1)), stripLeast
+		b.wide, least = min(last.n, (b.wide+line-1)&^(line-1)), stripLimits.columns
 	}
 	least = min(least, last.n)
 	// The last box has the rest if that is too small for a box.
 	b.across, b.down = (b.total-simd.StripRows)/b.high+1, (last.n-least)/b.wide+1
 	b.countBoxes()
 	b.direct, b.far = true, 8*n > memory.CPUCaches().L2
-	b.tiled = len(b.rows) == 1 && !simd.HasJoinRows() && n <= stripTiles*memory.CPUCaches().L2/8
+	b.tiled = len(b.rows) == 1 && !simd.HasJoinRows() && n <= stripLimits.tiles*memory.CPUCaches().L2/8
 	most := min(last.n, b.wide+least-1) * b.inner // columns of a box
 	b.hop, b.ds = b.cols[0].n, b.cols[0].dst
 	switch {
@@ -105,7 +110,7 @@ func (b *boxes) locateStrips(t *stripTable, first, rows int) []int {
 // locateAll determines the tables of all boxes if these are small. With one axis of rows the tables are relative to the first row of a box,
 // and all but the last one are the same.
 func (b *boxes) locateAll() {
-	if b.tiled || len(b.rows) > 1 && b.total > stripTabled {
+	if b.tiled || len(b.rows) > 1 && b.total > stripLimits.tabled {
 		return
 	}
 	b.tables = make([][]int, b.across)

@@ -224,18 +224,16 @@ func (w *windows) widened() error {
 			sub.Post.In, in = append(sub.Post.In, o), append(in, at)
 		}
 	}
-	var narrow []func() error
+	wide := make([]located, len(w.r.Out)) // float32 arrays for results of half floats
 	for i, a := range w.r.Out {
 		at := w.out[i]
 		if a.Type == op.F16 {
 			halves = true
-			wide, err := w.reserve(op.F32, a.Shape)
-			if err != nil {
+			var err error
+			if wide[i], err = w.reserve(op.F32, a.Shape); err != nil {
 				return err
 			}
-			half := w.result(i)
-			narrow = append(narrow, func() error { return w.program(half, same, wide.spread(op.Full)) })
-			a.Type, at = op.F32, wide.at
+			a.Type, at = op.F32, wide[i].at
 		}
 		sub.Out, out = append(sub.Out, a), append(out, at)
 	}
@@ -245,9 +243,11 @@ func (w *windows) widened() error {
 	if err := w.compute(&sub, in, out); err != nil {
 		return err
 	}
-	for _, f := range narrow {
-		if err := f(); err != nil {
-			return err
+	for i, a := range w.r.Out {
+		if a.Type == op.F16 {
+			if err := w.program(w.result(i), same, wide[i].spread(op.Full)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

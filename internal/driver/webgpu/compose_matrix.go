@@ -122,18 +122,7 @@ func (w *windows) matMul() error {
 		bs = "nk"
 	}
 	a, b, y := w.given(0).shaped(extent[as[0]], extent[as[1]]), w.given(1).shaped(extent[bs[0]], extent[bs[1]]), w.result(0).shaped(p.M, p.N)
-	var along byte
-	for _, x := range []struct {
-		located
-		extents string
-	}{{a, as}, {b, bs}, {y, "mn"}} {
-		if along == 0 && w.large(x.located) {
-			along = x.extents[0]
-			if x.Shape[0] == 1 || x.rowBytes() > w.d.limits.Binding {
-				along = x.extents[1]
-			}
-		}
-	}
+	along := w.divided([]located{a, b, y}, []string{as, bs, "mn"})
 	// part returns the part of an operand for a run of the extent.
 	part := func(x located, extents string, from, n int) (located, error) {
 		switch along {
@@ -178,6 +167,21 @@ func (w *windows) matMul() error {
 		}, a.at.bytes/int64(p.K), b.at.bytes/int64(p.K))
 	}
 	return w.tooLarge
+}
+
+// divided returns the extent to divide for the first array that is too large, preferably one whose parts are rows of this
+// array, or 0. extents has the names of the two extents of each array.
+func (w *windows) divided(arrays []located, extents []string) byte {
+	for i, x := range arrays {
+		if !w.large(x) {
+			continue
+		}
+		if x.Shape[0] == 1 || x.rowBytes() > w.d.limits.Binding {
+			return extents[i][1]
+		}
+		return extents[i][0]
+	}
+	return 0
 }
 
 // acrossColumns computes a product in runs of the columns of the result. part returns the operands

@@ -98,7 +98,10 @@ func mutate(text string, r *rand.Rand) string {
 // run of each text that compiles. RAYO_SEED repeats a run.
 func TestMutations(t *testing.T) {
 	testutil.Vulkan(t, "lavapipe")
-	const n = 2000
+	n := 2000
+	if testing.Short() {
+		n = 400
+	}
 	seed := testutil.Seed(t)
 	if _, child := testutil.Again(t, fmt.Sprint("RAYO_SEED=", seed)); !child {
 		return

@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 // operands is not one to three, and if package op refuses the expression.
 func Parse(text string, names ...string) (*op.Operation, error) {
 	if len(names) < 1 || len(names) > 3 {
-		return nil, fmt.Errorf("an expression of %d operands, expected 1 to 3: %w", len(names), op.ErrUnsupported)
+		return nil, fmt.Errorf("the expression has %d operands, expected 1 to 3: %w", len(names), op.ErrUnsupported)
 	}
 	for i, n := range names {
 		if !identifier(n) || n == "pi" || functions[n].f != nil || slices.Contains(names[:i], n) {
