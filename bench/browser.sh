@@ -1,8 +1,7 @@
 #!/bin/bash
-# browser.sh [MODEL.gguf] compares rayo with other libraries in a page of headless Chromium: operations with tfjs and
-# onnxruntime-web, the start of the smallest program with that of an empty one and, if a model is given, the chat with
-# wllama. It needs Node.js, npm and Chromium. It installs the
-# other libraries by npm into the user's cache.
+# browser.sh [MODEL.gguf] compares rayo with other libraries in a page of headless Chromium: operations with tfjs,
+# onnxruntime-web and plain Go, the start of the smallest program with that of an empty one and, if a model is given, the
+# chat with wllama. It needs Node.js, npm and Chromium. It installs the other libraries by npm into the user's cache.
 set -euo pipefail
 model=${1:+$(realpath "$1")}
 cd "$(dirname "$0")"
@@ -18,6 +17,7 @@ build ./browser/ops
 build ./browser/empty
 (cd .. && build ./.ci/pagesize)
 node browser/run.mjs "$peers" "$site" ops.mjs
+node browser/run.mjs "$peers" "$site" plain.mjs
 node browser/run.mjs "$peers" "$site" start.mjs
 node browser/run.mjs "$peers" "$site" webgpu.mjs
 [ -z "$model" ] || node browser/run.mjs "$peers" "$site" llm.mjs

@@ -14,12 +14,13 @@ export const load = (src) => new Promise((resolve, reject) => {
 	document.head.append(s);
 });
 
-// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns a function that runs its operations. The
-// function's property call returns the microseconds of a call of a kernel.
-export async function rayo(device) {
-	await load("/site/wasm_exec.js");
+// rayo starts ops.wasm on a device, "cpu" or "webgpu", with variables in its environment, and returns a function that
+// runs its operations. The function's property call returns the microseconds of a call of a kernel.
+export async function rayo(device, env = {}) {
+	if (!globalThis.Go) await load("/site/wasm_exec.js");
 	globalThis.rayoDevice = device;
 	const go = new Go();
+	go.env = env;
 	const ready = new Promise((resolve) => { globalThis.rayoReady = resolve; });
 	const { instance } = await WebAssembly.instantiateStreaming(fetch("/site/ops.wasm"), go.importObject);
 	const ended = go.run(instance).then(() => { throw new Error("ops.wasm ended before it was ready: its message is in the console"); });
@@ -43,7 +44,7 @@ export async function compare(systems, times, warm, rounds, unlike = []) {
 				const r = await f(name, n);
 				if (i >= 0) ms[system].push(r.ms);
 				want ??= r.first;
-				const length = name === "dot" ? 1 : 8;
+				const length = name.startsWith("dot") ? 1 : 8;
 				const off = Math.max(...want.slice(0, length).map((v, j) => Math.abs(v - r.first[j]) / (1 + Math.abs(v))));
 				if (!(off < 1e-3) && !unlike.some(([o, s]) => o === name && s === system)) throw new Error(`${name}: the result of ${system} is ${r.first}, expected ${want}`);
 			}

@@ -49,8 +49,9 @@ func Size[T Element](n int) (int, error) {
 //
 // # Errors
 //   - [ErrOutOfMemory] if n is negative or too large for the machine. Only
-//     systems that map memory for a Pool can tell the latter in advance. On
-//     other systems an allocation that does not fit ends the program, as make does.
+//     systems that map memory for a Pool can tell the latter in advance, and
+//     pages for arrays of 64 MiB and more. Otherwise an allocation that does
+//     not fit ends the program, as make does.
 func Floats(n int) ([]float32, error) {
 	b, err := Slice[float32](n)
 	return b, err

@@ -10,6 +10,4 @@ func mapAligned(size int) (block, mapping []byte, err error) {
 
 func unmap([]byte) error { return nil }
 
-func probe(int) error { return nil }
-
 func adviseHuge([]byte) {}

@@ -46,7 +46,10 @@ export interface GPU extends Maps {}
 export class GPU implements Maps {
 	private constructor();
 	readonly device: Device;
-	/** Resolves when the browser has taken the device away. Calls fail with ErrDeviceLost then: call load again. */
+	/**
+	 * Resolves when the browser has taken the device away, or the program has ended with a message in the console. Calls fail
+	 * with ErrDeviceLost or ErrClosed then: call load again.
+	 */
 	readonly lost: Promise<void>;
 	/** c[m,n] = a[m,k] · b[k,n], row by row. */
 	matmul(a: Float32Array, b: Float32Array, m: number, k: number, n: number): Promise<Float32Array>;

@@ -46,14 +46,16 @@ export async function load(options = {}) {
 	const name = `rayo module ${++loads}`;
 	go.env = { RAYO_MODULE: name };
 	if (options.device) go.env.RAYO_DEVICE = options.device;
+	// A program that cannot go on, such as one without memory, ends with a message in the console.
+	let ended;
+	go.exit = () => ended();
 	try {
 		const methods = await new Promise((resolve, reject) => {
 			globalThis[name] = (error, methods) => (error ? reject(error) : resolve(methods));
-			WebAssembly.instantiate(module, go.importObject)
-				.then((instance) => go.run(instance))
-				.then(() => reject(new Error("rayo.wasm ended before it was ready: its messages are in the console")), reject);
+			ended = () => reject(new Error("rayo.wasm ended before it was ready: its messages are in the console"));
+			WebAssembly.instantiate(module, go.importObject).then((instance) => go.run(instance)).catch(reject);
 		});
-		return new GPU(methods);
+		return new GPU(methods, (f) => { ended = f; });
 	} finally {
 		delete globalThis[name];
 	}
@@ -71,11 +73,17 @@ const camel = (name) => name.replace(/_(.)/g, (_, c) => c.toUpperCase());
 export class GPU {
 	#methods;
 	#open = true;
+	#closed = "the device is closed: call load again";
+	#waiting = new Set(); // functions that reject the promises of running calls
 
-	constructor(methods) {
+	// onEnd sets the function that is called when the program has ended.
+	constructor(methods, onEnd) {
 		this.#methods = methods;
 		this.device = Object.freeze(methods.device);
-		this.lost = methods.lost.then((lost) => { if (!lost) return new Promise(() => {}); });
+		this.lost = new Promise((resolve) => {
+			onEnd(() => { this.#end(); resolve(); });
+			methods.lost.then((lost) => { if (lost) resolve(); });
+		});
 		for (const { name, arity } of methods.operations) {
 			const method = camel(name);
 			if (method in this) continue;
@@ -85,10 +93,22 @@ export class GPU {
 		}
 	}
 
+	// end rejects the running calls and all later ones, because the program has ended.
+	#end() {
+		this.#open = false;
+		this.#closed = "rayo.wasm has ended, and its message is in the console: call load again";
+		for (const reject of this.#waiting) reject(failed("ErrClosed", this.#closed));
+		this.#waiting.clear();
+	}
+
 	// call calls a method of the program, unless the device is closed.
 	#call(method, ...args) {
-		if (!this.#open) return Promise.reject(failed("ErrClosed", "the device is closed: call load again"));
-		return this.#methods[method](...args);
+		if (!this.#open) return Promise.reject(failed("ErrClosed", this.#closed));
+		return new Promise((resolve, reject) => {
+			this.#waiting.add(reject);
+			const over = (settle) => (v) => { this.#waiting.delete(reject); settle(v); };
+			this.#methods[method](...args).then(over(resolve), over(reject));
+		});
 	}
 
 	#map(operation, name, arity, operands) {
@@ -121,7 +141,7 @@ export class GPU {
 	}
 
 	expression(text, ...names) {
-		if (!this.#open) throw failed("ErrClosed", "the device is closed: call load again");
+		if (!this.#open) throw failed("ErrClosed", this.#closed);
 		if (names.length === 0) names = ["x"];
 		const id = this.#methods.define(String(text), names.map(String));
 		if (id instanceof Error) throw id;
@@ -138,7 +158,7 @@ export class GPU {
 
 	async close() {
 		if (!this.#open) return;
-		const closed = this.#methods.close();
+		const closed = this.#call("close");
 		this.#open = false;
 		await closed;
 	}

@@ -52,6 +52,12 @@ func operations(ctx context.Context, dev *device.Device, y []float32) map[string
 			return err
 		},
 	}
+	for _, n := range []int{4_000, 64_000} { // in the first and the second cache
+		all[fmt.Sprintf("dot%d", n)] = func() (err error) {
+			y[0], err = dev.Dot(ctx, x[:n], x[:n])
+			return err
+		}
+	}
 	for _, n := range []int{256, 512, 1024} {
 		a := fill(n * n)
 		all[fmt.Sprintf("matmul%d", n)] = func() error { return dev.MatMul(ctx, y[:n*n], a, a, nil, n, n, n) }
