@@ -139,11 +139,10 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 	return g.finish(Piece{}, Truncated, yield)
 }
 
-// finish yields the last piece.
+// finish yields the last piece. It leaves out the beginning of an incomplete character.
 func (g *generation) finish(p Piece, why Finish, yield func(Piece, error) bool) error {
 	if len(p.Tokens) == 0 || p.Tokens[0].Stop { // no string of Stop has occurred
-		text, _ := g.text(g.stream.Flush())
-		p.Text += text + g.pending
+		p.Text += g.pending
 	}
 	p.Finish, p.Usage = why, g.usage
 	yield(p, nil)

@@ -36,11 +36,14 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-func (u *usage) add(o assistant.Usage) {
-	u.Prompt = o.Prompt
+// add adds the tokens of a text, and those of its prompt if it is the first text after the prompt.
+func (u *usage) add(o assistant.Usage, first bool) {
+	if first {
+		u.Prompt += o.Prompt
+		u.Details.Cached += o.Cached
+	}
 	u.Completion += o.Generated
 	u.Total = u.Prompt + u.Completion
-	u.Details.Cached = max(u.Details.Cached, o.Cached)
 }
 
 // logProb is a token with its probability.
@@ -138,7 +141,23 @@ type completionRequest struct {
 	sampling
 	Prompt   texts `json:"prompt"`
 	LogProbs *int  `json:"logprobs"`
-	Echo     bool  `json:"echo"`
+	// Other values of these fields are refused.
+	Echo   bool   `json:"echo"`
+	Suffix string `json:"suffix"`
+	BestOf int    `json:"best_of"`
+}
+
+// check returns an error for fields that have no effect here.
+func (r *completionRequest) check() error {
+	switch {
+	case r.Echo:
+		return invalid("echo", "echo is true, expected false: the answer does not repeat the prompt")
+	case r.Suffix != "":
+		return invalid("suffix", "suffix is not supported: put the text that follows into the prompt, as the model's format says")
+	case r.BestOf < 0 || r.BestOf > max(r.N, 1):
+		return invalid("best_of", fmt.Sprintf("best_of is %d, expected at most n, which is %d", r.BestOf, max(r.N, 1)))
+	}
+	return nil
 }
 
 const mostPrompts = 64
@@ -151,6 +170,9 @@ func (x *exchange) complete() error {
 	}
 	if n := len(body.Prompt); n == 0 || n > mostPrompts {
 		return invalid("prompt", fmt.Sprintf("%d prompts, expected 1 to %d", n, mostPrompts))
+	}
+	if err := body.check(); err != nil {
+		return err
 	}
 	r, err := body.request(0, time.Now().UnixNano())
 	if err != nil {
@@ -193,7 +215,7 @@ func (x *exchange) generate(f *form, prompts []string) error {
 			if err != nil {
 				return x.fail(f, err)
 			}
-			total.add(u)
+			total.add(u, n == 0)
 			out.Choices = append(out.Choices, c)
 		}
 	}
@@ -344,9 +366,10 @@ func (x *exchange) line(text string) error {
 // embed answers /v1/embeddings.
 func (x *exchange) embed() error {
 	var body struct {
-		Model  string `json:"model"`
-		Input  texts  `json:"input"`
-		Format string `json:"encoding_format"`
+		Model      string `json:"model"`
+		Input      texts  `json:"input"`
+		Format     string `json:"encoding_format"`
+		Dimensions int    `json:"dimensions"`
 	}
 	if err := x.read(&body); err != nil {
 		return err
@@ -356,6 +379,9 @@ func (x *exchange) embed() error {
 	}
 	if body.Format != "" && body.Format != "float" && body.Format != "base64" {
 		return invalid("encoding_format", fmt.Sprintf("encoding_format is %q, expected float or base64", body.Format))
+	}
+	if w := x.a.Model().Config().Width; body.Dimensions != 0 && body.Dimensions != w {
+		return invalid("dimensions", fmt.Sprintf("dimensions is %d, expected %d, the size of the model's embeddings", body.Dimensions, w))
 	}
 	var u usage
 	list := []any{}

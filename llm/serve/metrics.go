@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rayo-go/rayo/llm/assistant"
 )
 
-// metrics has the counters of the server for Prometheus.
+// metrics has the counters of the server for Prometheus. Its registry also has those of the Go runtime and of the process.
 type metrics struct {
 	handler                   http.Handler
 	requests                  *prometheus.CounterVec
@@ -41,7 +42,7 @@ func newMetrics(s *Server) *metrics {
 		confirmed: counter("rayo_confirmed_tokens_total", "Guessed tokens that were right."),
 	}
 	busy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rayo_requests_busy", Help: "Requests that wait or are answered."}, func() float64 { return float64(s.busy.Load()) })
-	r.MustRegister(m.requests, m.duration, m.first, busy)
+	r.MustRegister(m.requests, m.duration, m.first, busy, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -203,7 +203,11 @@ func TestCompletionsAndEmbeddings(t *testing.T) {
 	if _, a := ask(t, url+"/v1/completions", `{"prompt": ["a", "b"], "max_tokens": 5, "temperature": 0, "logit_bias": {"0": -1000}, "logprobs": 1}`); len(a.Choices) != 2 || len(a.Choices[1].Text) != 5 || len(a.Choices[0].LogProbs.Tokens) != 5 {
 		t.Errorf("%+v", a)
 	}
-	_, b := post(t, url+"/v1/embeddings", `{"input": ["one", "two"]}`)
+	// Two texts follow each of two prompts, of 1 and 5 bytes.
+	if _, a := ask(t, url+"/v1/completions", `{"prompt": ["a", "ababa"], "n": 2, "max_tokens": 3, "seed": -1, "logit_bias": {"0": -1000}}`); a.Usage.Prompt != 6 || a.Usage.Completion != 12 || a.Usage.Total != 18 {
+		t.Errorf("%+v", a)
+	}
+	_, b := post(t, url+"/v1/embeddings", `{"input": ["one", "two"], "dimensions": 64}`)
 	var e struct {
 		Data []struct {
 			Embedding []float32
@@ -215,7 +219,7 @@ func TestCompletionsAndEmbeddings(t *testing.T) {
 	if _, b := post(t, url+"/v1/embeddings", `{"input": "one", "encoding_format": "base64"}`); !bytes.Contains(b, []byte(`"embedding":"`)) {
 		t.Errorf("%.200s", b)
 	}
-	for path, want := range map[string]string{"/v1/models": `"id":"tiny"`, "/v1/models/tiny": `"id":"tiny"`, "/health": `"ok"`, "/": "<!doctype html>", "/metrics": "rayo_generated_tokens_total 10"} {
+	for path, want := range map[string]string{"/v1/models": `"id":"tiny"`, "/v1/models/tiny": `"id":"tiny"`, "/health": `"ok"`, "/": "<!doctype html>", "/metrics": "rayo_generated_tokens_total 22"} {
 		r, err := http.Get(url + path)
 		if err != nil {
 			t.Fatal(err)
@@ -255,6 +259,13 @@ func TestRefused(t *testing.T) {
 		{chat, `{"messages": [{"role": "user", "content": "` + strings.Repeat("x", 500) + `"}]}`, 400, "context_length_exceeded"},
 		{chat, `{"messages": [{"role": "user", "content": "` + strings.Repeat("x", 20000) + `"}]}`, 413, "request_too_large"},
 		{text, `{"prompt": []}`, 400, "invalid_value"},
+		{text, `{"prompt": "x", "echo": true}`, 400, "invalid_value"},
+		{text, `{"prompt": "x", "suffix": "y"}`, 400, "invalid_value"},
+		{text, `{"prompt": "x", "best_of": 3, "n": 2}`, 400, "invalid_value"},
+		{text, `{"prompt": "x", "seed": 1.5}`, 400, "invalid_json"},
+		{text, `{"prompt": "x", "seed": 18446744073709551616}`, 400, "invalid_json"},
+		{chat, `{` + hello + `, "tool_choice": "required"}`, 400, "invalid_value"},
+		{"/v1/embeddings", `{"input": "x", "dimensions": 32}`, 400, "invalid_value"},
 		{text, `{"prompt": ""}`, 400, "invalid_request"},
 		{"/v1/embeddings", `{"input": "x", "encoding_format": "hex"}`, 400, "invalid_value"},
 		{"/v1/nothing", `{}`, 404, "not_found"},

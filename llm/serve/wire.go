@@ -90,7 +90,7 @@ type sampling struct {
 	MaxTokens        int                `json:"max_tokens"`
 	MaxCompletion    int                `json:"max_completion_tokens"`
 	Stop             texts              `json:"stop"`
-	Seed             *uint64            `json:"seed"`
+	Seed             *seed              `json:"seed"`
 	FrequencyPenalty float32            `json:"frequency_penalty"`
 	PresencePenalty  float32            `json:"presence_penalty"`
 	RepeatPenalty    float32            `json:"repeat_penalty"`
@@ -107,6 +107,23 @@ type sampling struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
 	} `json:"response_format"`
+}
+
+// seed is an integer of 64 bits, with or without a sign.
+type seed uint64
+
+// UnmarshalJSON accepts both forms.
+func (s *seed) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+		*s = seed(n)
+		return nil
+	}
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil {
+		return fmt.Errorf("seed is %.40s, expected an integer of 64 bits", b)
+	}
+	*s = seed(n)
+	return nil
 }
 
 // texts is a string or a list of them.
@@ -153,7 +170,7 @@ func (f *sampling) request(choice int, now int64) (assistant.Request, error) {
 		o.MinP = *f.MinP
 	}
 	if f.Seed != nil {
-		o.Seed = *f.Seed
+		o.Seed = uint64(*f.Seed)
 	}
 	o.Seed += uint64(choice)
 	switch {
@@ -294,8 +311,12 @@ func (r *chatRequest) input() (*chat.Input, error) {
 		}
 		in.Messages = append(in.Messages, to)
 	}
-	if string(r.ToolChoice) == `"none"` {
+	switch choice := string(r.ToolChoice); choice {
+	case `"none"`:
 		return in, nil
+	case "", "null", `"auto"`:
+	default: // nothing makes a model call a tool
+		return nil, invalid("tool_choice", fmt.Sprintf("tool_choice is %.80s, expected \"auto\" or \"none\"; a response_format with a schema restricts the answer", choice))
 	}
 	for _, t := range r.Tools {
 		in.Tools = append(in.Tools, chat.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})

@@ -10,6 +10,7 @@ type bpe struct {
 	texts  []string // texts of the symbols that are not tokens
 	byteID [256]int32
 	pairs  *pairTable
+	joins  joins // of a vocabulary of characters
 }
 
 // byteText has the text of each byte in the vocabulary: the byte as a character if it is visible in
@@ -135,6 +136,7 @@ func (m *bpe) readMerges(r *reader, merges []string) {
 		}
 		both = append(append(both[:0], left...), right...)
 		m.pairs.add(number([]byte(left)), number([]byte(right)), uint32(i), number(both))
+		m.joins.add(string(both))
 	}
 }
 
@@ -144,7 +146,12 @@ func (m *bpe) pair(_ []byte, left, right *symbol) (uint32, int32) {
 }
 
 func (m *bpe) encode(e *encoder, text string) {
-	split(m.words.compiled, text, func(word string) { cached(e, word, m.word) })
+	word := func(word string) { cached(e, word, m.word) }
+	if m.words.chars { // words are lines
+		split(m.words.compiled, text, func(line string) { m.joins.words(line, word) })
+		return
+	}
+	split(m.words.compiled, text, word)
 }
 
 // word appends the ids of a word.

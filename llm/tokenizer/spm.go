@@ -13,16 +13,14 @@ type spm struct {
 	prios  []uint32 // the highest score has the lowest priority value
 	byteID [256]int32
 	prefix bool // encoding adds a space before the text
-	// separate means that no token has a space after another character, so that words can be
-	// encoded separately.
-	separate bool
+	joins  joins
 }
 
 // space represents a space in a vocabulary: U+2581.
 const space = "▁"
 
 func newSPM(t *Tokenizer, r *reader) model {
-	m := &spm{t: t, prefix: r.flag("add_space_prefix", true), separate: true}
+	m := &spm{t: t, prefix: r.flag("add_space_prefix", true)}
 	t.readSpecial(r, Special{BOS: 1, EOS: 2, Unknown: 0, Padding: None, Separator: None, Class: None, Mask: None})
 	t.readAdded(r, true, false)
 	t.dropOne = m.prefix
@@ -37,8 +35,8 @@ func newSPM(t *Tokenizer, r *reader) model {
 			return nil
 		}
 		m.prios[i] = min(descending(s), noMerge-1)
-		if word := strings.TrimLeft(t.texts[i], space); strings.Contains(word, space) && t.kinds[i] != Control {
-			m.separate = false
+		if t.kinds[i] != Control {
+			m.joins.add(t.texts[i])
 		}
 	}
 	m.byteID = t.readBytes(r)
@@ -105,44 +103,14 @@ func (m *spm) pair(word []byte, left, right *symbol) (uint32, int32) {
 	return m.prios[id], id
 }
 
-// encode splits the text before the spaces that begin words, if that does not change the result.
+// encode encodes the words of the text separately.
 func (m *spm) encode(e *encoder, text string) {
 	if m.prefix {
-		n := m.wordEnd(text)
+		n := m.joins.wordEnd(text)
 		cached(e, " "+text[:n], m.word)
 		text = text[n:]
 	}
-	for text != "" {
-		n := m.wordEnd(text)
-		cached(e, text[:n], m.word)
-		text = text[n:]
-	}
-}
-
-// wordEnd returns the end of the first word of a text: spaces and the characters up to the next space.
-func (m *spm) wordEnd(text string) int {
-	if !m.separate {
-		return len(text)
-	}
-	inWord := false
-	for i := 0; i < len(text); {
-		switch {
-		case text[i] == ' ':
-			if inWord {
-				return i
-			}
-			i++
-		case text[i] == space[0] && strings.HasPrefix(text[i:], space):
-			if inWord {
-				return i
-			}
-			i += len(space)
-		default:
-			inWord = true
-			i++
-		}
-	}
-	return len(text)
+	m.joins.words(text, func(word string) { cached(e, word, m.word) })
 }
 
 // symbols sets the symbols of a word: its characters, with U+2581 for spaces.

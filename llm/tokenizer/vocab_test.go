@@ -29,13 +29,14 @@ func smallSPM(rng *rand.Rand) map[string]gguf.Value {
 	}
 	texts, kinds = append(texts, "<user>", "[inst]"), append(kinds, 4, 3)
 	chars := []string{"▁", "a", "b", "ab", "é", "▁a", "aa", "▁▁", "ba", "日"}
+	joining := []string{"", "é", "aé", "abé日"}[rng.IntN(4)] // characters that may precede a space inside a piece
 	seen := map[string]bool{}
 	for len(chars) > 0 && len(texts) < 330 {
 		text := chars[rng.IntN(len(chars))]
 		for range rng.IntN(3) {
 			text += chars[rng.IntN(len(chars))]
 		}
-		if !seen[text] {
+		if !seen[text] && joinedBy(text, joining) {
 			seen[text] = true
 			texts, kinds = append(texts, text), append(kinds, 1)
 		}
@@ -47,6 +48,18 @@ func smallSPM(rng *rand.Rand) map[string]gguf.Value {
 	return map[string]gguf.Value{
 		"model": gguf.NewValue("llama"), "tokens": gguf.NewArray(texts), "token_type": gguf.NewArray(kinds), "scores": gguf.NewArray(scores),
 	}
+}
+
+// joinedBy reports whether only certain characters precede the spaces inside a text.
+func joinedBy(text, joining string) bool {
+	last := '▁'
+	for _, r := range text {
+		if r == '▁' && last != '▁' && !strings.ContainsRune(joining, last) {
+			return false
+		}
+		last = r
+	}
+	return true
 }
 
 // smallBPE is a vocabulary of all bytes and random merges. Some merges give no token.
