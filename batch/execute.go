@@ -100,7 +100,7 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 }
 
 // outputs lists the outputs: named or not consumed, then kept, then outputs with a destination,
-// which are last.
+// which are last and need no other memory.
 func (b *Batch) outputs(outs []Value) error {
 	places := make([][]byte, len(b.dsts))
 	for i := range b.dsts {
@@ -111,15 +111,14 @@ func (b *Batch) outputs(outs []Value) error {
 	}
 	b.g.Outputs = b.g.Outputs[:0]
 	seen := make(map[graph.ID]bool)
+	for _, g := range b.dsts {
+		seen[g.id] = true
+	}
 	put := func(id graph.ID) {
 		if !seen[id] {
 			seen[id] = true
 			b.g.Outputs = append(b.g.Outputs, id)
 		}
-	}
-	got := make(map[graph.ID]bool)
-	for _, g := range b.dsts {
-		got[g.id] = true
 	}
 	for _, v := range outs {
 		if !b.own(v) {
@@ -130,7 +129,7 @@ func (b *Batch) outputs(outs []Value) error {
 	if len(outs) == 0 {
 		for i := range b.g.Nodes {
 			n := &b.g.Nodes[i]
-			if !b.used[i] && !got[graph.ID(i)] && (n.Kind == graph.Compute || n.Kind == graph.Result || n.Kind == graph.Launch) {
+			if !b.used[i] && (n.Kind == graph.Compute || n.Kind == graph.Result || n.Kind == graph.Launch) {
 				put(graph.ID(i))
 			}
 		}
