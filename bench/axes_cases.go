@@ -26,7 +26,7 @@ func broadcastCases() (all []axisCase) {
 		{{1, 251, 97}, {37, 1, 97}}, {{10000, 3, 33}, {10000, 1, 33}}, {{5, 7, 11, 13, 17}, {7, 1, 13, 1}}, {{100003, 7}, {7}},
 	} {
 		all = append(all, axisCase{
-			name:   fmt.Sprintf("%v + %v", s[0], s[1]),
+			name:   fmt.Sprintf("broadcast of %v and %v, added", s[0], s[1]),
 			in:     []operand{f32s(s[0]...), f32s(s[1]...)},
 			record: func(b *batch.Batch, x []batch.Value) batch.Value { return b.Add(x[0], x[1]) },
 			numpy:  []string{"np.add(x, y, out=out)"},

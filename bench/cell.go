@@ -57,7 +57,8 @@ var (
 // cells returns the cells to measure. An empty list selects everything.
 func cells(only []string, sizes []int) []cell {
 	wanted := func(c cell, group string) bool {
-		return (len(only) == 0 || slices.Contains(only, c.Op) || slices.Contains(only, group)) &&
+		first, _, _ := strings.Cut(c.Op, " ") // of the name of a case with axes
+		return (len(only) == 0 || slices.Contains(only, first) || slices.Contains(only, group)) &&
 			(len(sizes) == 0 || slices.Contains(sizes, c.N) || c.M != 0 && slices.Contains(sizes, c.M) || group == "roofs")
 	}
 	var all []cell
