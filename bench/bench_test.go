@@ -218,7 +218,7 @@ func TestAgree(t *testing.T) {
 		ok        bool
 	}{
 		{signed, []float64{1, 2, 3}, []float64{1, 2.0001, 3}, true},
-		{signed, []float64{1, 2, 3}, []float64{1, 2.01, 3}, false},
+		{signed, []float64{1, 2, 3}, []float64{1, 2.1, 3}, false},
 		{signed, []float64{1, 2, 3}, []float64{1, -2, 3}, false},
 		{unsigned, []float64{1, 2, 3}, []float64{1, -2, 3}, true},
 		{signed, []float64{1, math.NaN(), 3}, []float64{1, 2, 3}, false},
