@@ -35,7 +35,11 @@ type Sampling struct {
 
 	// Temperature divides the logits of the kept tokens; 0 means the most likely token.
 	Temperature float32
-	// Seed is the seed of the random numbers. The same seed gives the same tokens on the same device.
+	// Seed is the seed of the random numbers. The same prompt, options and seed give the same tokens
+	// again on the same device if the passes have the same numbers of rows. A pass with another number
+	// of rows may use another kernel, which rounds differently. The numbers change if other sessions
+	// of a Scheduler share the passes, if the beginning of the prompt is in the cache, and with Lookup or
+	// Draft. Without [Options.Exact] the difference may change a token; with it, it rarely does.
 	Seed uint64
 
 	// LogProbs adds the log-probability to each token, computed before any other option applies.

@@ -34,7 +34,7 @@ type modelFlags struct {
 
 // draftFlags are the flags of a smaller model that guesses tokens.
 type draftFlags struct {
-	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same vocabulary. It guesses tokens, and the model checks several of them in one pass. The answers do not change."`
+	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same vocabulary. It guesses tokens, and the model checks several of them in one pass. The answers do not change, except by rounding."`
 	Guesses int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
 }
 
@@ -111,7 +111,7 @@ type samplingFlags struct {
 	TopP        float32 `default:"0.95" help:"Sample from the fewest most likely tokens whose total probability reaches this number."`
 	MinP        float32 `default:"0.05" help:"Drop tokens less likely than this fraction of the most likely one."`
 	Repeat      float32 `default:"1" help:"Penalty for tokens that already occurred; 1 for none."`
-	Seed        uint64  `help:"Seed of the random numbers; by default the time."`
+	Seed        uint64  `help:"Seed of the random numbers; 0 for the time."`
 }
 
 func (f *samplingFlags) sampling() llm.Sampling {
@@ -131,7 +131,7 @@ type runCmd struct {
 	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
 	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
 	draftFlags    `embed:""`
-	Lookup        int  `help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15. The answer is the same."`
+	Lookup        int  `help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15. The answer does not change, except by rounding."`
 	Quiet         bool `short:"q" help:"Do not print speeds."`
 }
 

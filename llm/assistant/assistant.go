@@ -42,7 +42,7 @@ type Options struct {
 	// Parallel is the number of texts that are generated at once; 0 means 1. Further texts wait.
 	Parallel int
 	// Draft, if not nil, is a smaller model with the same vocabulary, which guesses DraftTokens
-	// tokens at a time, as [llm.Sampling.Draft] says; the texts do not change. A request's own
+	// tokens at a time, as [llm.Sampling.Draft] says; the texts do not change, except by rounding. A request's own
 	// Lookup or Draft takes precedence. The draft model needs a cache for Parallel sessions
 	// (llm.Options.Sessions). The caller closes it after the Assistant.
 	Draft       *llm.Model

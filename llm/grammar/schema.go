@@ -281,16 +281,19 @@ func (s *schemaReader) typed(o *object, at string, depth int) string {
 		}
 	}
 	keywords := []string{"type"}
-	var alts []string
 	for _, name := range types {
 		k, ok := kinds[name]
 		if !ok {
 			return s.fail(ErrSchema, at+"/type", "there is no type %q; there are %s", name, strings.Join(typeNames, ", "))
 		}
 		keywords = append(keywords, k.keywords...)
-		alts = append(alts, k.write(s, o, at, depth))
 	}
+	// First, because a keyword that is not supported can make values possible that the others exclude.
 	s.only(o, at, keywords)
+	var alts []string
+	for _, name := range types {
+		alts = append(alts, kinds[name].write(s, o, at, depth))
+	}
 	if len(alts) == 0 {
 		return s.fail(ErrSchema, at+"/type", "the list names no type")
 	}

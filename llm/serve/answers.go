@@ -178,7 +178,7 @@ func (x *exchange) complete() error {
 	if err != nil {
 		return err
 	}
-	if body.MaxTokens == 0 {
+	if r.Sampling.MaxTokens == 0 {
 		r.Sampling.MaxTokens = 16 // the default of OpenAI's interface
 	}
 	f := &form{sampling: &body.sampling, request: r}

@@ -198,6 +198,28 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestDefaults sends the values that clients give to fields that they do not use.
+func TestDefaults(t *testing.T) {
+	url := start(t, 1, serve.Options{})
+	for _, c := range []struct{ path, body string }{
+		{"completions", `"prompt": "a", "echo": false, "suffix": "", "best_of": 1, "n": 1, "seed": null, "logprobs": null, "stop": null, "logit_bias": {}`},
+		{"completions", `"prompt": "a", "echo": null, "suffix": null, "best_of": null, "n": null, "logit_bias": null, "stream_options": null, "user": "me"`},
+		{"completions", `"prompt": "a", "best_of": 1, "n": 2`},
+		{"chat/completions", `"messages": [{"role": "user", "content": "Hi"}], "tool_choice": "auto", "tools": [], "parallel_tool_calls": true`},
+		{"chat/completions", `"messages": [{"role": "user", "content": "Hi"}], "tool_choice": "none", "tools": null, "response_format": null`},
+		{"chat/completions", `"messages": [{"role": "user", "content": "Hi"}], "tool_choice": null, "response_format": {"type": "text"}, "top_logprobs": null`},
+	} {
+		if status, b := post(t, url+"/v1/"+c.path, `{"max_tokens": 2, `+c.body+`}`); status != 200 {
+			t.Errorf("%s: %d, %s", c.body, status, b)
+		}
+	}
+	for _, body := range []string{`{"input": "x", "dimensions": null}`, `{"input": "x", "dimensions": 0, "encoding_format": "float", "user": ""}`} {
+		if status, b := post(t, url+"/v1/embeddings", body); status != 200 {
+			t.Errorf("%s: %d, %s", body, status, b)
+		}
+	}
+}
+
 func TestCompletionsAndEmbeddings(t *testing.T) {
 	url := start(t, 1, serve.Options{})
 	if _, a := ask(t, url+"/v1/completions", `{"prompt": ["a", "b"], "max_tokens": 5, "temperature": 0, "logit_bias": {"0": -1000}, "logprobs": 1}`); len(a.Choices) != 2 || len(a.Choices[1].Text) != 5 || len(a.Choices[0].LogProbs.Tokens) != 5 {
@@ -205,6 +227,9 @@ func TestCompletionsAndEmbeddings(t *testing.T) {
 	}
 	// Two texts follow each of two prompts, of 1 and 5 bytes.
 	if _, a := ask(t, url+"/v1/completions", `{"prompt": ["a", "ababa"], "n": 2, "max_tokens": 3, "seed": -1, "logit_bias": {"0": -1000}}`); a.Usage.Prompt != 6 || a.Usage.Completion != 12 || a.Usage.Total != 18 {
+		t.Errorf("%+v", a)
+	}
+	if _, a := ask(t, url+"/v1/completions", `{"prompt": "a", "max_completion_tokens": 20, "temperature": 0, "logit_bias": {"0": -1000}}`); a.Usage.Completion != 20 {
 		t.Errorf("%+v", a)
 	}
 	_, b := post(t, url+"/v1/embeddings", `{"input": ["one", "two"], "dimensions": 64}`)
@@ -219,7 +244,7 @@ func TestCompletionsAndEmbeddings(t *testing.T) {
 	if _, b := post(t, url+"/v1/embeddings", `{"input": "one", "encoding_format": "base64"}`); !bytes.Contains(b, []byte(`"embedding":"`)) {
 		t.Errorf("%.200s", b)
 	}
-	for path, want := range map[string]string{"/v1/models": `"id":"tiny"`, "/v1/models/tiny": `"id":"tiny"`, "/health": `"ok"`, "/": "<!doctype html>", "/metrics": "rayo_generated_tokens_total 22"} {
+	for path, want := range map[string]string{"/v1/models": `"id":"tiny"`, "/v1/models/tiny": `"id":"tiny"`, "/health": `"ok"`, "/": "<!doctype html>", "/metrics": "rayo_generated_tokens_total 42"} {
 		r, err := http.Get(url + path)
 		if err != nil {
 			t.Fatal(err)
