@@ -25,7 +25,7 @@ anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|ApproximateTexts|Test
 # benchmarks measure depends on it), and tables for debuggers take a tenth. The build cache distinguishes
 # packages with and without these tables. Programs with cgo, which is most tests, are linked by the linker of the C
 # toolchain; gold takes two thirds of the time of the default one.
-gold = $(if $(shell command -v ld.gold),-ldflags=-extldflags=-fuse-ld=gold)
+gold := $(if $(shell command -v ld.gold),-ldflags=-extldflags=-fuse-ld=gold)
 compiling = test test-all race kernels levels webgpu arm64 wasm-test cross vet lint generate generated fuzz examples
 $(compiling): export GOGC ?= 300
 $(compiling): export GOMEMLIMIT ?= 3GiB

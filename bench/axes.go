@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -29,7 +30,9 @@ type axisCase struct {
 	in           []operand
 	record       func(b *batch.Batch, x []batch.Value) batch.Value
 	numpy, torch []string
-	unsigned     bool // the signs of the result's elements depend on the algorithm
+	unsigned     bool    // the signs of the result's elements depend on the algorithm
+	exact        bool    // the elements are integers
+	tolerance    float64 // relative to 1 + |element|; 1e-3 if 0
 }
 
 func (k *axisCase) forms(server string) []string {
@@ -142,7 +145,7 @@ func (r *rayo) prepareAxes(k *axisCase, threads int) (prepared, error) {
 }
 
 // agree compares elements of the results of two systems. The references of other groups are in Go; results over many axes are
-// compared with each other. The tolerance is that of cumulative sums of 1M random numbers, in which errors of all sums add up.
+// compared with each other.
 func (k *axisCase) agree(got, want []float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: the reply has %d elements to check, expected %d", k.name, len(got), len(want))
@@ -152,7 +155,11 @@ func (k *axisCase) agree(got, want []float64) error {
 		if k.unsigned {
 			g, w = math.Abs(g), math.Abs(w)
 		}
-		if d := math.Abs(g - w); !(d <= 1e-2*(1+math.Abs(w))) {
+		tolerance := cmp.Or(k.tolerance, 1e-3) * (1 + math.Abs(w))
+		if k.exact {
+			tolerance = 0
+		}
+		if d := math.Abs(g - w); !(d <= tolerance) {
 			return fmt.Errorf("%s: element %d is %g, another system has %g", k.name, i, got[i], want[i])
 		}
 	}

@@ -16,7 +16,11 @@ func makeAxisCases() (all []axisCase) {
 	all = append(all, indexCases()...)
 	all = append(all, joinCases()...)
 	all = append(all, permuteCases()...)
-	return append(all, einsumCases()...)
+	all = append(all, einsumCases()...)
+	for i := range all {
+		all[i].exact = all[i].in[0].Type == "i32" || strings.HasPrefix(all[i].name, "arg")
+	}
+	return all
 }
 
 func broadcastCases() (all []axisCase) {
@@ -118,6 +122,8 @@ func scanCases() (all []axisCase) {
 			},
 			numpy: []string{fmt.Sprintf("np.cumsum(x, axis=%d, dtype=np.%s, out=out)", c.axis, t)},
 			torch: []string{fmt.Sprintf("torch.cumsum(x, %d, dtype=torch.%s, out=out)", c.axis, t)},
+			// The rounding errors of all sums add up: sums of 1M float32 numbers differ by a hundredth.
+			tolerance: 1e-2,
 		})
 	}
 	return all

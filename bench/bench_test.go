@@ -211,18 +211,20 @@ func TestServe(t *testing.T) {
 
 // TestAgree checks that a result that differs from another system's is rejected, except in sign where signs depend on the algorithm.
 func TestAgree(t *testing.T) {
-	signed, unsigned := &axisCase{name: "sum"}, &axisCase{name: "qr", unsigned: true}
+	signed, unsigned, exact := &axisCase{name: "sum"}, &axisCase{name: "qr", unsigned: true}, &axisCase{name: "argsort", exact: true}
 	for _, c := range []struct {
 		k         *axisCase
 		got, want []float64
 		ok        bool
 	}{
 		{signed, []float64{1, 2, 3}, []float64{1, 2.0001, 3}, true},
-		{signed, []float64{1, 2, 3}, []float64{1, 2.1, 3}, false},
+		{signed, []float64{1, 2, 3}, []float64{1, 2.01, 3}, false},
 		{signed, []float64{1, 2, 3}, []float64{1, -2, 3}, false},
 		{unsigned, []float64{1, 2, 3}, []float64{1, -2, 3}, true},
 		{signed, []float64{1, math.NaN(), 3}, []float64{1, 2, 3}, false},
 		{signed, []float64{1, 2}, []float64{1, 2, 3}, false},
+		{exact, []float64{1, 500001}, []float64{1, 500000}, false},
+		{exact, []float64{1, 500000}, []float64{1, 500000}, true},
 	} {
 		if err := c.k.agree(c.got, c.want); (err == nil) != c.ok {
 			t.Errorf("%v and %v: %v", c.got, c.want, err)

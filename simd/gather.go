@@ -48,10 +48,8 @@ func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, id
 	pool.Put(t)
 }
 
-// The time of one thread for a row, for a row of one element, and for an element, in nanoseconds.
-const (
-	gatherCall = 2048 // most rows of one call of a kernel, which the runtime cannot interrupt
-)
+// gatherCall is the largest number of rows of one call of a kernel, which the runtime cannot interrupt.
+const gatherCall = 2048
 
 // gatherShortRows copies rows of size bytes, at least 8, from a table of extent rows. It stops at the
 // first id that is out of range and returns the number of rows that it copied. It is nil if there is

@@ -124,9 +124,8 @@ type dotsPlan struct {
 	perBatch int // floats of the packed vectors of one product
 }
 
-const (
-	dotsUnit = 8 // the rows of each part are a multiple of this number
-)
+// dotsUnit divides the number of rows of each part.
+const dotsUnit = 8
 
 // planDots decides whether to use formDots, and packs the vectors.
 func (j *gemmJob) planDots() bool {

@@ -50,11 +50,8 @@ func TopK(p *workers.Pool, values []float32, index []int32, x []float32, rows, c
 	topKs.Put(t)
 }
 
-const (
-
-	// topKChunk is the number of elements whose maximum the heap tests at once.
-	topKChunk = 128
-)
+// topKChunk is the number of elements whose maximum the heap tests at once.
+const topKChunk = 128
 
 type topKTask struct {
 	values        []float32

@@ -24,12 +24,12 @@ func TestCPU(t *testing.T) { Run(t, cpu(0)) }
 // TestCPUThreads runs cases that are large enough to be split, with one thread and with
 // more threads than many machines have processors.
 func TestCPUThreads(t *testing.T) {
-	some := sampled(testutil.Seed(t))
-	large := func(c *Case) bool {
-		return (c.elements() > parted || c.Op.Class() == op.Shaped && c.work() > 200_000) && some(c)
-	}
 	for name, open := range map[string]Open{"one": cpu(1), "five": cpu(5)} {
 		t.Run(name, func(t *testing.T) {
+			some := sampled(testutil.Seed(t))
+			large := func(c *Case) bool {
+				return (c.elements() > parted || c.Op.Class() == op.Shaped && c.work() > 200_000) && some(c)
+			}
 			t.Run("operations", func(t *testing.T) { operations(t, open, []op.DType{op.F32}, large) })
 			t.Run("concurrency", func(t *testing.T) { concurrency(t, open) })
 			t.Run("closing", func(t *testing.T) { closing(t, open) })

@@ -29,13 +29,13 @@ func onnx(t *testing.T, open Open, but map[string]string) {
 			of[c.Node.Operator] = append(of[c.Node.Operator], c)
 		}
 	}
-	one := 3 // of so many cases
+	divisor := 3 // one of three cases of each operator
 	if dev.Info().Kind == device.WebGPU {
-		one = len(cases)
+		divisor = len(cases)
 	}
 	cases = nil
 	for _, o := range slices.Sorted(maps.Keys(of)) {
-		cases = append(cases, someOf(g, of[o], one)...)
+		cases = append(cases, someOf(g, of[o], divisor)...)
 	}
 	passed := 0
 	for _, c := range cases {

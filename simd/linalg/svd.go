@@ -12,8 +12,8 @@ import (
 //
 // V has the eigenvectors of AᵀA, so the columns of A·V are almost orthogonal, and the factor R of
 // their QR factorisation is almost diagonal. Rounding errors of AᵀA disturb the vectors of small
-// singular values: the rows of R from there on are decomposed again in the same way, where these
-// values are the largest.
+// singular values. The last rows and columns of R, which belong to these values, are decomposed
+// again by themselves, so that the values are no longer small compared with the norm.
 func SVD(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) bool {
 	a.check("A")
 	u.check("U")
@@ -62,7 +62,7 @@ func tall(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) {
 	order(s, u, v, vt)
 }
 
-// maxDepth limits the decompositions of rest after rest. Each one leaves values that are smaller than those before it by a factor of
+// maxDepth limits the nested decompositions. Each one leaves values that are smaller than those before it by a factor of
 // 30 or more, until all are below the rounding errors of the matrix.
 const maxDepth = 16
 
@@ -109,8 +109,8 @@ func decomposeRest(p *simd.Pool, r, u Matrix, s []float32, v Matrix, limit float
 	}
 }
 
-// diagonalRows returns the number of rows of the upper triangular r to the first of those whose elements right of the diagonal are not
-// all rounding errors: all rows if the norm of these elements is at most limit, else as many as have a quarter of this norm together.
+// diagonalRows returns how many of the first rows of the upper triangular r count as diagonal: all rows if the norm of the elements
+// right of the diagonal is at most limit, else as many rows as have a norm of at most limit/4 together.
 func diagonalRows(r Matrix, limit float64) int {
 	done, sum := 0, 0.0
 	for i := range r.Rows {
