@@ -15,8 +15,8 @@ const (
 	page, mostPages = 1 << 16, 1 << 16
 )
 
-// probe returns an error if the memory of this program cannot grow by size bytes, or by what the Go heap has not free:
-// a refusal would end the program. It makes another memory of the size that the heap lacks, which is never touched.
+// probe returns an error if the memory of this program cannot grow by size bytes and the heap does not have them: a refusal
+// would end the program. It makes another memory of the size that this one would have, which nothing touches.
 func probe(size int) error {
 	if size < probed {
 		return nil
@@ -34,20 +34,20 @@ func probe(size int) error {
 	if s.HeapIdle > uint64(size)+uint64(size)/8 {
 		return nil
 	}
-	return fmt.Errorf("the page refuses %d bytes: %w", size, ErrOutOfMemory)
+	return fmt.Errorf("the engine refuses %d bytes: %w", size, ErrOutOfMemory)
 }
 
-// grows reports whether the engine has size bytes for a memory of has bytes.
+// grows reports whether the engine makes a memory of size more bytes than has.
 func grows(has, size int) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
 		}
 	}()
-	more := size/page + 1
-	if has/page+more > mostPages {
+	pages := has/page + size/page + 1
+	if pages > mostPages {
 		return false
 	}
-	js.Global().Get("WebAssembly").Get("Memory").New(map[string]any{"initial": more})
+	js.Global().Get("WebAssembly").Get("Memory").New(map[string]any{"initial": pages})
 	return true
 }

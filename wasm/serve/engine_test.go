@@ -87,11 +87,16 @@ func (m *module) limited(t *testing.T) {
 	var got []string
 	p.Eval(`(async () => {
 		const result = (promise) => promise.then((y) => String(y.length), (e) => e.code);
-		const large = new Float32Array(80e6);
-		return [await result(gpu.relu(large)), await result(gpu.matmul(large.subarray(0, 20000), large.subarray(0, 20000), 20000, 1, 20000)), await result(gpu.relu(new Float32Array(3)))];
+		const large = new Float32Array(80e6), out = [];
+		// The memory that earlier calls took counts too: each of these arrays fits alone.
+		for (const n of [17e6, 17e6, 25e6, 30e6]) out.push(await result(gpu.relu(large.subarray(0, n))));
+		out.push(await result(gpu.relu(large)), await result(gpu.matmul(large.subarray(0, 20000), large.subarray(0, 20000), 20000, 1, 20000)), await result(gpu.relu(new Float32Array(3))));
+		return out;
 	})()`, &got)
-	if !slices.Equal(got, []string{"ErrOutOfMemory", "ErrOutOfMemory", "3"}) {
+	if len(got) != 7 || !slices.Equal(got[4:], []string{"ErrOutOfMemory", "ErrOutOfMemory", "3"}) {
 		t.Errorf("arrays beyond the memory gave %q", got)
+	} else if slices.ContainsFunc(got[:4], func(s string) bool { return s != "ErrOutOfMemory" && !strings.HasSuffix(s, "000000") }) {
+		t.Errorf("arrays of up to half of the memory gave %q", got[:4])
 	}
 	if e := p.Errors(); len(e) > 0 {
 		t.Errorf("the page reported %q", e)
