@@ -41,7 +41,7 @@ func Silu(dst, x []float32) {
 	apply(kernelSilu, dst, x, nil, nil, 1, nil)
 }
 
-// HardSwish stores the piecewise approximation of silu of Howard et al. 2019 in dst: x * (min(max(x + 3, 0), 6) * 0.16666667). NaN stays NaN; NaN at -Inf.
+// HardSwish stores the piecewise approximation of silu from Howard et al. 2019 in dst: x * (min(max(x + 3, 0), 6) * 0.16666667). NaN stays NaN; NaN at -Inf.
 func HardSwish(dst, x []float32) {
 	apply(kernelHardSwish, dst, x, nil, nil, 1, nil)
 }
@@ -51,7 +51,7 @@ func Mish(dst, x []float32) {
 	apply(kernelMish, dst, x, nil, nil, 1, nil)
 }
 
-// Gelu stores x times the normal distribution function, by erf in dst: x * normcdf(x). NaN stays NaN; NaN at -Inf.
+// Gelu stores x times the cumulative distribution function of the standard normal distribution in dst: x * normcdf(x). NaN stays NaN; NaN at -Inf.
 func Gelu(dst, x []float32) {
 	apply(kernelGelu, dst, x, nil, nil, 1, nil)
 }
@@ -107,12 +107,12 @@ func Softplus(dst, x []float32) {
 	apply(kernelSoftplus, dst, x, nil, nil, 1, nil)
 }
 
-// Abs stores the magnitude in dst: abs(x). NaN stays NaN; -0 gives +0. The least i32 is unchanged.
+// Abs stores the magnitude in dst: abs(x). NaN stays NaN; -0 gives +0. -2^31 in i32 is unchanged.
 func Abs(dst, x []float32) {
 	apply(kernelAbs, dst, x, nil, nil, 1, nil)
 }
 
-// Neg stores the negative in dst: -x. NaN stays NaN; 0 gives -0. The least i32 is unchanged.
+// Neg stores the negative in dst: -x. NaN stays NaN; 0 gives -0. -2^31 in i32 is unchanged.
 func Neg(dst, x []float32) {
 	apply(kernelNeg, dst, x, nil, nil, 1, nil)
 }
@@ -254,7 +254,7 @@ func Maximum(dst, x, y []float32) {
 	apply(kernelMaximum, dst, x, y, nil, 2, nil)
 }
 
-// Pow stores x to the power y in dst: pow(x, y). As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
+// Pow stores x to the power y in dst: pow(x, y). As in C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
 func Pow(dst, x, y []float32) {
 	apply(kernelPow, dst, x, y, nil, 2, nil)
 }
@@ -303,7 +303,7 @@ func Atan(dst, x []float32) {
 	apply(kernelAtan, dst, x, nil, nil, 1, nil)
 }
 
-// Atan2 stores the angle of the point (y, x) in radians, in [-pi, pi] in dst: atan(y / x), in the quadrant of (x, y). As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN.
+// Atan2 stores the angle of the point (y, x) in radians, in [-pi, pi] in dst: atan(y / x), in the quadrant of (x, y). As in C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN.
 func Atan2(dst, y, x []float32) {
 	apply(kernelAtan2, dst, y, x, nil, 2, nil)
 }
@@ -323,7 +323,7 @@ func Logaddexp(dst, x, y []float32) {
 	apply(kernelLogaddexp, dst, x, y, nil, 2, nil)
 }
 
-// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0; the quotient of the least i32 and -1 wraps.
+// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0; the quotient of -2^31 and -1 wraps.
 func FloorDivide(dst, x, y []float32) {
 	apply(kernelFloorDivide, dst, x, y, nil, 2, nil)
 }
