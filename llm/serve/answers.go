@@ -133,6 +133,16 @@ func (x *exchange) chat() error {
 	if t := x.a.Template(); t != nil && len(in.Tools) > 0 {
 		f.tools = t.ToolStyle()
 	}
+	forced, err := body.forced()
+	if err != nil {
+		return err
+	}
+	if len(forced) > 0 {
+		f.tools = chat.Llama3 // a call in JSON, whatever the model's own notation
+		if err := f.force(forced); err != nil {
+			return err
+		}
+	}
 	return x.generate(f, []string{""})
 }
 

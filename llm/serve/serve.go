@@ -8,7 +8,7 @@
 // and /metrics (for Prometheus), and a page to chat at /. If the request sets stream, the answer is
 // streamed as server-sent events. A response_format of json_object or json_schema is enforced by a
 // grammar. The chat template describes tools to the model, and the server finds tool calls in its
-// answer.
+// answer. A tool_choice that demands a call is enforced by a grammar too.
 //
 // The server does not trust requests: it limits bodies, prompts, queues and grammars, answers an
 // invalid request with an error object, and ends a request within one token when its client

@@ -282,15 +282,6 @@ type toolCall struct {
 	} `json:"function"`
 }
 
-type tool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	} `json:"function"`
-}
-
 // input returns the input of the chat template.
 func (r *chatRequest) input() (*chat.Input, error) {
 	in := &chat.Input{Vars: r.Template}
@@ -311,12 +302,8 @@ func (r *chatRequest) input() (*chat.Input, error) {
 		}
 		in.Messages = append(in.Messages, to)
 	}
-	switch choice := string(r.ToolChoice); choice {
-	case `"none"`:
+	if string(r.ToolChoice) == `"none"` {
 		return in, nil
-	case "", "null", `"auto"`:
-	default: // nothing makes a model call a tool
-		return nil, invalid("tool_choice", fmt.Sprintf("tool_choice is %.80s, expected \"auto\" or \"none\"; a response_format with a schema restricts the answer", choice))
 	}
 	for _, t := range r.Tools {
 		in.Tools = append(in.Tools, chat.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})

@@ -1,0 +1,72 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/llm/serve"
+)
+
+// TestForcedCalls checks that an answer is a call of a tool, with arguments that follow its schema, where the request demands one.
+func TestForcedCalls(t *testing.T) {
+	url := start(t, 1, serve.Options{}) + "/v1/chat/completions"
+	const tools = `[
+		{"type": "function", "function": {"name": "light", "parameters": {"type": "object", "properties": {"on": {"$ref": "#/$defs/switch"}}, "required": ["on"],
+			"additionalProperties": false, "$defs": {"switch": {"type": "boolean"}}}}},
+		{"type": "function", "function": {"name": "colour", "parameters": {"type": "object", "properties": {"is": {"enum": ["red", "green"]}}, "required": ["is"], "additionalProperties": false}}},
+		{"type": "function", "function": {"name": "stop"}}]`
+	type arguments struct {
+		On *bool
+		Is string
+	}
+	valid := map[string]func(a arguments) bool{
+		"light":  func(a arguments) bool { return a.On != nil },
+		"colour": func(a arguments) bool { return a.Is == "red" || a.Is == "green" },
+	}
+	for _, c := range []struct {
+		choice string
+		names  []string
+	}{
+		{`"required"`, []string{"light", "colour", "stop"}},
+		{`{"type": "function", "function": {"name": "light"}}`, []string{"light"}},
+		{`{"type": "function", "function": {"name": "colour"}}`, []string{"colour"}},
+	} {
+		for seed := range 4 {
+			request := fmt.Sprintf(`{"messages": [{"role": "user", "content": "Hi"}], "seed": %d, "max_tokens": 200, "tools": %s, "tool_choice": %s}`, seed, tools, c.choice)
+			status, b := post(t, url, request)
+			var answer struct {
+				Choices []struct {
+					Finish  string `json:"finish_reason"`
+					Message struct {
+						Content   string
+						ToolCalls []struct {
+							Function struct{ Name, Arguments string }
+						} `json:"tool_calls"`
+					}
+				}
+			}
+			if err := json.Unmarshal(b, &answer); err != nil || status != 200 || len(answer.Choices) != 1 {
+				t.Fatalf("%s: %d, %s", request, status, b)
+			}
+			m := answer.Choices[0].Message
+			if answer.Choices[0].Finish == "length" { // an object without a schema may have any length
+				continue
+			}
+			if len(m.ToolCalls) != 1 || m.Content != "" || answer.Choices[0].Finish != "tool_calls" {
+				t.Errorf("tool_choice %s: %s", c.choice, b)
+				continue
+			}
+			f := m.ToolCalls[0].Function
+			var a arguments
+			if err := json.Unmarshal([]byte(f.Arguments), &a); err != nil || !slices.Contains(c.names, f.Name) || valid[f.Name] != nil && !valid[f.Name](a) {
+				t.Errorf("tool_choice %s: a call of %s with %s", c.choice, f.Name, f.Arguments)
+			}
+		}
+	}
+	if _, b := post(t, url, `{"messages": [{"role": "user", "content": "Hi"}], "stream": true, "tools": `+tools+`, "tool_choice": {"function": {"name": "light"}}}`); !strings.Contains(string(b), `"name":"light"`) {
+		t.Errorf("a stream has no call: %s", b)
+	}
+}
