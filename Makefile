@@ -24,7 +24,7 @@ anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|ApproximateTexts|Test
 # The garbage collector takes a seventh of the time of compilers, unless it runs less often (but what
 # benchmarks measure depends on it), and tables for debuggers take a tenth. The build cache distinguishes
 # packages with and without these tables. Programs with cgo, which is most tests, are linked by the linker of the C
-# toolchain; gold takes two thirds of the time of the default one.
+# toolchain; gold takes two thirds of the time of the default one, but its programs do not start with the race detector.
 gold := $(if $(shell command -v ld.gold),-ldflags=-extldflags=-fuse-ld=gold)
 compiling = test test-all race kernels levels webgpu arm64 wasm-test cross vet lint generate generated fuzz examples
 $(compiling): export GOGC ?= 300
@@ -64,6 +64,7 @@ settled = TransformerCopies|^TestDraft$$|^TestInt8$$|^TestLibrary$$|Portable|ONN
 together = ^Test(CPU|CUDAEmulated|WebGPU)$$/^(concurrency|streams|buffers|plans|cancellation|closing|leaks)$$
 
 .PHONY: race
+race: export GOFLAGS := $(filter-out -ldflags=-extldflags=-fuse-ld=gold,$(GOFLAGS))
 race: ## test the concurrent packages under the race detector
 	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
 		$(GO) test -race -vet=off -short -timeout 20m -run Together ./internal/portable && \
