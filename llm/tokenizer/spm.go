@@ -35,9 +35,7 @@ func newSPM(t *Tokenizer, r *reader) model {
 			return nil
 		}
 		m.prios[i] = min(descending(s), noMerge-1)
-		if t.kinds[i] != Control {
-			m.joins.add(t.texts[i])
-		}
+		m.joins.add(t.texts[i])
 	}
 	m.byteID = t.readBytes(r)
 	t.readPieces(appendSpaced)

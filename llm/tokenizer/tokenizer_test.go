@@ -23,11 +23,11 @@ func must(t testing.TB, values map[string]gguf.Value) *Tokenizer {
 }
 
 // TestMergeSPM compares with the definition: merge the pair of the highest score, the
-// leftmost of equal ones, until there is none.
+// leftmost of equal ones, until there is none. Merges make control tokens too.
 func TestMergeSPM(t *testing.T) {
 	rng := testutil.Rand(t)
-	for range 30 {
-		tok := must(t, smallSPM(rng))
+	for range 60 {
+		tok := must(t, smallSPM(rng, "a▁", "a▁a", "b▁", "ab▁▁"))
 		m := tok.model.(*spm)
 		for range 50 {
 			text := strings.ReplaceAll(randomText(rng, rng.IntN(30)), "<user>", "")

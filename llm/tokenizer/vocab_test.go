@@ -21,8 +21,8 @@ func metadata(values map[string]gguf.Value) *gguf.Metadata {
 }
 
 // smallSPM is a vocabulary with bytes, a few characters and pieces of them with random scores, so
-// that all orders of merging occur.
-func smallSPM(rng *rand.Rand) map[string]gguf.Value {
+// that all orders of merging occur. It also has the control tokens.
+func smallSPM(rng *rand.Rand, controls ...string) map[string]gguf.Value {
 	texts, kinds := []string{"<unk>", "<s>", "</s>"}, []int32{2, 3, 3}
 	for b := range 256 {
 		texts, kinds = append(texts, fmt.Sprintf("<0x%02X>", b)), append(kinds, 6)
@@ -39,6 +39,11 @@ func smallSPM(rng *rand.Rand) map[string]gguf.Value {
 		if !seen[text] && joinedBy(text, joining) {
 			seen[text] = true
 			texts, kinds = append(texts, text), append(kinds, 1)
+		}
+	}
+	for _, text := range controls {
+		if !seen[text] {
+			texts, kinds = append(texts, text), append(kinds, 3)
 		}
 	}
 	scores := make([]float32, len(texts))
