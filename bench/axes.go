@@ -179,10 +179,7 @@ func (r *results) axesTable(cases []axisCase) string {
 			if b.Len() == 0 {
 				b.WriteString("| operation | threads | rayo | NumPy | ÷ rayo | q25 | PyTorch | ÷ rayo | q25 |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 			}
-			np, np25, ok := r.ratio(c, "numpy")
-			pt, pt25, ok2 := r.ratio(c, "torch")
-			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n", k.name, t, timeOf(rayo),
-				timeOf(r.of(c, "numpy")), factors(np, np25, ok), timeOf(r.of(c, "torch")), factors(pt, pt25, ok2))
+			fmt.Fprintf(&b, "| %s | %d | %s | %s |\n", k.name, t, timeOf(rayo), r.beside(c, "numpy", "torch"))
 		}
 	}
 	return b.String()

@@ -252,10 +252,7 @@ func (r *results) catalogueTable() string {
 		if b.Len() == 0 {
 			b.WriteString("| operation | size | threads | rayo | GB/s | NumPy | ÷ rayo | q25 | PyTorch | ÷ rayo | q25 |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 		}
-		np, np25, ok := r.ratio(c, "numpy")
-		pt, pt25, ok2 := r.ratio(c, "torch")
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %.3g | %s | %s | %s | %s |\n", c.Op, k.Size, c.Threads, timeOf(rayo), caseBytes(&k)/rayo.median(),
-			timeOf(r.of(c, "numpy")), factors(np, np25, ok), timeOf(r.of(c, "torch")), factors(pt, pt25, ok2))
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %.3g | %s |\n", c.Op, k.Size, c.Threads, timeOf(rayo), caseBytes(&k)/rayo.median(), r.beside(c, "numpy", "torch"))
 	}
 	return b.String()
 }

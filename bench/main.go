@@ -198,7 +198,11 @@ func measure(root string, measured []cell, quick bool, res *results) error {
 					if first == nil {
 						first = a.Check
 					}
-					err = k.agree(a.Check, first)
+					if err = k.agree(a.Check, first); err != nil { // any of the systems may be wrong
+						for _, all := range names {
+							failed[all] = true
+						}
+					}
 				}
 				if err != nil {
 					// A cell that a server cannot compute, or computes wrongly, has no number for it.

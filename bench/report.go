@@ -128,6 +128,16 @@ func factors(median, q25 float64, ok bool) string {
 	return factor(median) + " | " + factor(q25)
 }
 
+// beside returns the columns of the peers in a line of a table: the time, and the ratios of the medians and of the first quartiles.
+func (r *results) beside(c cell, peers ...string) string {
+	var columns []string
+	for _, p := range peers {
+		median, q25, ok := r.ratio(c, p)
+		columns = append(columns, timeOf(r.of(c, p)), factors(median, q25, ok))
+	}
+	return strings.Join(columns, " | ")
+}
+
 func timeOf(t *times) string {
 	if t == nil {
 		return "–"
@@ -147,10 +157,7 @@ func (r *results) arraysTable(threads int) string {
 			if b.Len() == 0 {
 				b.WriteString("| operation | n | rayo | GB/s | NumPy | ÷ rayo | q25 | PyTorch | ÷ rayo | q25 |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 			}
-			np, np25, ok := r.ratio(c, "numpy")
-			pt, pt25, ok2 := r.ratio(c, "torch")
-			fmt.Fprintf(&b, "| %s | %s | %s | %.3g | %s | %s | %s | %s |\n", op, c.size(), timeOf(rayo), c.bytes()/rayo.median(),
-				timeOf(r.of(c, "numpy")), factors(np, np25, ok), timeOf(r.of(c, "torch")), factors(pt, pt25, ok2))
+			fmt.Fprintf(&b, "| %s | %s | %s | %.3g | %s |\n", op, c.size(), timeOf(rayo), c.bytes()/rayo.median(), r.beside(c, "numpy", "torch"))
 		}
 	}
 	return b.String()
@@ -167,14 +174,11 @@ func (r *results) matmulTable(threads int) string {
 		if b.Len() == 0 {
 			b.WriteString("| m×k×n | rayo | GFLOP/s | of peak | GB/s | OpenBLAS | ÷ rayo | q25 | MKL | ÷ rayo | q25 |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 		}
-		ob, ob25, ok := r.ratio(c, "openblas")
-		mk, mk25, ok2 := r.ratio(c, "mkl")
 		peak := "–"
 		if p := r.peak(threads); p > 0 {
 			peak = fmt.Sprintf("%.0f%%", 100*c.flops()/rayo.median()/p)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %.3g | %s | %.3g | %s | %s | %s | %s |\n", c.size(), timeOf(rayo), c.flops()/rayo.median(), peak, c.bytes()/rayo.median(),
-			timeOf(r.of(c, "openblas")), factors(ob, ob25, ok), timeOf(r.of(c, "mkl")), factors(mk, mk25, ok2))
+		fmt.Fprintf(&b, "| %s | %s | %.3g | %s | %.3g | %s |\n", c.size(), timeOf(rayo), c.flops()/rayo.median(), peak, c.bytes()/rayo.median(), r.beside(c, "openblas", "mkl"))
 	}
 	return b.String()
 }
