@@ -181,7 +181,8 @@ type flow struct {
 	record  func(b *Batch, rows int) (x, y Value) // called by one goroutine at a time
 	holds   func(op.DType) bool                   // whether slices of Out hold a type
 
-	row int // bytes of a row
+	row    int  // bytes of a row
+	remote bool // the device is not the CPU
 	// A chunk of n rows has fixed + n*perRow bytes of results.
 	fixed, perRow int64
 
@@ -227,6 +228,7 @@ func (p *flow) check() error {
 	if err != nil || p.opts.Rows > 0 {
 		return err
 	}
+	p.remote = p.dev.Info().Kind != device.CPU
 	two, err := p.outBytes(2)
 	p.perRow = max(two-p.fixed, 0)
 	p.fixed -= min(p.perRow, p.fixed)
