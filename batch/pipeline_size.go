@@ -54,7 +54,11 @@ func (p *flow) sizes() []choice {
 		return []choice{{n, p.depth(n, usual)}}
 	}
 	var list []choice
-	for bytes := int64(firstChunk); bytes <= lastChunk; bytes *= growth {
+	first := int64(firstChunk)
+	if p.inTurns { // chunks stay in the second-level cache of a core
+		first /= growth
+	}
+	for bytes := first; bytes <= lastChunk; bytes *= growth {
 		rows := int(max(bytes/int64(p.row), 1))
 		if len(list) > 0 && (rows == list[len(list)-1].rows || p.cost(rows)*fewest > p.opts.Memory) {
 			continue
