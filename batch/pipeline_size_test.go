@@ -1,10 +1,12 @@
 package batch
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -107,5 +109,37 @@ func TestSizingContinues(t *testing.T) {
 	}
 	if c, settled := s.next(); c != s.best || s.refuse(settled) {
 		t.Errorf("%+v was chosen, want %+v, which cannot be refused", c, s.best)
+	}
+}
+
+// TestPipelineTurns checks that only chunks without effects run in turns, which may exchange two of them.
+func TestPipelineTurns(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	}
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	buf, err := device.Upload(t.Context(), dev, []float32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Close()
+	for name, stores := range map[string]bool{"stores": true, "no effects": false} {
+		p, err := NewPipeline[float32, float32](dev, func(b *Batch, x Value) Value {
+			if stores {
+				b.Store(buf, 0, b.Sum(x))
+			}
+			return b.Add(b.Sum(x), b.Use(buf))
+		}, PipelineOpts{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.flow.inTurns == stores {
+			t.Errorf("%s: in turns is %v", name, p.flow.inTurns)
+		}
+		p.Close()
 	}
 }
