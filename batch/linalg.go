@@ -4,8 +4,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// SolveTriangular returns the X with op(A)·X = B for triangular matrices a [... n n] and
-// right-hand sides b [... n k] or [n], where op(A) is A, or Aᵀ with Trans. Leading extents
+// SolveTriangular returns the X with op(A)·X = Y for triangular matrices a [... n n] and
+// right-hand sides y [... n k] or [n], where op(A) is A, or Aᵀ with Trans. Leading extents
 // broadcast. The other triangle of a is not read.
 //
 //	l := b.Cholesky(a)
@@ -16,7 +16,7 @@ func (b *Batch) SolveTriangular(a, y Value, opts ...op.SolveTriangularOpts) Valu
 	return b.system(op.SolveTriangular, op.AttrsOf(opts), a, y)
 }
 
-// Solve returns the X with A·X = B for square matrices a [... n n] and right-hand sides b
+// Solve returns the X with A·X = Y for square matrices a [... n n] and right-hand sides y
 // [... n k] or [n], by LU with partial pivoting. Leading extents broadcast. A singular matrix
 // gives NaN.
 //
@@ -130,7 +130,7 @@ func (b *Batch) SlogDet(a Value) (sign, log Value) {
 	return sign, b.Sum(b.Log(b.Abs(diagonal)), op.Axes(-1))
 }
 
-// Lstsq returns the X that minimises ‖A·X - B‖, for matrices a [... m n] of full rank and
+// Lstsq returns the X that minimises ‖A·X - Y‖, for matrices a [... m n] of full rank and
 // right-hand sides y [... m k] or [m], by QR. If m < n, it returns the solution with the smallest
 // norm. Leading extents broadcast. A matrix of lower rank gives infinities, NaN or large numbers;
 // b.MatMul(b.Pinv(a), y) solves these too.

@@ -26,7 +26,7 @@ var snippets = []struct {
 	{"ARCHITECTURE.md", "var ctx context.Context; var dev *device.Device; var x []float32; var w, bias *device.Buffer", 2, []string{"Softsign = elementwise("}},
 	{"arrays.md", "var ctx context.Context; var dev *device.Device; var x, y []float32", 1, nil},
 	{"ptx.md", "var ctx context.Context; var x, y []float32; const n, blocks = 200, 4", 3, nil},
-	{"gguf.md", "var ctx context.Context; var dev *device.Device", 4, nil},
+	{"gguf.md", "var ctx context.Context; var dev *device.Device", 5, nil},
 	{"llm.md", "var ctx context.Context; var prompt []int32", 5, nil},
 	{"backends/cuda.md", "", 1, nil},
 	{"backends/webgpu.md", "var ctx context.Context; var dev *device.Device; var x, y []float32", 2, nil},
@@ -34,7 +34,7 @@ var snippets = []struct {
 
 // imports are those that snippets need, by the name of the package.
 var imports = map[string]string{
-	"context": "context", "fmt": "fmt", "device": "device", "batch": "batch", "kernel": "kernel", "wgsl": "wgsl", "ptx": "ptx", "gguf": "gguf", "llm": "llm", "assistant": "llm/assistant", "safetensors": "safetensors", "op": "op", "emu": "ptx/emu", "cuda": "cuda",
+	"context": "context", "fmt": "fmt", "device": "device", "batch": "batch", "kernel": "kernel", "wgsl": "wgsl", "ptx": "ptx", "gguf": "gguf", "block": "gguf/block", "llm": "llm", "assistant": "llm/assistant", "safetensors": "safetensors", "op": "op", "emu": "ptx/emu", "cuda": "cuda",
 }
 
 // function finds what has to be a literal inside another function.
