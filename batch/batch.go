@@ -172,7 +172,7 @@ func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 func (b *Batch) foreign(v Value) error {
 	switch {
 	case v.b == nil:
-		return fmt.Errorf("the operand is None, the zero Value, which is not allowed here: %w", device.ErrShape)
+		return fmt.Errorf("the value is None, but it is not optional: %w", device.ErrShape)
 	case v.b != b:
 		return fmt.Errorf("the value belongs to another batch: record it in this batch: %w", device.ErrForeign)
 	}
@@ -467,7 +467,7 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 				n.In[i] = graph.Absent
 				continue
 			}
-			return b.failOp(o, b.foreign(v), copyOf(in))
+			return b.failOp(o, fmt.Errorf("operand %d: %w", i+1, b.foreign(v)), copyOf(in))
 		}
 		n.In[i] = v.id
 		x := &b.g.Nodes[v.id]

@@ -31,9 +31,9 @@ func (b *Batch) takes(name string, in ...Value) bool {
 	if b.unusable() {
 		return false
 	}
-	for _, v := range in {
+	for i, v := range in {
 		if !b.own(v) {
-			b.refuse(name, in, "%w", b.foreign(v))
+			b.refuse(name, in, "operand %d: %w", i+1, b.foreign(v))
 			return false
 		}
 	}

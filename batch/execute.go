@@ -194,7 +194,7 @@ func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 		if b.ran {
 			return nil, notKept{}
 		}
-		return nil, fmt.Errorf("read: call Execute first: %w", device.ErrNotExecuted)
+		return nil, fmt.Errorf("read: call Execute first, or pass BindOutput to the plan's Run: %w", device.ErrNotExecuted)
 	}
 	y, ok := viewed[T](data, v.Type())
 	if !ok {

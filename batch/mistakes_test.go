@@ -126,3 +126,33 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 		t.Error("a zero Pending is never done")
 	}
 }
+
+// TestMistakesNameTheOperand checks that errors say which operand is wrong, and what was expected.
+func TestMistakesNameTheOperand(t *testing.T) {
+	ctx := t.Context()
+	dev := openCPU(t)
+	other := batch.New(dev).Upload([]float32{1, 2})
+	for _, c := range []struct {
+		record func(b *batch.Batch, x batch.Value)
+		want   string
+	}{
+		{func(b *batch.Batch, x batch.Value) { b.Add(x, batch.None) }, "operand 2: the value is None"},
+		{func(b *batch.Batch, x batch.Value) { b.Add(other, x) }, "operand 1: the value belongs to another batch"},
+		{func(b *batch.Batch, x batch.Value) { b.Kron(x, batch.None) }, "operand 2: the value is None"},
+		{func(b *batch.Batch, x batch.Value) { b.Reshape(x, 4, -1) }, "[6] has 6 elements, and the other extents of the shape [4 -1] hold 4: the extent -1 cannot be computed"},
+	} {
+		b := batch.New(dev)
+		c.record(b, b.Upload(make([]float32, 6)))
+		if err := b.Execute(ctx); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	b := batch.New(dev)
+	y := b.Neg(b.Upload([]float32{1, 2}))
+	if _, err := b.Compile(ctx, y); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := batch.Read[float32](ctx, b, y); !errors.Is(err, device.ErrNotExecuted) || !strings.Contains(err.Error(), "BindOutput") {
+		t.Errorf("a value of a compiled batch: %v", err)
+	}
+}

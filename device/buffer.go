@@ -90,7 +90,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (
 	}
 	if n, err := s.Size(); err != nil || n != len(data) {
 		if err == nil {
-			err = fmt.Errorf("the slice has %d elements, and the shape is %v: %w", len(data), s, ErrShape)
+			err = fmt.Errorf("%d elements for %v: expected %d: %w", len(data), s, n, ErrShape)
 		}
 		return nil, d.wrapAs(err, copying, s)
 	}

@@ -105,11 +105,7 @@ func Open(ctx context.Context, opts ...Option) (*Device, error) {
 		c.log(ctx, "device opened", "device", d.String(), "name", d.Info().Name, "detail", d.Info().Detail)
 		return d, nil
 	}
-	var reasons []error
-	for _, r := range refused {
-		reasons = append(reasons, fmt.Errorf("%v: %w", r.Kind, r.Err))
-	}
-	return nil, fmt.Errorf("%w: %w", ErrNoDevice, errors.Join(reasons...))
+	return nil, &noDevice{refused}
 }
 
 // open opens one device of kind k.

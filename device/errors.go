@@ -72,3 +72,26 @@ func (d *Device) wrapAs(err error, name string, shapes ...op.Shape) error {
 	}
 	return &OpError{Op: name, Shapes: shapes, Device: d.String(), Err: err}
 }
+
+// noDevice is the [ErrNoDevice] of [Open]: a line for each refused device.
+type noDevice struct{ refused []Refusal }
+
+// Error returns the reasons, without the words that they share with the rest of the text.
+func (e *noDevice) Error() string {
+	var lines []string
+	for _, r := range e.refused {
+		kind := r.Kind.String() + ": "
+		reason := strings.TrimSuffix(r.Err.Error(), ": "+ErrNoDevice.Error())
+		lines = append(lines, kind+strings.TrimPrefix(reason, kind))
+	}
+	return ErrNoDevice.Error() + ": " + strings.Join(lines, "\n")
+}
+
+// Unwrap returns ErrNoDevice and the reasons.
+func (e *noDevice) Unwrap() []error {
+	errs := []error{ErrNoDevice}
+	for _, r := range e.refused {
+		errs = append(errs, r.Err)
+	}
+	return errs
+}

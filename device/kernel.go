@@ -314,7 +314,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		return nil, err
 	}
 	if len(args) != len(p.Bindings) {
-		return nil, fmt.Errorf("there are %d arrays; expected one for each of the %d buffers: %w", len(args), len(p.Bindings), ErrShape)
+		return nil, fmt.Errorf("%d arrays for %d buffers: expected one for each: %w", len(args), len(p.Bindings), ErrShape)
 	}
 	l := &launch{}
 	launched := k.launched(grid)
@@ -400,11 +400,11 @@ func (k *Kernel) parameters(grid kernel.Size, params any) ([]byte, error) {
 		return nil, err
 	}
 	if err := k.checkGrid(grid); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrShape, err)
+		return nil, fmt.Errorf("%w: %w", err, ErrShape)
 	}
 	block, err := k.params(nil, params)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return nil, fmt.Errorf("%w: %w", err, ErrUnsupported)
 	}
 	return block, nil
 }

@@ -2,6 +2,7 @@ package device
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -72,5 +73,22 @@ func TestWasm(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), Require(Wasm), WithIndex(1)); !errors.Is(err, ErrNoDevice) {
 		t.Errorf("wasm:1: %v", err)
+	}
+}
+
+// TestNoDeviceSaysThingsOnce checks that the error of Open repeats neither the kinds nor its beginning.
+func TestNoDeviceSaysThingsOnce(t *testing.T) {
+	cause := errors.New("cuda: no driver")
+	err := error(&noDevice{[]Refusal{
+		{CUDA, fmt.Errorf("%w: %w", cause, ErrNoDevice)},
+		{CPU, fmt.Errorf("no such level: %w", ErrUnsupported)},
+	}})
+	if want := "no device: cuda: no driver\ncpu: no such level: unsupported"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	for _, e := range []error{ErrNoDevice, cause, ErrUnsupported} {
+		if !errors.Is(err, e) {
+			t.Errorf("the error does not wrap %v", e)
+		}
 	}
 }

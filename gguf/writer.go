@@ -136,7 +136,7 @@ func (f *Writer) pad() error {
 }
 
 // errOrder is the error of tensors that are not written completely and in order.
-var errOrder = errors.New("a tensor is not next in the order, or not complete: write whole tensors in the order of the header")
+var errOrder = errors.New("write whole tensors, in the order of the header")
 
 // Tensor returns the writer of the next tensor, which must have the given name. Write all its bytes
 // before the next call of Tensor.
@@ -146,8 +146,10 @@ func (f *Writer) Tensor(name string) (io.Writer, error) {
 		return nil, f.err
 	case f.left > 0:
 		return nil, fmt.Errorf("gguf: tensor %q: %d bytes are missing before it: %w", name, f.left, errOrder)
-	case f.next >= len(f.tensors) || f.tensors[f.next].Name != name:
-		return nil, fmt.Errorf("gguf: tensor %q is not the next one: %w", name, errOrder)
+	case f.next >= len(f.tensors):
+		return nil, fmt.Errorf("gguf: tensor %q: all %d tensors of the header are written: %w", name, f.next, errOrder)
+	case f.tensors[f.next].Name != name:
+		return nil, fmt.Errorf("gguf: tensor %q: the next one is %q: %w", name, f.tensors[f.next].Name, errOrder)
 	}
 	f.left = f.sizes[f.next]
 	f.next++

@@ -482,7 +482,8 @@ func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	if infer >= 0 {
 		if m == 0 || n%m != 0 {
-			return nil, mismatch("%v does not fit the shape %v: extent %d cannot be computed", in[0], out, infer)
+			out[infer] = -1
+			return nil, mismatch("%v has %d elements, and the other extents of the shape %v hold %d: the extent -1 cannot be computed", in[0], n, out, m)
 		}
 		out[infer], m = n/m, n
 	}

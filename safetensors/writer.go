@@ -19,7 +19,7 @@ type Writer struct {
 	err     error
 }
 
-var errOrder = errors.New("a tensor is not next in the order, or not complete: write whole tensors in the order of the header")
+var errOrder = errors.New("write whole tensors, in the order of the header")
 
 // NewWriter writes the header of a file. meta may be nil.
 func NewWriter(w io.Writer, meta map[string]string, tensors []TensorInfo) (*Writer, error) {
@@ -92,11 +92,15 @@ func member(b *bytes.Buffer, key string, v any) error {
 // Tensor returns the writer of the next tensor, which must have the given name. Write all its
 // bytes, little-endian, before the next call of Tensor.
 func (f *Writer) Tensor(name string) (io.Writer, error) {
-	if f.err != nil {
+	switch {
+	case f.err != nil:
 		return nil, f.err
-	}
-	if f.left > 0 || f.next >= len(f.tensors) || f.tensors[f.next].Name != name {
-		return nil, fmt.Errorf("safetensors: tensor %q, %d bytes are missing before it: %w", name, f.left, errOrder)
+	case f.left > 0:
+		return nil, fmt.Errorf("safetensors: tensor %q: %d bytes are missing before it: %w", name, f.left, errOrder)
+	case f.next >= len(f.tensors):
+		return nil, fmt.Errorf("safetensors: tensor %q: all %d tensors of the header are written: %w", name, f.next, errOrder)
+	case f.tensors[f.next].Name != name:
+		return nil, fmt.Errorf("safetensors: tensor %q: the next one is %q: %w", name, f.tensors[f.next].Name, errOrder)
 	}
 	f.left = f.sizes[f.next]
 	f.next++
@@ -124,7 +128,7 @@ func (w tensorWriter) Write(b []byte) (int, error) {
 // written. It does not close the underlying writer.
 func (f *Writer) Close() error {
 	if f.err == nil && (f.left > 0 || f.next < len(f.tensors)) {
-		return fmt.Errorf("safetensors: %d of %d tensors were written, the last lacks %d bytes: %w", f.next, len(f.tensors), f.left, errOrder)
+		return fmt.Errorf("safetensors: %d of %d tensors were written, and the last of them lacks %d bytes: %w", f.next, len(f.tensors), f.left, errOrder)
 	}
 	return f.err
 }

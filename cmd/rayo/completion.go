@@ -15,9 +15,11 @@ type completionCmd struct {
 
 // Help returns the end of the text of rayo completion --help.
 func (*completionCmd) Help() string {
-	return `bash:  source <(rayo completion bash)        in ~/.bashrc
-zsh:   source <(rayo completion zsh)         in ~/.zshrc, after compinit
-fish:  rayo completion fish | source         in config.fish`
+	return `These lines of the shells' files load it:
+
+	bash   source <(rayo completion bash)    in ~/.bashrc
+	zsh    source <(rayo completion zsh)     in ~/.zshrc, after compinit
+	fish   rayo completion fish | source     in config.fish`
 }
 
 // word is a possible next word of a command line, and its meaning.

@@ -112,12 +112,8 @@ func look(a *app) (*machine, error) {
 
 // reason returns the text of the error without parts that the list shows already.
 func reason(err error, k device.Kind) string {
-	s := strings.TrimSuffix(err.Error(), ": "+device.ErrNoDevice.Error())
-	s = strings.TrimPrefix(s, device.ErrNoDevice.Error()+": ")
-	for range 2 { // the prefixes with the names of the device and of the library, which may be equal
-		s = strings.TrimPrefix(s, k.String()+": ")
-	}
-	return s
+	s := strings.TrimPrefix(err.Error(), device.ErrNoDevice.Error()+": ")
+	return strings.TrimPrefix(s, k.String()+": ")
 }
 
 func (m *machine) write(a *app) {
@@ -128,7 +124,7 @@ func (m *machine) write(a *app) {
 		case d.Device == m.Open:
 			mark = "device.Open takes this one"
 		case d.Software:
-			mark = "only when it is named"
+			mark = "opened only by name: RAYO_DEVICE=webgpu:software"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.Device, d.Name, d.Detail, mark)
 	}
@@ -136,7 +132,7 @@ func (m *machine) write(a *app) {
 		fmt.Fprintf(w, "%s\trefused: %s\n", r.Kind, r.Reason)
 	}
 	w.Flush()
-	fmt.Fprintf(a.out, "\nSIMD     %s, of %s\n", m.SIMD.Active, strings.Join(m.SIMD.Supported, ", "))
+	fmt.Fprintf(a.out, "\nSIMD     %s (the machine has %s)\n", m.SIMD.Active, strings.Join(m.SIMD.Supported, ", "))
 	if m.SIMD.Refused != "" {
 		fmt.Fprintf(a.out, "         %s\n", m.SIMD.Refused)
 	}

@@ -14,8 +14,8 @@ import (
 type ggufConvertCmd struct {
 	Folder string `arg:"" help:"A folder with config.json and safetensors files."`
 	Out    string `arg:"" help:"The GGUF file to write."`
-	Type   string `help:"The type of matrices: f32, f16 or bf16; by default their own type."`
-	Name   string `help:"The model's name; by default the name of the folder."`
+	Type   string `placeholder:"TYPE" help:"The type of matrices: f32, f16 or bf16; by default their own type."`
+	Name   string `placeholder:"NAME" help:"The model's name; by default the name of the folder."`
 	Force  bool   `help:"Replace OUT if it exists."`
 }
 

@@ -218,7 +218,7 @@ func wrote(a *app, path string, old *gguf.File, t time.Duration) error {
 type ggufSplitCmd struct {
 	In   string `arg:"" help:"The model."`
 	Out  string `arg:"" help:"The name of the parts: NAME gives NAME-00001-of-00003.gguf."`
-	Size string `default:"2G" help:"Maximum bytes of tensors in a part, such as 500M or 2G; 2G by default."`
+	Size string `default:"2G" help:"Maximum bytes of tensors in a part, such as 500M or 2G."`
 }
 
 func (c *ggufSplitCmd) Run(a *app) error {

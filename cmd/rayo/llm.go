@@ -27,14 +27,14 @@ import (
 // modelFlags are the flags that say how a model is opened.
 type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file, or a folder with config.json, a tokenizer and safetensors files."`
-	Context int    `help:"Maximum number of tokens of a text, including the prompt; by default 4096, or the model's training length if it is shorter."`
+	Context int    `placeholder:"N" help:"Maximum number of tokens of a text, including the prompt; by default 4096, or the model's training length if it is shorter."`
 	Cache   string `enum:"f32,f16,q8_0" default:"f32" help:"Type of keys and values: f32; f16 for half the memory; q8_0 for little more than a quarter of it, which is slower."`
 	Exact   bool   `help:"Keep activations in float32 in products with quantised weights, instead of rounding them to 8 bits: slower."`
 }
 
 // draftFlags are the flags of a smaller model that guesses tokens.
 type draftFlags struct {
-	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same vocabulary. It guesses tokens, and the model checks several of them in one pass. The answers do not change, except by rounding."`
+	Draft   string `type:"existingfile" placeholder:"FILE" help:"A GGUF file of a smaller model with the same vocabulary. It guesses tokens, and the model checks several of them in one pass. The answers do not change, except by rounding."`
 	Guesses int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
 }
 
@@ -110,8 +110,8 @@ type samplingFlags struct {
 	TopK        int     `default:"40" help:"Sample from this many of the most likely tokens; 0 for all."`
 	TopP        float32 `default:"0.95" help:"Sample from the fewest most likely tokens whose total probability reaches this number."`
 	MinP        float32 `default:"0.05" help:"Drop tokens less likely than this fraction of the most likely one."`
-	Repeat      float32 `default:"1" help:"Penalty for tokens that already occurred; 1 for none."`
-	Seed        uint64  `help:"Seed of the random numbers; 0 for the time."`
+	Repeat      float32 `default:"1" help:"Factor that makes tokens less likely if they already occurred; 1 for none."`
+	Seed        uint64  `placeholder:"N" help:"Seed of the random numbers; 0 for the time."`
 }
 
 func (f *samplingFlags) sampling() llm.Sampling {
@@ -125,13 +125,13 @@ func (f *samplingFlags) sampling() llm.Sampling {
 type runCmd struct {
 	modelFlags    `embed:""`
 	samplingFlags `embed:""`
-	Prompt        string `short:"p" help:"Answer this prompt and exit; without it, start a conversation."`
-	System        string `help:"System message at the start of a conversation."`
+	Prompt        string `short:"p" placeholder:"TEXT" help:"Answer this prompt and exit; without it, start a conversation."`
+	System        string `placeholder:"TEXT" help:"System message at the start of a conversation."`
 	Raw           bool   `help:"Continue the prompt without applying the model's chat template."`
-	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
-	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
+	Schema        string `type:"existingfile" placeholder:"FILE" help:"A file with a JSON schema that the answer follows."`
+	Grammar       string `type:"existingfile" placeholder:"FILE" help:"A file with a grammar in GBNF that the answer follows."`
 	draftFlags    `embed:""`
-	Lookup        int  `help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15. The answer does not change, except by rounding."`
+	Lookup        int  `default:"0" help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15; 0 for none. The answer does not change, except by rounding."`
 	Quiet         bool `short:"q" help:"Do not print speeds."`
 }
 

@@ -22,7 +22,7 @@ type llmBenchCmd struct {
 	Batch      []int  `short:"b" default:"1" help:"Numbers of texts to generate at once. The speed is the sum of all texts."`
 	Runs       int    `short:"r" default:"5" help:"Number of runs of each measurement."`
 	JSON       bool   `name:"json" help:"Write JSON."`
-	Plot       string `type:"path" help:"Write a plot to this file, as SVG."`
+	Plot       string `type:"path" placeholder:"FILE" help:"Write a plot to this file, as SVG."`
 }
 
 // llmRow is a measurement, in tokens per second.

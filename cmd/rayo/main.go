@@ -7,7 +7,7 @@
 //	rayo monitor        show utilisation, memory, power and clocks of NVIDIA devices
 //	rayo ptx            list, show, check and run PTX, the assembly language of NVIDIA GPUs
 //	rayo wgsl           list, show and check kernels in WGSL, for all other GPUs
-//	rayo gguf           inspect, verify, quantize, split and compare models in GGUF files
+//	rayo gguf           inspect, verify, quantise, split and compare models in GGUF files
 //	rayo run            talk to a language model
 //	rayo serve          serve a language model over HTTP, with OpenAI's interface
 //	rayo embed          write the embeddings of texts by a model
@@ -37,8 +37,8 @@ type commandLine struct {
 	Monitor  monitorCmd  `cmd:"" help:"Show utilisation, memory, power and clocks of NVIDIA devices."`
 	PTX      ptxCmd      `cmd:"" name:"ptx" help:"Show, check and run PTX, the assembly language of NVIDIA GPUs."`
 	WGSL     wgslCmd     `cmd:"" name:"wgsl" help:"Show and check kernels in WGSL, the shading language of WebGPU."`
-	GGUF     ggufCmd     `cmd:"" name:"gguf" help:"Inspect, check, change and quantize models in GGUF files."`
-	Run      runCmd      `cmd:"" help:"Talk to a language model in a GGUF file."`
+	GGUF     ggufCmd     `cmd:"" name:"gguf" help:"Inspect, check, change and quantise models in GGUF files."`
+	Run      runCmd      `cmd:"" help:"Talk to a language model in a file."`
 	Serve    serveCmd    `cmd:"" help:"Serve a language model over HTTP, with OpenAI's interface and a page to chat."`
 	Embed    embedCmd    `cmd:"" help:"Write the embeddings of texts by a model, as JSON."`
 	LLMBench llmBenchCmd `cmd:"" name:"llm-bench" help:"Measure a language model: tokens a second of prompts and of answers."`
@@ -48,7 +48,7 @@ type commandLine struct {
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
-const description = `Numeric work on whatever this machine has.
+const description = `Show the devices of this machine and their speed, and run language models.
 
 RAYO_DEVICE=cpu:0 chooses a device, RAYO_THREADS=2 limits the threads of the CPU,
 and RAYO_SIMD=avx2 or RAYO_SIMD=generic limits its instruction set.`
@@ -91,6 +91,22 @@ const (
 	exitInterrupted = 130 // the exit code of a program that SIGINT ends
 )
 
+// misused returns the command in which the parser found a mistake, and what its help lists.
+func misused(err error) (command, list string) {
+	command, list = "rayo", "the commands"
+	var p *kong.ParseError
+	if !errors.As(err, &p) || p.Context == nil {
+		return command, list
+	}
+	if n := p.Context.Selected(); n != nil {
+		command += " " + n.Path()
+		if len(n.Children) == 0 {
+			list = "its arguments and flags"
+		}
+	}
+	return command, list
+}
+
 // exit is the value of the panic by which kong ends the program. run recovers it.
 type exit int
 
@@ -118,7 +134,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (code int) {
 	}
 	c, err := k.Parse(args)
 	if err != nil {
-		fmt.Fprintf(errs, "rayo: %v\nRun rayo --help for a list of the commands.\n", err)
+		command, list := misused(err)
+		fmt.Fprintf(errs, "%s: %v\nRun %[1]s --help for a list of %[3]s.\n", command, err, list)
 		return exitUsage
 	}
 	w := &printer{Writer: out}

@@ -85,7 +85,9 @@ func TestCommandLines(t *testing.T) {
 		{"help of a command", "bench --help", 0, `--threads=N`, `^$`},
 		{"unknown command", "devics", 2, `^$`, `did you mean "devices"`},
 		{"unknown flag", "ops --colour", 2, `^$`, `unknown flag --colour`},
-		{"too many arguments", "ops relu tanh", 2, `^$`, `unexpected argument tanh`},
+		{"too many arguments", "ops relu tanh", 2, `^$`, `^rayo ops: unexpected argument tanh\nRun rayo ops --help for a list of its arguments and flags\.\n$`},
+		{"argument that is missing", "gguf split x", 2, `^$`, `^rayo gguf split: expected "<out>"`},
+		{"group without a command", "gguf", 2, `^$`, `(?s)^rayo gguf: expected one of "inspect".*rayo gguf --help for a list of the commands`},
 		{"flag without its value", "bench --threads", 2, `^$`, `expected`},
 		{"flag with a value of another type", "bench --threads=two", 2, `^$`, `two`},
 		{"negative threads", "bench --threads=-1", 1, `^$`, `number of threads must be 0 or more`},
@@ -176,7 +178,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestSIMDLevelOfAProcess(t *testing.T) {
 	code, out, errs := process(t, []string{"RAYO_SIMD=generic"}, "devices")
-	if code != 0 || !strings.Contains(out, "SIMD     generic, of generic") {
+	if code != 0 || !strings.Contains(out, "SIMD     generic (the machine has generic") {
 		t.Errorf("RAYO_SIMD=generic: code %d, %q\n%s", code, errs, out)
 	}
 	_, out, _ = process(t, []string{"RAYO_SIMD=abacus"}, "devices")

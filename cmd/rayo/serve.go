@@ -17,10 +17,10 @@ type serveCmd struct {
 	modelFlags `embed:""`
 	draftFlags `embed:""`
 	Listen     string        `default:"localhost:8080" help:"Address and port. Use 0.0.0.0:8080 to accept requests from other machines."`
-	Name       string        `help:"Model name in answers; by default the name in the file."`
+	Name       string        `placeholder:"NAME" help:"Model name in answers; by default the name in the file."`
 	Parallel   int           `default:"4" help:"Number of texts generated at once; other requests wait."`
 	Waiting    int           `default:"64" help:"Maximum number of requests in progress or waiting; others are refused."`
-	Keys       string        `type:"existingfile" help:"A file with one API key on each line; each request under /v1 must have one of them."`
+	Keys       string        `type:"existingfile" placeholder:"FILE" help:"A file with one API key on each line; each request under /v1 must have one of them."`
 	Grace      time.Duration `default:"10s" help:"Time for answers to finish after an interrupt."`
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 type tuneCmd struct {
-	Op       string `help:"Tune only this operation."`
+	Op       string `placeholder:"NAME" help:"Tune only this operation: see rayo ops."`
 	Forget   bool   `help:"Remove the stored results of the device and use the defaults again."`
 	Portable bool   `help:"Tune the portable kernels on the CPU. The CPU's own kernels need no tuning."`
 }

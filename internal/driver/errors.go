@@ -18,7 +18,7 @@ var (
 	ErrForeign     = errors.New("not of this device or batch")
 	ErrLimit       = errors.New("larger than the device can handle")
 	ErrNotExecuted = errors.New("not executed")
-	ErrContext     = errors.New("nil context")
+	ErrContext     = errors.New("nil context: use context.Background() if there is no other")
 	ErrExecuted    = errors.New("executed already")
 	ErrFault       = errors.New("kernel fault")
 	ErrUnsupported = op.ErrUnsupported
