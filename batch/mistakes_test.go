@@ -138,7 +138,7 @@ func TestMistakesNameTheOperand(t *testing.T) {
 	}{
 		{func(b *batch.Batch, x batch.Value) { b.Add(x, batch.None) }, "operand 2: the value is None"},
 		{func(b *batch.Batch, x batch.Value) { b.Add(other, x) }, "operand 1: the value belongs to another batch"},
-		{func(b *batch.Batch, x batch.Value) { b.Kron(x, batch.None) }, "operand 2: the value is None"},
+		{func(b *batch.Batch, x batch.Value) { b.MSE(x, batch.None) }, "operand 2: the value is None"},
 		{func(b *batch.Batch, x batch.Value) { b.Reshape(x, 4, -1) }, "[6] has 6 elements, and the other extents of the shape [4 -1] hold 4: the extent -1 cannot be computed"},
 	} {
 		b := batch.New(dev)
