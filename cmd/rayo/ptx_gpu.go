@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/ptx/emu"
@@ -39,40 +40,45 @@ func (c *ptxRunCmd) onGPU(a *app, text string, grid, block [3]int, args []*argum
 	if err != nil {
 		return err
 	}
-	from, err := dev.NewEvent(true)
-	if err != nil {
-		return err
-	}
-	to, err := dev.NewEvent(true)
-	if err != nil {
-		return err
-	}
-	if err := s.Record(from); err != nil {
-		return err
-	}
 	config := cuda.Config{
 		Grid:   cuda.Dim{X: uint32(grid[0]), Y: uint32(grid[1]), Z: uint32(grid[2])},
 		Block:  cuda.Dim{X: uint32(block[0]), Y: uint32(block[1]), Z: uint32(block[2])},
 		Shared: uint32(c.Shared),
 	}
-	if err := s.Launch(fn, config, p); err != nil {
-		return err
-	}
-	if err := s.Record(to); err != nil {
-		return err
-	}
-	if err := s.Synchronize(); err != nil {
+	t, err := timed(dev, s, func() error { return s.Launch(fn, config, p) })
+	if err != nil {
 		return err
 	}
 	if err := c.results(a, args, func(i int, b []byte) error { return s.Download(b, at[i]) }); err != nil {
 		return err
 	}
-	t, err := cuda.Elapsed(from, to)
-	if err != nil {
-		return err
-	}
 	_, err = fmt.Fprintf(a.out, "\n%s: %v, the first launch\n", dev.Info().Name, t)
 	return err
+}
+
+// timed submits work to a stream, waits for it, and returns its time on the device.
+func timed(dev *cuda.Device, s *cuda.Stream, submit func() error) (time.Duration, error) {
+	from, err := dev.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	to, err := dev.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.Record(from); err != nil {
+		return 0, err
+	}
+	if err := submit(); err != nil {
+		return 0, err
+	}
+	if err := s.Record(to); err != nil {
+		return 0, err
+	}
+	if err := s.Synchronize(); err != nil {
+		return 0, err
+	}
+	return cuda.Elapsed(from, to)
 }
 
 // upload copies the arrays among the arguments to the device. It returns the parameters of the launch, and the addresses of the

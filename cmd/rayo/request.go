@@ -213,30 +213,10 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 	for range total {
 		f.In = append(f.In, driver.Operand{Type: d, Broadcast: op.Full, N: n})
 	}
-	next, last := 1, 0
-	t := d
-	for i, o := range ops {
-		_, k := o.Arity()
-		args, types := []int{last}, []op.DType{t}
-		for range k - 1 {
-			args, types = append(args, next), append(types, d)
-			next++
-		}
-		if o == op.Where && t != op.Bool {
-			if i > 0 || r.Type != "" {
-				return nil, fmt.Errorf("where needs the result of a comparison as its first operand")
-			}
-			f.In[0].Type, types[0] = op.Bool, op.Bool
-		}
-		attrs := o.Defaults()
-		made, err := o.Types(&attrs, types)
-		if err != nil {
-			return nil, fmt.Errorf("%v: %w", o, err)
-		}
-		t, last = made[0], total+i
-		f.Body = append(f.Body, driver.Instr{Op: o, Attrs: attrs, Args: args, Type: t})
+	t, err := r.body(f, ops)
+	if err != nil {
+		return nil, err
 	}
-	f.Out = []int{last}
 	exprs, err := f.Expressions()
 	if err != nil {
 		return nil, err
@@ -249,6 +229,36 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 	}
 	req.Out = []portable.Array{{Type: t, Shape: shape}}
 	return req, nil
+}
+
+// body appends the operations to a program that has all its operands. It returns the type of the result.
+func (r *kernelRequest) body(f *driver.Fused, ops []*op.Operation) (op.DType, error) {
+	next, last := 1, 0
+	d := f.In[0].Type
+	t := d
+	for i, o := range ops {
+		_, k := o.Arity()
+		args, types := []int{last}, []op.DType{t}
+		for range k - 1 {
+			args, types = append(args, next), append(types, d)
+			next++
+		}
+		if o == op.Where && t != op.Bool {
+			if i > 0 || r.Type != "" {
+				return 0, fmt.Errorf("where needs the result of a comparison as its first operand")
+			}
+			f.In[0].Type, types[0] = op.Bool, op.Bool
+		}
+		attrs := o.Defaults()
+		made, err := o.Types(&attrs, types)
+		if err != nil {
+			return 0, fmt.Errorf("%v: %w", o, err)
+		}
+		t, last = made[0], len(f.In)+i
+		f.Body = append(f.Body, driver.Instr{Op: o, Attrs: attrs, Args: args, Type: t})
+	}
+	f.Out = []int{last}
+	return t, nil
 }
 
 // named returns the request for a name: an operation, or several operations joined by
