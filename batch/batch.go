@@ -206,12 +206,12 @@ func (v Value) String() string {
 	return fmt.Sprintf("%v %v", v.Type(), v.Shape())
 }
 
-func (b *Batch) add(n graph.Node) Value {
+func (b *Batch) add(n *graph.Node) Value {
 	if b.ran {
 		return b.fail(fmt.Errorf("the batch has been executed: call Reset before recording: %w", device.ErrExecuted))
 	}
 	b.used = append(b.used, false)
-	return Value{b, b.g.Add(n), b.gen}
+	return Value{b, b.g.Add(*n), b.gen}
 }
 
 // Upload records an operand in host memory. Without a shape it has one extent, the length. The
@@ -260,7 +260,7 @@ func (b *Batch) UploadBlocks(raw []byte, t op.DType, shape ...int) Value {
 		return b.fail(fmt.Errorf("upload: %w", err))
 	}
 	b.refs = append(b.refs, engine.Ref{Host: raw})
-	return b.add(graph.Node{Kind: graph.Input, Type: t, Shape: s, Ref: int32(len(b.refs) - 1)})
+	return b.add(&graph.Node{Kind: graph.Input, Type: t, Shape: s, Ref: int32(len(b.refs) - 1)})
 }
 
 func (b *Batch) upload(t op.DType, data []byte, n int, shape []int) Value {
@@ -272,7 +272,7 @@ func (b *Batch) upload(t op.DType, data []byte, n int, shape []int) Value {
 		return b.fail(fmt.Errorf("upload: %w", err))
 	}
 	b.refs = append(b.refs, engine.Ref{Host: data})
-	return b.add(graph.Node{Kind: graph.Input, Type: t, Shape: s, Ref: int32(len(b.refs) - 1)})
+	return b.add(&graph.Node{Kind: graph.Input, Type: t, Shape: s, Ref: int32(len(b.refs) - 1)})
 }
 
 // shape returns the shape of n elements, by default one extent.
@@ -319,7 +319,7 @@ func (b *Batch) Const(v float32, shape ...int) Value {
 	if n > maxConst {
 		return b.Expand(b.Const(v), shape...)
 	}
-	c := b.add(graph.Node{Kind: graph.Constant, Type: op.F32, Shape: s, Ref: int32(len(b.g.Data))})
+	c := b.add(&graph.Node{Kind: graph.Constant, Type: op.F32, Shape: s, Ref: int32(len(b.g.Data))})
 	if b.err == nil {
 		data := make([]byte, 4*n)
 		for i := range n {
@@ -344,7 +344,7 @@ func (b *Batch) Use(buf *device.Buffer) Value {
 	if err != nil {
 		return b.fail(fmt.Errorf("use: %w", err))
 	}
-	return b.add(graph.Node{Kind: graph.Resident, Type: buf.Type(), Shape: buf.Shape(), Ref: ref})
+	return b.add(&graph.Node{Kind: graph.Resident, Type: buf.Type(), Shape: buf.Shape(), Ref: ref})
 }
 
 func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
@@ -397,7 +397,7 @@ func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
 	b.used[v.id] = true
 	s := graph.Node{Kind: graph.Store, Type: n.Type, Shape: n.Shape, Ref: ref, NIn: 1, Off: int64(off) * int64(n.Type.Size())}
 	s.In[0] = v.id
-	b.add(s)
+	b.add(&s)
 }
 
 // Keep makes v an output although something consumes it, so that it can be
@@ -453,7 +453,9 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 	if o == nil || len(in) == 0 || len(in) > op.MaxInputs {
 		return b.failOp(o, device.ErrUnsupported, nil)
 	}
-	in = given(o, in)
+	if in[len(in)-1] == (Value{}) {
+		in = given(o, in)
+	}
 	if err := a.Err(); err != nil {
 		return b.failOp(o, err, copyOf(in))
 	}
@@ -483,10 +485,10 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 			b.used[id] = true
 		}
 	}
-	return b.add(n)
+	return b.add(&n)
 }
 
-// given returns the operands of a shaped operation without absent ones at the end.
+// given returns the operands without those at the end that are absent, if the operation is shaped.
 func given(o *op.Operation, in []Value) []Value {
 	if o.Class() == op.Shaped {
 		for fewest, _ := o.Arity(); len(in) > fewest && in[len(in)-1] == (Value{}); {

@@ -75,7 +75,7 @@ func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 	if n > maxConst {
 		return b.upload(t, data, n, s)
 	}
-	c := b.add(graph.Node{Kind: graph.Constant, Type: t, Shape: s, Ref: int32(len(b.g.Data))})
+	c := b.add(&graph.Node{Kind: graph.Constant, Type: t, Shape: s, Ref: int32(len(b.g.Data))})
 	if b.err == nil {
 		b.g.Data = append(b.g.Data, data)
 	}

@@ -94,5 +94,5 @@ func (b *Batch) result(v Value, k int) Value {
 	}
 	r := graph.Node{Kind: graph.Result, Ref: int32(k), Type: t[k], Shape: s[k], NIn: 1}
 	r.In[0] = v.id
-	return b.add(r)
+	return b.add(&r)
 }

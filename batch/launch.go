@@ -108,7 +108,7 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 	}
 	if len(p.Uniforms) > 0 {
 		b.refs = append(b.refs, engine.Ref{Host: block})
-		v := b.add(graph.Node{Kind: graph.Input, Type: op.U32, Shape: op.Shape{len(block) / 4}, Ref: int32(len(b.refs) - 1)})
+		v := b.add(&graph.Node{Kind: graph.Input, Type: op.U32, Shape: op.Shape{len(block) / 4}, Ref: int32(len(b.refs) - 1)})
 		in = append(in, v.id)
 	}
 	for _, id := range in {
@@ -116,7 +116,7 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 	}
 	b.g.Launches = append(b.g.Launches, launched)
 	for i, n := range launched.Nodes(graph.ID(len(b.g.Nodes)), int32(len(b.g.Launches)-1), in) {
-		out[i] = b.add(n)
+		out[i] = b.add(&n)
 	}
 	return b.err
 }
@@ -153,7 +153,7 @@ func (b *Batch) argument(a *Arg, p *ir.Program, i int) (graph.ID, graph.Array, e
 		return 0, array, err
 	}
 	if a.use == argOut {
-		zero := b.add(graph.Node{Kind: graph.Constant, Type: a.typ, Shape: op.Shape{}, Ref: int32(len(b.g.Data))})
+		zero := b.add(&graph.Node{Kind: graph.Constant, Type: a.typ, Shape: op.Shape{}, Ref: int32(len(b.g.Data))})
 		b.g.Data = append(b.g.Data, make([]byte, a.typ.Size()))
 		return zero.id, array, nil
 	}

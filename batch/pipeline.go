@@ -7,10 +7,13 @@ import (
 	"io"
 	"iter"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -110,7 +113,7 @@ func NewPipeline[In, Out device.Element](dev *device.Device, f func(b *Batch, x 
 //   - the error of ctx. Run does not wait for src then, which ends by itself when it next yields.
 //   - what [Plan.Run] returns, and [device.ErrClosed] after Close.
 func (p *Pipeline[In, Out]) Run(ctx context.Context, src iter.Seq2[[]In, error]) iter.Seq2[[]Out, error] {
-	return results[Out](p.flow, ctx, func(r *running) error {
+	return results[Out](p.flow, ctx, false, func(r *running) error {
 		var fault error
 		for data, err := range src {
 			ok := r.write(engine.Bytes(data))
@@ -127,14 +130,14 @@ func (p *Pipeline[In, Out]) Run(ctx context.Context, src iter.Seq2[[]In, error])
 // [bufio.Reader] around a file makes it slower. When ctx is cancelled, RunReader does not wait for
 // a running Read: do not use r elsewhere until that Read has returned.
 func (p *Pipeline[In, Out]) RunReader(ctx context.Context, r io.Reader) iter.Seq2[[]Out, error] {
-	return results[Out](p.flow, ctx, func(run *running) error { return run.readFrom(r) })
+	return results[Out](p.flow, ctx, p.flow != nil && p.flow.inTurns, func(run *running) error { return run.readFrom(r) })
 }
 
 // RunSlice is [Pipeline.Run] over an array in memory, which is not copied: do not change the
 // elements until the loop over the results has ended. Over memory whose pages are locked
 // ([device.LockPages]), a pipeline on an NVIDIA GPU runs almost at the speed of the bus.
 func (p *Pipeline[In, Out]) RunSlice(ctx context.Context, data []In) iter.Seq2[[]Out, error] {
-	return results[Out](p.flow, ctx, func(r *running) error {
+	return results[Out](p.flow, ctx, false, func(r *running) error {
 		r.lend(engine.Bytes(data))
 		return nil
 	})
@@ -181,7 +184,10 @@ type flow struct {
 	record  func(b *Batch, rows int) (x, y Value) // called by one goroutine at a time
 	holds   func(op.DType) bool                   // whether slices of Out hold a type
 
-	row int // bytes of a row
+	row     int  // bytes of a row
+	remote  bool // the device is not the CPU
+	stores  bool // chunks must run in order, because record stores
+	inTurns bool // runs that read use lanes
 	// A chunk of n rows has fixed + n*perRow bytes of results.
 	fixed, perRow int64
 
@@ -224,6 +230,8 @@ func (p *flow) check() error {
 	}
 	one := max(p.opts.Rows, 1)
 	p.fixed, err = p.outBytes(one)
+	p.remote = err == nil && p.dev.Info().Kind != device.CPU
+	p.inTurns = err == nil && !p.remote && !p.stores && runtime.GOMAXPROCS(0) > 1
 	if err != nil || p.opts.Rows > 0 {
 		return err
 	}
@@ -237,6 +245,7 @@ func (p *flow) check() error {
 func (p *flow) outBytes(rows int) (int64, error) {
 	b := New(p.dev)
 	_, y := p.record(b, rows)
+	p.stores = slices.ContainsFunc(b.g.Nodes, func(n graph.Node) bool { return n.Kind == graph.Store })
 	return p.result(b, y)
 }
 
@@ -308,14 +317,13 @@ func (p *flow) close() {
 	}
 }
 
-// submit begins the computation of a chunk.
-func (c *chunkPlan) submit(ctx context.Context, p *flow, in, out []byte) *device.Pending {
-	bind := make([]Binding, 1, 2)
-	bind[0] = Binding{v: c.x, data: in, typ: p.in, set: true}
-	if c.y != (Value{}) {
-		bind = append(bind, Binding{v: c.y, data: out, typ: p.out})
+// bindings returns the bindings of the plan of a chunk.
+func (c *chunk) bindings(p *flow) []Binding {
+	bind := []Binding{{v: c.plan.x, data: c.in, typ: p.in, set: true}}
+	if c.plan.y != (Value{}) {
+		bind = append(bind, Binding{v: c.plan.y, data: c.out, typ: p.out})
 	}
-	return c.plan.RunAsync(ctx, bind...)
+	return bind
 }
 
 // tooLarge reports whether smaller chunks may succeed after the error err.

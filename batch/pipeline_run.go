@@ -15,15 +15,18 @@ import (
 
 // running is one run of a pipeline. Three goroutines work on it: one reads into chunks, one submits
 // them to the device, and the caller's takes the results. A chunk has the states free, filled, in
-// flight, with the caller, and then free again.
+// flight, with the caller, and then free again. With turns, lanes read and compute chunks.
 type running struct {
-	p    *flow
-	ctx  context.Context // ends when the caller leaves
-	size *sizing
+	p     *flow
+	ctx   context.Context // ends when the caller leaves
+	size  *sizing
+	turns *turns // nil without lanes
 
-	free, filled, flight chan *chunk
+	free           [lanes]chan *chunk // of each lane; without turns all are in the first
+	filled, flight chan *chunk
 
-	cur *chunk // the chunk that is being filled
+	lane int    // the lane that reads
+	cur  *chunk // the chunk that is being filled
 	// depth is the number of chunks; the caller's goroutine owns it.
 	depth int
 
@@ -41,16 +44,30 @@ type chunk struct {
 	rows, trial  int
 	plan         *chunkPlan
 	pend         *device.Pending
+	lane         int        // that had the chunk last
+	done         chan error // the result, if a lane computes the chunk
 }
 
-// results returns the results of a run over the stream that read delivers.
-func results[Out device.Element](p *flow, ctx context.Context, read func(*running) error) iter.Seq2[[]Out, error] {
+// wait waits until the computation of the chunk has ended, or the context. In both cases nothing uses the chunk when it returns.
+func (c *chunk) wait(ctx context.Context) error {
+	if c.pend == nil {
+		return <-c.done
+	}
+	err := c.pend.Wait(ctx)
+	if err != nil {
+		<-c.pend.Done()
+	}
+	return err
+}
+
+// results returns the results of a run over the stream that read delivers, in lanes if inTurns is set.
+func results[Out device.Element](p *flow, ctx context.Context, inTurns bool, read func(*running) error) iter.Seq2[[]Out, error] {
 	return func(yield func([]Out, error) bool) {
 		if p == nil {
 			yield(nil, errNoPlan)
 			return
 		}
-		err := p.run(ctx, read, func(out []byte) bool { return yield(engine.View[Out](out), nil) })
+		err := p.run(ctx, inTurns, read, func(out []byte) bool { return yield(engine.View[Out](out), nil) })
 		if err != nil {
 			yield(nil, err)
 		}
@@ -60,10 +77,15 @@ func results[Out device.Element](p *flow, ctx context.Context, read func(*runnin
 // run computes over the stream that read delivers and calls yield for each chunk, until yield
 // returns false. After it returns, nothing uses the device or the caller's memory, except a read
 // that still runs after the context was cancelled.
-func (p *flow) run(ctx context.Context, read func(*running) error, yield func(out []byte) bool) (err error) {
+func (p *flow) run(ctx context.Context, inTurns bool, read func(*running) error, yield func(out []byte) bool) (err error) {
 	inner, cancel := context.WithCancel(ctx)
-	r := &running{p: p, ctx: inner, size: p.sizing(), done: make(chan struct{}),
-		free: make(chan *chunk, deeper), filled: make(chan *chunk, deeper), flight: make(chan *chunk, deeper)}
+	r := &running{p: p, ctx: inner, size: p.sizing(), done: make(chan struct{}), filled: make(chan *chunk, deeper), flight: make(chan *chunk, deeper)}
+	for i := range r.free {
+		r.free[i] = make(chan *chunk, deeper)
+	}
+	if inTurns {
+		r.turns = newTurns()
+	}
 	c, _ := r.size.next()
 	r.deepen(c.depth)
 	go r.read(read)
@@ -76,8 +98,7 @@ func (p *flow) run(ctx context.Context, read func(*running) error, yield func(ou
 		}
 	}()
 	for c := range r.flight {
-		if err = c.pend.Wait(ctx); err != nil {
-			<-c.pend.Done()
+		if err = c.wait(ctx); err != nil {
 			return err
 		}
 		r.size.done(c.trial, c.rows, time.Now())
@@ -94,7 +115,11 @@ func (p *flow) run(ctx context.Context, read func(*running) error, yield func(ou
 // of the stream. It does not wait for a read after the caller's context has ended.
 func (r *running) end(ctx context.Context) error {
 	for c := range r.flight {
-		<-c.pend.Done()
+		_ = c.wait(context.Background())
+	}
+	if r.turns != nil {
+		r.turns.computing.Lock() // a lane that begins later sees that the context has ended
+		defer r.turns.computing.Unlock()
 	}
 	select {
 	case <-r.done:
@@ -113,7 +138,11 @@ func (r *running) end(ctx context.Context) error {
 // deepen allocates chunks until there are n.
 func (r *running) deepen(n int) {
 	for ; r.depth < n; r.depth++ {
-		r.free <- &chunk{}
+		c := &chunk{}
+		if r.turns != nil {
+			c.lane, c.done = r.depth%lanes, make(chan error, 1)
+		}
+		r.free[c.lane] <- c
 	}
 }
 
@@ -124,7 +153,7 @@ func (r *running) recycle(c *chunk) {
 		r.depth--
 		return
 	}
-	r.free <- c
+	r.free[c.lane] <- c
 	r.deepen(want.depth)
 }
 
@@ -157,7 +186,9 @@ func (r *running) submit() {
 			if !ok {
 				return
 			}
-			c.pend = c.plan.submit(r.ctx, r.p, c.in, c.out)
+			if c.pend = nil; c.done == nil || c.trial == rest {
+				c.pend = c.plan.plan.RunAsync(r.ctx, c.bindings(r.p)...)
+			}
 			r.flight <- c // has room for all chunks
 		case <-r.ctx.Done():
 			return
@@ -171,10 +202,8 @@ func (r *running) take() bool {
 	if r.cur != nil {
 		return true
 	}
-	var c *chunk
-	select {
-	case c = <-r.free:
-	case <-r.ctx.Done():
+	c := r.unused()
+	if c == nil {
 		return false
 	}
 	for {
@@ -189,6 +218,24 @@ func (r *running) take() bool {
 			r.err = err
 			return false
 		}
+	}
+}
+
+// unused returns a free chunk, if possible one that the lane had before, or nil if the stream must end.
+func (r *running) unused() *chunk {
+	select {
+	case c := <-r.free[r.lane]:
+		return c
+	default:
+	}
+	select {
+	case c := <-r.free[r.lane]:
+		return c
+	case c := <-r.free[(r.lane+1)%lanes]:
+		c.lane = r.lane
+		return c
+	case <-r.ctx.Done():
+		return nil
 	}
 }
 
@@ -242,6 +289,9 @@ func (r *running) pass(in []byte) bool {
 	return r.ctx.Err() == nil
 }
 
+// rest is the trial of an incomplete last chunk, which is not measured. No lane computes it.
+const rest = -1
+
 // finish passes on the rows of an incomplete last chunk, and keeps the error of the source.
 func (r *running) finish(err error) {
 	c := r.cur
@@ -256,7 +306,7 @@ func (r *running) finish(err error) {
 			r.err = fault
 			return
 		}
-		c.rows, c.trial, c.plan = rows, -1, plan
+		c.rows, c.trial, c.plan = rows, rest, plan
 		r.pass(c.mem[:rows*r.p.row])
 	}
 	if over > 0 && err == nil {
@@ -288,29 +338,13 @@ func (r *running) readFrom(src io.Reader) error {
 	if src == nil {
 		return fmt.Errorf("pipeline: nil reader: expected an io.Reader: %w", device.ErrUnsupported)
 	}
-	for idle := 0; ; {
-		to := r.space()
-		if to == nil {
-			return nil
-		}
-		n, err := src.Read(to)
-		if n < 0 || n > len(to) {
-			return fmt.Errorf("pipeline: a Read into %d bytes returned %d: %w", len(to), n, device.ErrUnsupported)
-		}
-		if n > 0 {
-			idle = 0
-			if !r.advance(n) {
-				return nil
-			}
-		} else if idle++; idle == 100 && err == nil {
-			err = io.ErrNoProgress
-		}
-		switch err {
-		case nil:
-		case io.EOF:
-			return nil
-		default:
-			return fmt.Errorf("pipeline: read: %w", err)
+	s := &source{r: r, from: src}
+	if r.turns != nil {
+		return r.inLanes(s)
+	}
+	for {
+		if c, err := s.next(); c == nil {
+			return err
 		}
 	}
 }

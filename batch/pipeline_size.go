@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,13 +25,13 @@ const (
 	// slices of other programs.
 	trialChunks, trialTime = 6, 10 * time.Millisecond
 	// A size is better if it is faster by the factor better. After misses sizes that are not
-	// better, no larger one is tried.
+	// better, no further one is tried.
 	better, misses = 1.05, 2
 )
 
-// sizing chooses by measurement among the numbers of rows of a list, then between the depths. It
-// tries increasing sizes: each trial runs until enough of its chunks have been measured; the chunks
-// of the trial that are still running then are not measured.
+// sizing chooses by measurement among the numbers of rows of a list, then between the depths. Each
+// trial runs until enough of its chunks have been measured; the chunks of the trial that are still
+// running then are not measured.
 type sizing struct {
 	mu      sync.Mutex
 	trials  []choice            // remaining trials; the first one is running
@@ -46,13 +47,18 @@ type sizing struct {
 	deep         bool // the running trial is for the depth
 }
 
-// sizes returns the choices for chunks of a pipeline, smallest first.
+// sizes returns the choices for chunks of a pipeline in the order of their trials, the likely best first. Small chunks
+// stay in the cache of a CPU. Other devices need large ones, because each chunk costs a round trip.
 func (p *flow) sizes() []choice {
 	if n := p.opts.Rows; n > 0 {
 		return []choice{{n, p.depth(n, usual)}}
 	}
 	var list []choice
-	for bytes := int64(firstChunk); bytes <= lastChunk; bytes *= growth {
+	first := int64(firstChunk)
+	if p.inTurns { // chunks stay in the second-level cache of a core
+		first /= growth
+	}
+	for bytes := first; bytes <= lastChunk; bytes *= growth {
 		rows := int(max(bytes/int64(p.row), 1))
 		if len(list) > 0 && (rows == list[len(list)-1].rows || p.cost(rows)*fewest > p.opts.Memory) {
 			continue
@@ -61,6 +67,9 @@ func (p *flow) sizes() []choice {
 			rows /= 2
 		}
 		list = append(list, choice{rows, p.depth(rows, usual)})
+	}
+	if p.remote {
+		slices.Reverse(list)
 	}
 	return list
 }
@@ -113,13 +122,19 @@ func (s *sizing) next() (c choice, trial int) {
 func (s *sizing) refuse(trial int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rate == 0 || s.settled && trial == s.number {
+	switch {
+	case trial != s.number: // another run has left this trial
+		return true
+	case s.settled || s.rate == 0 && len(s.trials) == 1:
 		return false
-	}
-	if trial == s.number {
+	case s.rate == 0: // no choice has been measured
+		s.trials = s.trials[1:]
+		s.best = s.trials[0]
+	default:
 		s.settled = true
-		s.number++
 	}
+	s.number++
+	s.chunks = 0
 	return true
 }
 

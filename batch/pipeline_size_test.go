@@ -1,9 +1,12 @@
 package batch
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -26,8 +29,15 @@ func TestSizing(t *testing.T) {
 		"depth":  {func(rows, depth int) float64 { return 1e6 * float64(depth) }, 1 << 30, choice{128 << 10, deeper}},
 		"budget": {func(rows, depth int) float64 { return float64(rows) * float64(depth) }, 4 << 20, choice{128 << 10, usual}},
 		"tight":  {func(rows, depth int) float64 { return float64(rows) * float64(depth) }, 66_000, choice{8 << 10, fewest}},
+		"remote": {func(rows, depth int) float64 { return float64(rows) / (1 + float64(rows)/1e6) }, 1 << 30, choice{8 << 20, usual}},
+		"remote, small chunks": {func(rows, depth int) float64 {
+			if rows > 600_000 {
+				return 1e6
+			}
+			return 2e6
+		}, 1 << 30, choice{512 << 10, usual}},
 	} {
-		p := &flow{opts: PipelineOpts{Memory: c.memory}, row: op.F32.Size(), perRow: 0}
+		p := &flow{opts: PipelineOpts{Memory: c.memory}, row: op.F32.Size(), remote: strings.HasPrefix(name, "remote")}
 		if name == "budget" {
 			p.perRow = 4
 		}
@@ -71,6 +81,20 @@ func TestSizingContinues(t *testing.T) {
 	}
 	p.trials = nil
 	s := p.sizing()
+	for range len(p.sizes()) - 1 {
+		before, trial := s.next()
+		if !s.refuse(trial) {
+			t.Error("no choice remains after a refusal of the first trials")
+		}
+		if now, _ := s.next(); now == before {
+			t.Errorf("%+v was refused and is tried again", now)
+		}
+	}
+	if _, last := s.next(); s.refuse(last) {
+		t.Error("a choice remains after all were refused")
+	}
+	p.trials = nil
+	s = p.sizing()
 	s.rate, s.best = 1, choice{7, 2}
 	_, first := s.next()
 	p.sizing() // another run begins
@@ -85,5 +109,37 @@ func TestSizingContinues(t *testing.T) {
 	}
 	if c, settled := s.next(); c != s.best || s.refuse(settled) {
 		t.Errorf("%+v was chosen, want %+v, which cannot be refused", c, s.best)
+	}
+}
+
+// TestPipelineTurns checks that only chunks without effects run in turns, which may exchange two of them.
+func TestPipelineTurns(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	}
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	buf, err := device.Upload(t.Context(), dev, []float32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Close()
+	for name, stores := range map[string]bool{"stores": true, "no effects": false} {
+		p, err := NewPipeline[float32, float32](dev, func(b *Batch, x Value) Value {
+			if stores {
+				b.Store(buf, 0, b.Sum(x))
+			}
+			return b.Add(b.Sum(x), b.Use(buf))
+		}, PipelineOpts{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.flow.inTurns == stores {
+			t.Errorf("%s: in turns is %v", name, p.flow.inTurns)
+		}
+		p.Close()
 	}
 }

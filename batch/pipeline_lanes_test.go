@@ -1,0 +1,114 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+)
+
+// A fragments reader delivers data in pieces of random sizes. After some of them it calls end.
+type fragments struct {
+	data []byte
+	left int // pieces before end, if end is not nil
+	end  func() error
+}
+
+func (f *fragments) Read(to []byte) (int, error) {
+	if f.end != nil && f.left == 0 {
+		return 0, f.end()
+	}
+	f.left--
+	n := copy(to[:min(len(to), 1+rand.IntN(3000))], f.data)
+	if f.data = f.data[n:]; len(f.data) == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// TestPipelineReaderOrder checks that results of a reader come in the order of its rows, whichever goroutine computes them.
+func TestPipelineReaderOrder(t *testing.T) {
+	noGoroutines(t)
+	x := ramp(200_003)
+	for _, rows := range []int{0, 1000, 4096} {
+		p := pipeline[float32, float32](t, openCPU(t), reluOf, batch.PipelineOpts{Rows: rows})
+		var got []float32
+		for y, err := range p.RunReader(context.Background(), &fragments{data: native(x)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, y...)
+		}
+		if !slices.Equal(got, relus(x)) {
+			t.Errorf("chunks of %d rows: results differ, or have another order", rows)
+		}
+	}
+}
+
+// TestPipelineReaderEnds checks readers that fail, panic, or end their goroutine, after any number of reads.
+func TestPipelineReaderEnds(t *testing.T) {
+	noGoroutines(t)
+	broken := errors.New("broken")
+	x := native(ramp(50_000))
+	p := pipeline[float32, float32](t, openCPU(t), reluOf, batch.PipelineOpts{Rows: 700})
+	run := func(end func() error, left int) (last error, panicked any) {
+		defer func() { panicked = recover() }()
+		for _, err := range p.RunReader(context.Background(), &fragments{x, left, end}) {
+			last = err
+		}
+		return last, nil
+	}
+	for left := range 12 {
+		if err, v := run(func() error { return broken }, left); !errors.Is(err, broken) || v != nil {
+			t.Errorf("error after %d reads: %v, panic %v", left, err, v)
+		}
+		if _, v := run(func() error { panic(broken) }, left); v != broken {
+			t.Errorf("panic after %d reads: %v", left, v)
+		}
+		if err, v := run(func() error { runtime.Goexit(); return nil }, left); err == nil || v != nil {
+			t.Errorf("Goexit after %d reads: %v, panic %v", left, err, v)
+		}
+	}
+}
+
+// TestPipelineReaderStores checks that the chunks of a reader run in order if they change a buffer.
+func TestPipelineReaderStores(t *testing.T) {
+	dev := openCPU(t)
+	last, err := device.Upload(t.Context(), dev, []float32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer last.Close()
+	p := pipeline[float32, float32](t, dev, func(b *batch.Batch, x batch.Value) batch.Value {
+		now := b.Add(b.Scale(b.Use(last), 0.5), b.Sum(x))
+		b.Store(last, 0, now)
+		return now
+	}, batch.PipelineOpts{Rows: 64})
+	x, want := ramp(64*500), []float32(nil)
+	for i := 0; i < len(x); i += 64 {
+		sum, before := float32(0), float32(0)
+		for _, v := range x[i : i+64] {
+			sum += v
+		}
+		if i > 0 {
+			before = want[len(want)-1]
+		}
+		want = append(want, before*0.5+sum)
+	}
+	var got []float32
+	for y, err := range p.RunReader(context.Background(), &fragments{data: native(x)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, y...)
+	}
+	if !slices.Equal(got, want) {
+		t.Error("results differ from those of chunks in order")
+	}
+}
