@@ -57,6 +57,7 @@ func axesOn(t *testing.T, open Open) {
 		}
 	}
 	productsSpread(t, dev, g)
+	softmaxOfColumns(t, dev, g)
 	columnsStay(t, dev, g)
 	scansStored(t, dev, g)
 }
@@ -169,6 +170,23 @@ func columnsStay(t *testing.T, dev *device.Device, g *generator) {
 			}
 			if n := copiesOf(plan); n > 0 {
 				t.Errorf("%d copies of %v:\n%v", n, s, plan)
+			}
+		}
+	}
+}
+
+// softmaxOfColumns computes softmax along an axis before the last for lengths around the limits of kernels that keep columns
+// in registers.
+func softmaxOfColumns(t *testing.T, dev *device.Device, g *generator) {
+	lengths := []int{2, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257, 512, 513, 1024, 1025}
+	for i, n := range lengths {
+		if short() && i%6 != g.IntN(6) {
+			continue
+		}
+		s := op.Shape{1 + g.IntN(3), n, 16 + g.IntN(20)}
+		for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax} {
+			if err := reducesAlong(t, dev, g, o, s, []int{1}, op.Axes(1)); err != nil {
+				t.Errorf("%s of %v along 1: %v", o, s, err)
 			}
 		}
 	}

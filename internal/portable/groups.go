@@ -25,7 +25,7 @@ func UseReductions() {
 
 // UseRows registers the operations of class [op.Row].
 func UseRows() {
-	register(rowFamily(&softmaxes), op.Softmax, op.LogSoftmax)
+	register(softmaxFamily(), op.Softmax, op.LogSoftmax)
 	register(rowFamily(&layerNorms), op.LayerNorm)
 	register(rowFamily(&rmsNorms), op.RMSNorm)
 	register(&family{plan: planCumsum, variants: append(cumsumSchedules.names(), scanSchedules.names()...)}, op.Cumsum)

@@ -162,19 +162,11 @@ func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
 
 // planColumnScan plans a scan whose operand, or result, has the order of [Outer Cols Inner] in memory.
 func planColumnScan(q *request) (*Plan, error) {
-	var m foldOf
-	rows, cols := q.In[0].Shape.Rows()
-	s := columnScanSpec{Op: q.Op, Type: q.In[0].Type, From: q.In[0].Layout != nil, To: q.Out[0].Layout != nil}
-	for _, a := range []Array{q.In[0], q.Out[0]} {
-		if a.Layout == nil {
-			continue
-		}
-		outer, inner, ok := a.Layout.Columns(rows, cols)
-		if was := m; !ok || was.Inner > 0 && was.Inner != inner {
-			return nil, unsupported("the layouts %v and %v do not describe the same columns", q.In[0].Layout, q.Out[0].Layout)
-		}
-		m = foldOf{Outer: outer, Cols: cols, Inner: inner}
+	m, err := columnsOf(q)
+	if err != nil {
+		return nil, err
 	}
+	s := columnScanSpec{Op: q.Op, Type: q.In[0].Type, From: q.In[0].Layout != nil, To: q.Out[0].Layout != nil}
 	w, name, err := scanSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
@@ -197,6 +189,22 @@ func planColumnScan(q *request) (*Plan, error) {
 	}
 	p.stage(columnScans.of(s, q.epilogue), w.groups(lanes), params, append(operands, q.outputs()...)...)
 	return p.done(name)
+}
+
+// columnsOf returns the array [Outer Cols Inner] whose middle axis a request works on.
+func columnsOf(q *request) (m foldOf, err error) {
+	rows, cols := q.In[0].Shape.Rows()
+	for _, a := range []Array{q.In[0], q.Out[0]} {
+		if a.Layout == nil {
+			continue
+		}
+		outer, inner, ok := a.Layout.Columns(rows, cols)
+		if !ok || m.Inner > 0 && m.Inner != inner {
+			return m, unsupported("the layouts %v and %v do not describe the same columns", q.In[0].Layout, q.Out[0].Layout)
+		}
+		m = foldOf{Outer: outer, Cols: cols, Inner: inner}
+	}
+	return m, nil
 }
 
 // shareStates declares workgroup memory for one state of each lane.
