@@ -155,6 +155,10 @@ func (d device) binary(o go_token.Token, x, y any) any {
 			return d.f32(float32(d.near(1/float64(y), 0.33) * float64(x)))
 		case go_token.LSS:
 			return x < y
+		case go_token.LEQ:
+			return x <= y
+		case go_token.GEQ:
+			return x >= y
 		}
 	case int32:
 		switch y := y.(type) {

@@ -35,6 +35,9 @@ const (
 	fnUnpackU8
 	fnReduceAngle
 	fnClip
+	fnMinOrdered
+	fnMaxOrdered
+	fnClipOrdered
 	fnKeepNaN
 
 	numFns
@@ -75,6 +78,17 @@ var functions = [numFns]struct {
 	fnClip: {"clip", `fn clip$N(x: $T, lower: $T, upper: $T) -> $T {
   return select(min(max(x, lower), upper), x, is_nan$N(x));
 }`, fnIsNaN},
+	// Software computes comparisons as IEEE 754 does: they are false for NaN.
+	fnMinOrdered: {"min_ordered", `fn min_ordered$N(x: $T, constant: $T) -> $T {
+  return select(x, constant, x >= constant);
+}`, 0},
+	fnMaxOrdered: {"max_ordered", `fn max_ordered$N(x: $T, constant: $T) -> $T {
+  return select(x, constant, x <= constant);
+}`, 0},
+	fnClipOrdered: {"clip_ordered", `fn clip_ordered$N(x: $T, lower: $T, upper: $T) -> $T {
+  let above = select(x, lower, x <= lower);
+  return select(above, upper, above >= upper);
+}`, 0},
 	// This ends a chain: see carry.
 	fnKeepNaN: {"keep_nan", `fn keep_nan$N(x: $T, sizes: $T) -> $T {
   return select(x, sizes, bitcast<$U>(sizes) > $U(0x7f800000u));

@@ -27,9 +27,19 @@ func MayWait() error {
 		n = runtime.Callers(2, pcs)
 	}
 	for _, pc := range pcs[:n] {
-		if f := runtime.FuncForPC(pc - 1); f != nil && f.Name() == handler {
+		is, found := handles[pc]
+		if !found {
+			f := runtime.FuncForPC(pc - 1)
+			is = f != nil && f.Name() == handler
+			handles[pc] = is
+		}
+		if is {
 			return ErrWait
 		}
 	}
 	return nil
 }
+
+// handles says which positions of stacks are in handler, because a name takes longer to find than a frame. Goroutines
+// switch only where they wait, so the map needs no lock.
+var handles = map[uintptr]bool{}

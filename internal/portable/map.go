@@ -28,15 +28,18 @@ type mapOf struct {
 
 // mapSchedule is the schedule of an elementwise kernel: elements in a vector, vectors for each
 // lane, lanes of a workgroup, whether each vector has its own branch, and whether there is a branch
-// for vectors of moderate elements: see moderate. A kernel with tiles reads one operand by tiles: see maptile.go.
+// for vectors of moderate elements: see moderate. Near means that the vectors of a lane are neighbours, and that the
+// lane computes them one after the other. A kernel with tiles reads one operand by tiles: see maptile.go.
 type mapSchedule struct {
 	Width, Each, Lanes int
 	Branches, Guarded  bool
-	Tiled              bool
+	Near, Tiled        bool
 }
 
 var mapSchedules = table[mapOf, mapSchedule]{
 	{"tile", tiled, mapSchedule{Width: 1, Tiled: true}},
+	{"near-vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 4, Near: true}},
+	{"near-scalars", always, mapSchedule{Width: 1, Each: 16, Near: true}},
 	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 1}},
 	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 2}},
 	{"scalar", always, mapSchedule{Width: 1, Each: 1}},
@@ -48,13 +51,16 @@ func always(mapOf, *Target) bool { return true }
 
 func tiled(m mapOf, _ *Target) bool { return m.Tiled }
 
-// good reports whether the schedule suits programs with many elements or not, and heavy programs or
-// not. If there are many single elements, a lane reads several, because otherwise too few bytes are
+// good reports whether the schedule suits programs with many elements or not, heavy programs or not, and serial
+// targets or not. If there are many single elements, a lane reads several, because otherwise too few bytes are
 // in flight.
-func (w *mapSchedule) good(many, heavy bool) bool {
+func (w *mapSchedule) good(many, heavy, serial bool) bool {
 	switch {
 	case w.Tiled:
 		return true
+	case w.Near:
+		// To start a lane is cheap beside a heavy program, and less code is compiled faster.
+		return serial && !heavy
 	case w.Width > 1:
 		return (w.Each > 1) == (many && heavy)
 	case !many:
@@ -123,6 +129,10 @@ var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Buil
 		b.If(i.Lt(n), func() { write(i, read(i)) })
 		return
 	}
+	if w.Near {
+		nearVectors(b, w.Each, n, func(i kernel.U32) { write(i, read(i)) })
+		return
+	}
 	// If all vectors of the workgroup exist, the lane reads them before it computes the first one.
 	// The loads are outside of the branch, so that shader compilers do not move them into it.
 	first := b.Group().Mul(kernel.U(uint32(w.Each * w.Lanes))).Add(b.LocalX())
@@ -162,6 +172,24 @@ var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Buil
 		b.ForStep(first, n, kernel.U(uint32(w.Lanes)), func(i kernel.U32) { write(i, read(i)) })
 	})
 }}
+
+// nearVectors calls compute for each neighbouring vectors of each lane, as far as there are n vectors. The branches are
+// nested, because software computes other branches and loops slowly even if no lane takes them.
+func nearVectors(b *kernel.Builder, each int, n kernel.U32, compute func(i kernel.U32)) {
+	first := b.Index().Mul(kernel.U(uint32(each)))
+	var from func(k int)
+	from = func(k int) {
+		if k == each {
+			return
+		}
+		i := first.Add(kernel.U(uint32(k)))
+		b.If(i.Lt(n), func() {
+			compute(i)
+			from(k + 1)
+		})
+	}
+	from(0)
+}
 
 // From these numbers of elements on, the cost of an additional launch is small: minRaggedHeavy is
 // for heavy programs, and minRagged for other programs with functions.
@@ -317,7 +345,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	}
 	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
 	m := mapOf{n, alignedOperands(e.in, n), mapTiles.plan != nil && mapTiles.operand(e.in) >= 0}
-	w, name, err := mapSchedules.prefer(q, m, func(w *mapSchedule) bool { return w.good(many, much) && (n >= minTiled || !w.Tiled) })
+	w, name, err := mapSchedules.prefer(q, m, func(w *mapSchedule) bool { return w.good(many, much, q.Target.Serial) && (n >= minTiled || !w.Tiled) })
 	if err != nil {
 		return nil, err
 	}

@@ -179,21 +179,25 @@ func TestSums(t *testing.T) {
 func TestMapSchedules(t *testing.T) {
 	const many = manyElements
 	for _, c := range []struct {
-		n    int
-		o    *op.Operation
-		want string
+		n      int
+		o      *op.Operation
+		want   string
+		serial string // by software
 	}{
-		{4, op.Neg, "vector"}, {5, op.Neg, "scalar"}, {many - 1, op.Neg, "scalar"},
-		{many, op.Neg, "vector"}, {many + 1, op.Neg, "scalars"},
-		{many - 4, op.Exp, "vector"}, {many, op.Exp, "vectors"}, {many + 3, op.Exp, "few-scalars"},
+		{4, op.Neg, "vector", "near-vectors"}, {5, op.Neg, "scalar", "near-scalars"}, {many - 1, op.Neg, "scalar", "near-scalars"},
+		{many, op.Neg, "vector", "near-vectors"}, {many + 1, op.Neg, "scalars", "near-scalars"},
+		{many - 4, op.Exp, "vector", "vector"}, {many, op.Exp, "vectors", "vectors"}, {many + 3, op.Exp, "few-scalars", "few-scalars"},
 	} {
-		a := []Array{{Type: op.F32, Shape: op.Shape{c.n}}}
-		p, err := For(&Request{Op: c.o, In: a, Out: a, Target: Target{MapMuch: 1}}) // functions make the program heavy
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Variant != c.want {
-			t.Errorf("%v of %d: %s, want %s", c.o, c.n, p.Variant, c.want)
+		for i, want := range []string{c.want, c.serial} {
+			serial := i > 0
+			a := []Array{{Type: op.F32, Shape: op.Shape{c.n}}}
+			p, err := For(&Request{Op: c.o, In: a, Out: a, Target: Target{MapMuch: 1, Serial: serial}}) // functions make the program heavy
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Variant != want {
+				t.Errorf("%v of %d, serial %v: %s, want %s", c.o, c.n, serial, p.Variant, want)
+			}
 		}
 	}
 }

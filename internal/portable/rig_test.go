@@ -281,6 +281,9 @@ func targetsOf(variant string) []targetUse {
 	if slices.Contains([]string{"vectors", "scalars", "few-scalars"}, variant) {
 		return []targetUse{{Target{}, []int{32}}, {Target{MapBranches: true}, []int{32}}}
 	}
+	if strings.HasPrefix(variant, "near-") {
+		return []targetUse{{Target{}, []int{4}}}
+	}
 	if !strings.HasSuffix(variant, "subgroups") {
 		return []targetUse{{Target{Lanes: lanes}, []int{32}}}
 	}

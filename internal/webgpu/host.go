@@ -41,8 +41,8 @@ type HostDevice interface {
 	// NewGroup binds ranges to the bindings of the pipeline, in their order.
 	NewGroup(p HostPipeline, r []HostRange) (HostGroup, error)
 
-	// Submit runs commands, one after the other, and then maps remap. Tickets increase with each
-	// submission, and are never 0.
+	// Submit runs commands, one after the other, and then maps remap, of buffers of Readback at least the
+	// bytes that the commands write. Tickets increase with each submission, and are never 0.
 	Submit(c []HostCommand, remap []HostBuffer) (serial uint64, err error)
 	// Poll returns the number of the last completed submission, whose buffers are mapped.
 	Poll() (done uint64, err error)

@@ -27,7 +27,7 @@ import (
 
 // kernelVersion is part of a device's identity: raise it when the speed of
 // kernels changes, so that stored measurements are taken again.
-const kernelVersion = "4"
+const kernelVersion = "5"
 
 // device is an open GPU.
 type device struct {

@@ -36,9 +36,10 @@ const awaited = 1 << 20
 
 // buffer is memory of a device.
 type buffer struct {
-	v      js.Value
-	usage  webgpu.Usage
-	mapped js.Value // an array of its bytes while it is mapped, from the first Read on
+	v        js.Value
+	usage    webgpu.Usage
+	from, to int64    // the range of bytes that is mapped
+	mapped   js.Value // an array of this range while it is mapped, from the first Read on
 }
 
 // NewBuffer implements [webgpu.HostDevice].
@@ -86,8 +87,9 @@ func (d *device) Read(h webgpu.HostBuffer, off int64, to []byte) error {
 	b := h.(*buffer)
 	err := try(func() {
 		if b.mapped.IsUndefined() {
-			b.mapped = js.Global().Get("Uint8Array").New(b.v.Call("getMappedRange"))
+			b.mapped = js.Global().Get("Uint8Array").New(b.v.Call("getMappedRange", b.from, b.to-b.from))
 		}
+		off -= b.from
 		js.CopyBytesToGo(to, b.mapped.Call("subarray", off, off+int64(len(to))))
 	})
 	if err != nil {

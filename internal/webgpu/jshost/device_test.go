@@ -59,6 +59,45 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestMapLengths requires that only the bytes are mapped that a submission has written.
+func TestMapLengths(t *testing.T) {
+	g, d := guarded(t)
+	if err := hosttest.Relu(g, 1000); err != nil {
+		t.Fatal(err)
+	}
+	x, err := d.NewBuffer(64, webgpu.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	y, err := d.NewBuffer(4096, webgpu.Readback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Release()
+	want := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	if err := d.Write(x, 0, want); err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := d.Submit([]webgpu.HostCommand{{Do: webgpu.Copy, Src: x, Dst: y, To: 1004, Bytes: 4}, {Do: webgpu.Copy, Src: x, Dst: y, From: 4, To: 1012, Bytes: 4}}, []webgpu.HostBuffer{y})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hosttest.Wait(d, ticket); err != nil {
+		t.Fatal(err)
+	}
+	var got [12]byte
+	if err := d.Read(y, 1004, got[:]); err != nil {
+		t.Fatal(err)
+	}
+	if string(got[:4])+string(got[8:]) != string(want) {
+		t.Errorf("%v, want %v with four bytes between them", got, want)
+	}
+	if n := y.(*buffer).mapped.Get("byteLength").Int(); n != 16 {
+		t.Errorf("%d bytes are mapped, want 16 from a multiple of eight on", n)
+	}
+}
+
 // TestFault requires that an error outside of error scopes fails the next submission, and no other.
 func TestFault(t *testing.T) {
 	g, d := guarded(t)

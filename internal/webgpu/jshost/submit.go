@@ -3,6 +3,7 @@
 package jshost
 
 import (
+	"math"
 	"syscall/js"
 
 	"github.com/rayo-go/rayo/internal/fmt"
@@ -28,7 +29,8 @@ func (d *device) Submit(list []webgpu.HostCommand, remap []webgpu.HostBuffer) (u
 		before := len(promises)
 		for _, b := range remap {
 			if b := b.(*buffer); b.usage == webgpu.Readback {
-				promises = append(promises, b.v.Call("mapAsync", modeRead))
+				b.from, b.to = written(list, b)
+				promises = append(promises, b.v.Call("mapAsync", modeRead, b.from, b.to-b.from))
 			}
 		}
 		if len(promises) == before {
@@ -48,6 +50,23 @@ func (d *device) Submit(list []webgpu.HostCommand, remap []webgpu.HostBuffer) (u
 		d.complete(ticket, err)
 	})
 	return ticket, nil
+}
+
+// written returns the range of b that the commands write, from a multiple of eight, as mapAsync demands. The browser
+// copies the bytes that it maps from one process to another, and buffers of Readback may be much larger than their contents.
+func written(list []webgpu.HostCommand, b *buffer) (from, to int64) {
+	from = math.MaxInt64
+	for i := range list {
+		c, bytes := &list[i], list[i].Bytes
+		if c.Dst != webgpu.HostBuffer(b) {
+			continue
+		}
+		if c.Do == webgpu.Stamps {
+			bytes *= 8
+		}
+		from, to = min(from, c.To&^7), max(to, c.To+bytes)
+	}
+	return min(from, to), to
 }
 
 // complete records the end of a submission, and reports the submissions that are complete together
