@@ -50,12 +50,13 @@ type program struct {
 
 	boxesPast *boxes // the boxes for non-temporal stores
 
-	size     int  // number of elements in a block
-	stride   int  // distance of registers in elements
-	spelt    bool // some stream is spelt
-	even     bool // every stream is Full, so segments are whole blocks
-	straight bool // a single call over whole operands, which needs no lane
-	n        int  // number of elements in the result
+	size     int   // number of elements in a block
+	stride   int   // distance of registers in elements
+	spelt    bool  // some stream is spelt
+	even     bool  // every stream is Full, so segments are whole blocks
+	straight bool  // a single call over whole operands, which needs no lane
+	nest     *nest // computes the program, if it is not nil
+	n        int   // number of elements in the result
 
 	chain *chain // replaces the calls for segments and blocks; nil if there is none
 
@@ -193,6 +194,10 @@ func (l *lane) pointers() []*float32 {
 // run computes elements lo to hi of the program that the lane has begun.
 func (l *lane) run(at []place, lo, hi int) {
 	p := l.begun
+	if p.nest != nil {
+		p.nest.run(at, lo, hi)
+		return
+	}
 	t := l.pointers()
 	chain, size := p.chain.next(hi-lo), p.size
 	if chain != nil && p.even || chain == nil && p.table == p.firstRegister && len(p.block) == 1 {

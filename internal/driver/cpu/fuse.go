@@ -90,16 +90,32 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	if err != nil {
 		return nil, err
 	}
+	if q := nestOf(f, out); q != nil {
+		if p, err := d.fuseAs(f, out, n, q); err != nil || p.nest != nil {
+			return p, err
+		}
+	}
+	return d.fuseAs(f, out, n, nil)
+}
+
+// fuseAs is fuse. The program is the nest q if this is not nil and the program has a call that q can make.
+func (d *processor) fuseAs(f *driver.Fused, out []driver.Operand, n int, q *nest) (*program, error) {
 	p := &program{n: n, inputs: len(f.In), even: true}
-	b := &builder{p: p, unit: 1, passes: true}
+	b := &builder{p: p, unit: 1, passes: q == nil}
 	for i := range f.In {
+		if q != nil {
+			in := &f.In[i]
+			p.streams = append(p.streams, stream{spread: op.Strided, size: 4, slot: in.Slot, run: true, inner: q.inner[1+i]})
+			continue
+		}
 		b.stream(&f.In[i])
 	}
+	p.even = p.even && q == nil
 	b.readRuns(len(f.Body))
 	for i := range out {
 		p.streams = append(p.streams, stream{size: out[i].Type.Size(), slot: out[i].Slot})
 	}
-	vals := make([]int, len(f.In), len(f.In)+len(f.Body))
+	vals, err := make([]int, len(f.In), len(f.In)+len(f.Body)), error(nil)
 	for i := range f.In {
 		t := f.In[i].Type
 		if f.In[i].Slot < 0 {
@@ -126,6 +142,10 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	b.combine(results)
 	b.store(results, out)
 	b.finish()
+	if q != nil && q.adopt(p) {
+		p.nest = q
+		return p, nil
+	}
 	if newChain != nil {
 		p.chain = newChain(b, f, out, loaded)
 	}
