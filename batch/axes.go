@@ -95,6 +95,20 @@ func (b *Batch) across(o *op.Operation, along []op.Along, x Value) op.Along {
 			return op.Along{}
 		}
 	}
+	outer, cols, inner := 1, 1, 1
+	for i, n := range s {
+		switch {
+		case i < axes[0]:
+			outer *= n
+		case i <= axes[len(axes)-1]:
+			cols *= n
+		default:
+			inner *= n
+		}
+	}
+	if b.eng.Columns(o, outer, cols, inner) { // without moving elements
+		return op.Along{}
+	}
 	return op.Axes(axes...).KeepDims()
 }
 

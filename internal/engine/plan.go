@@ -186,6 +186,16 @@ func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	return d.Reads(o, at, s, l)
 }
 
+// Columns reports whether the device applies a row operation to columns: to the middle axis of arrays of float32 of shape [outer cols inner],
+// without moving the elements.
+func (e *Engine) Columns(o *op.Operation, outer, cols, inner int) bool {
+	swap, _ := op.PermuteTo(0, 2, 1) // the axes are valid
+	seen, made := op.Shape{outer, cols, inner}, op.Shape{outer, inner, cols}
+	l, ok := op.Permute.Layout(&swap, op.RowMajor(outer*cols*inner), seen, made, op.F32)
+	d, is := e.dev.(driver.Strided)
+	return ok && is && d.Reads(o, 0, made, &l) && d.Writes(o, made, op.F32, &l)
+}
+
 // writes reports whether the device can write a result in a layout.
 func (e *Engine) writes(o *op.Operation, s op.Shape, t op.DType, l *op.Layout) bool {
 	d, ok := e.dev.(driver.Strided)

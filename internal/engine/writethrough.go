@@ -36,8 +36,8 @@ func (l *lowerer) writeThrough(writes writer) {
 			continue
 		}
 		to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N)
-		if in := s.In[0].Layout; s.Op.Scans() && in != nil && *in != to {
-			continue // kernels of scans read and write the same columns
+		if in := s.In[0].Layout; s.Op.Class() == op.Row && in != nil && *in != to {
+			continue // kernels of columns read and write the same ones
 		}
 		if ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
 			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Broadcast: op.Strided, Layout: &to}

@@ -283,7 +283,7 @@ func (t *columnTask) run(n int, ns float64) {
 		}
 		return
 	}
-	t.d.pool.Do(n, t)
+	t.d.pool.Spread(n, t.d.pool.Turn(), t)
 }
 
 // Part implements workers.Task.

@@ -113,8 +113,8 @@ func (d *processor) fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
-// reads is [processor.Reads] after [UsePrograms]: operations that only move elements read any layout, reductions
-// and scans read columns, products take any strides except those that repeat elements of a matrix, and attention and rope any
+// reads is [processor.Reads] after [UsePrograms]: operations that only move elements read any layout, reductions,
+// scans and softmax read columns, products take any strides except those that repeat elements of a matrix, and attention and rope any
 // strides except between the elements of a row.
 func (d *processor) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if d.portable && portable.Has(o) {

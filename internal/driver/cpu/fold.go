@@ -70,6 +70,9 @@ func (t *foldTask) choose(o *opStep) core {
 	if o.reducesWords() {
 		return &wordTask{d: t.d}
 	}
+	if c := o.exponentials(); c != nil {
+		return c
+	}
 	return o.columns()
 }
 
@@ -313,7 +316,7 @@ func (t *foldTask) spread(n int, ns float64) {
 		}
 		return
 	}
-	t.d.pool.Do(n, t)
+	t.d.pool.Spread(n, t.d.pool.Turn(), t)
 }
 
 // Part implements workers.Task.

@@ -33,6 +33,9 @@ var (
 // separate passes, because a long row does not stay in the cache until its epilogue.
 const longRow = 1 << 16
 
+// choose implements [chooser].
+func (t *rowTask) choose(o *opStep) core { return o.columnScan() }
+
 func (t *rowTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
 	t.rows, t.cols = dims[0].Rows()
 	t.op = simd.RowOp{}

@@ -28,14 +28,15 @@ const (
 
 // scansColumns reports whether a scanColumns can read, or write, an array of shape s in a layout.
 func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
-	if _, ok := columnScans[o]; !ok || len(s) == 0 {
+	_, scans := columnScans[o]
+	if !scans && !(expsColumns() && (o == op.Softmax || o == op.LogSoftmax)) || len(s) == 0 {
 		return false
 	}
 	_, inner, ok := l.Columns(s.Rows())
 	return ok && inner >= scanInner
 }
 
-// A scanColumns scans the middle axis of an array [outer cols inner], with adjacent columns in adjacent lanes. The memory of the
+// A scanColumns scans the middle axis of an array [outer cols inner], or computes its softmax, with adjacent columns in adjacent lanes. The memory of the
 // operand, of the result, or of both has this order: see [op.Layout.Columns]. If one of them is row by row, its elements are
 // moved before or after the scan.
 type scanColumns struct {
@@ -44,6 +45,7 @@ type scanColumns struct {
 	typ                op.DType
 	from, to           *op.Layout // nil for rows
 	fn                 kernel
+	exp                *expKernels // of a softmax
 	outer, cols, inner int
 	chunk, chunks      int // number of columns that are scanned together, and of such chunks
 	unit               int // number of arrays [cols inner] in a part, if they have one chunk
@@ -86,11 +88,13 @@ func (t *scanColumns) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) e
 	if t.from != nil && t.to != nil && *t.from != *t.to {
 		return fmt.Errorf("%s from the layout %v to %v: %w", o.Name(), t.from, t.to, driver.ErrUnsupported)
 	}
-	if t.fn = kernelNamed(name); t.fn == nil {
-		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
-	}
 	t.op, t.cols = o, cols
 	t.chunk = min(t.inner, scanLanes)
+	if pageless && (o == op.Softmax || o == op.LogSoftmax) {
+		t.exp, t.chunk = newExpKernels(), columnsAtOnce(cols, t.inner)
+	} else if t.fn = kernelNamed(name); t.fn == nil {
+		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
+	}
 	if threads := t.d.pool.Threads(); t.outer < threads {
 		t.chunk = max(scanInner, min(t.chunk, (t.inner+threads-1)/threads))
 	}
@@ -122,7 +126,7 @@ func (t *scanColumns) compute(ctx context.Context, in, out []unsafe.Pointer) err
 		}
 	}
 	if parts := (t.outer + t.unit - 1) / t.unit * t.chunks; parts > 1 && t.d.pool.Worth(float64(n)*0.5) {
-		t.d.pool.Do(parts, t)
+		t.d.pool.Spread(parts, t.d.pool.Turn(), t)
 	} else {
 		for i := range parts {
 			t.Part(i)
@@ -150,7 +154,9 @@ func (t *scanColumns) Part(i int) {
 	for o := i / t.chunks * t.unit; o < min((i/t.chunks+1)*t.unit, t.outer); o++ {
 		first := 4 * (o*t.cols*t.inner + j)
 		x, dst := unsafe.Add(t.x, first), unsafe.Add(t.dst, first)
-		if t.op == op.Cumsum && t.typ == op.F32 {
+		if pageless && t.exp != nil {
+			t.exp.softmax(l, dst, columnGroup{x, w, t.cols, t.inner}, t.op == op.LogSoftmax)
+		} else if t.op == op.Cumsum && t.typ == op.F32 {
 			t.sums(l, dst, x, w)
 		} else {
 			copy(unsigned(dst, w), unsigned(x, w))
