@@ -3462,9 +3462,13 @@ near:
 	VUNPCKLPD       Z20, Z18, Z19
 	VUNPCKHPD       Z20, Z18, Z18
 	VMOVUPS         Z17, (DI)
+	PREFETCHT0      128(DI)
 	VMOVUPS         Z16, (DI)(BX*1)
+	PREFETCHT0      128(DI)(BX*1)
 	VMOVUPS         Z19, (DI)(BX*2)
+	PREFETCHT0      128(DI)(BX*2)
 	VMOVUPS         Z18, (DI)(R9*1)
+	PREFETCHT0      128(DI)(R9*1)
 	LEAQ            (DI)(BX*4), DI
 	VUNPCKLPS       Z5, Z4, Z16
 	VUNPCKHPS       Z5, Z4, Z18
@@ -3475,9 +3479,13 @@ near:
 	VUNPCKLPD       Z20, Z18, Z19
 	VUNPCKHPD       Z20, Z18, Z18
 	VMOVUPS         Z17, (DI)
+	PREFETCHT0      128(DI)
 	VMOVUPS         Z16, (DI)(BX*1)
+	PREFETCHT0      128(DI)(BX*1)
 	VMOVUPS         Z19, (DI)(BX*2)
+	PREFETCHT0      128(DI)(BX*2)
 	VMOVUPS         Z18, (DI)(R9*1)
+	PREFETCHT0      128(DI)(R9*1)
 	LEAQ            (DI)(BX*4), DI
 	VUNPCKLPS       Z9, Z8, Z16
 	VUNPCKHPS       Z9, Z8, Z18
@@ -3488,9 +3496,13 @@ near:
 	VUNPCKLPD       Z20, Z18, Z19
 	VUNPCKHPD       Z20, Z18, Z18
 	VMOVUPS         Z17, (DI)
+	PREFETCHT0      128(DI)
 	VMOVUPS         Z16, (DI)(BX*1)
+	PREFETCHT0      128(DI)(BX*1)
 	VMOVUPS         Z19, (DI)(BX*2)
+	PREFETCHT0      128(DI)(BX*2)
 	VMOVUPS         Z18, (DI)(R9*1)
+	PREFETCHT0      128(DI)(R9*1)
 	LEAQ            (DI)(BX*4), DI
 	VUNPCKLPS       Z13, Z12, Z16
 	VUNPCKHPS       Z13, Z12, Z18
@@ -3501,9 +3513,13 @@ near:
 	VUNPCKLPD       Z20, Z18, Z19
 	VUNPCKHPD       Z20, Z18, Z18
 	VMOVUPS         Z17, (DI)
+	PREFETCHT0      128(DI)
 	VMOVUPS         Z16, (DI)(BX*1)
+	PREFETCHT0      128(DI)(BX*1)
 	VMOVUPS         Z19, (DI)(BX*2)
+	PREFETCHT0      128(DI)(BX*2)
 	VMOVUPS         Z18, (DI)(R9*1)
+	PREFETCHT0      128(DI)(R9*1)
 	LEAQ            (DI)(BX*4), DI
 	ADDQ            $0x40, AX
 	ADDQ            $0x00000080, DX
@@ -3618,9 +3634,13 @@ near:
 	VUNPCKLPD       Z8, Z6, Z7
 	VUNPCKHPD       Z8, Z6, Z6
 	VMOVUPS         Z5, (DI)
+	PREFETCHT0      128(DI)
 	VMOVUPS         Z4, (DI)(BX*1)
+	PREFETCHT0      128(DI)(BX*1)
 	VMOVUPS         Z7, (DI)(BX*2)
+	PREFETCHT0      128(DI)(BX*2)
 	VMOVUPS         Z6, (DI)(R9*1)
+	PREFETCHT0      128(DI)(R9*1)
 	LEAQ            (DI)(BX*4), DI
 	ADDQ            $0x40, AX
 	ADDQ            $0x00000080, DX
@@ -3782,12 +3802,16 @@ near:
 	VUNPCKHPD       Z20, Z18, Z18
 	MOVQ            (BX), DI
 	VMOVUPS         Z17, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            8(BX), DI
 	VMOVUPS         Z16, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            16(BX), DI
 	VMOVUPS         Z19, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            24(BX), DI
 	VMOVUPS         Z18, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	VUNPCKLPS       Z5, Z4, Z16
 	VUNPCKHPS       Z5, Z4, Z18
 	VUNPCKLPS       Z7, Z6, Z19
@@ -3798,12 +3822,16 @@ near:
 	VUNPCKHPD       Z20, Z18, Z18
 	MOVQ            32(BX), DI
 	VMOVUPS         Z17, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            40(BX), DI
 	VMOVUPS         Z16, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            48(BX), DI
 	VMOVUPS         Z19, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            56(BX), DI
 	VMOVUPS         Z18, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	VUNPCKLPS       Z9, Z8, Z16
 	VUNPCKHPS       Z9, Z8, Z18
 	VUNPCKLPS       Z11, Z10, Z19
@@ -3814,12 +3842,16 @@ near:
 	VUNPCKHPD       Z20, Z18, Z18
 	MOVQ            64(BX), DI
 	VMOVUPS         Z17, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            72(BX), DI
 	VMOVUPS         Z16, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            80(BX), DI
 	VMOVUPS         Z19, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            88(BX), DI
 	VMOVUPS         Z18, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	VUNPCKLPS       Z13, Z12, Z16
 	VUNPCKHPS       Z13, Z12, Z18
 	VUNPCKLPS       Z15, Z14, Z19
@@ -3830,12 +3862,16 @@ near:
 	VUNPCKHPD       Z20, Z18, Z18
 	MOVQ            96(BX), DI
 	VMOVUPS         Z17, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            104(BX), DI
 	VMOVUPS         Z16, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            112(BX), DI
 	VMOVUPS         Z19, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	MOVQ            120(BX), DI
 	VMOVUPS         Z18, (AX)(DI*1)
+	PREFETCHT0      128(AX)(DI*1)
 	ADDQ            $0x40, AX
 	ADDQ            $0x00000080, DX
 	SUBQ            $0x10, SI

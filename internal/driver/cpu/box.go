@@ -107,8 +107,7 @@ func boxesFor(l *op.Layout, near bool, from int) *boxes {
 		return b
 	}
 	b.extend(boxLimits.short)
-	strips := !simd.HasJoinRows() || n < from/2 || n >= from && b.total <= stripLimits.short
-	if strips && near && n <= stripLimits.array && b.stripped(n) {
+	if near && n <= stripLimits.array && b.stripped(n) {
 		return b
 	}
 	most := boxMost / max(boxRows, min(b.total, boxTall))

@@ -11,10 +11,9 @@ import (
 
 // stripLimits are the limits of boxes that are transposed directly to the result, in elements, measured on 2 cores
 // of an AMD EPYC with AVX2 and of an Intel Xeon with AVX-512, 2026-11-29 (docs/measurements/cpu.md).
-var stripLimits = struct{ array, tiles, short, tabled, columns, narrow, tall, high int }{
+var stripLimits = struct{ array, tiles, tabled, columns, narrow, tall, high int }{
 	array:   2 << 20,  // of an array, at most
 	tiles:   16,       // arrays up to so many times the second cache: tiles of rows at the same distance are faster than strips without AVX-512
-	short:   64,       // rows up to which strips are faster than kernels of AVX-512 in arrays of any size
 	tabled:  16 << 10, // rows along several axes up to which their offsets are kept
 	columns: 4,        // adjacent columns, at least
 	narrow:  8,        // columns up to which all of them are copied together

@@ -32,7 +32,7 @@ func (g *gen) turnRows512(width int) {
 		if width == lanes512 {
 			g.PREFETCHT0(Mem{Base: ahead, Index: row, Scale: 1})
 		}
-	}, g.spaced512(dst, ds, ds3))
+	}, g.spaced512(dst, ds, ds3, false))
 	g.ADDQ(U8(4*width), x)
 	g.ADDQ(U8(4*width), ahead)
 	g.DECQ(k)
@@ -82,11 +82,20 @@ func (g *gen) square512(x, offs, row reg.GPVirtual, quarters []reg.Register, wid
 	}
 }
 
-// spaced512 returns a function that stores 4 columns ds bytes apart, and moves dst to the next one. ds3 is 3·ds.
-func (g *gen) spaced512(dst, ds, ds3 reg.GPVirtual) func(int, []reg.VecVirtual) {
+// aheadOfStore is the distance in bytes of the lines that are prefetched after a store of 16 elements of a column. A store that crosses cache
+// lines waits for both of them, and the next store to the column reaches a new one.
+const aheadOfStore = 8 * lanes512
+
+// spaced512 returns a function that stores 4 columns ds bytes apart, and moves dst to the next one. ds3 is 3·ds. If ahead is set, it
+// prefetches the lines of the next stores to the columns.
+func (g *gen) spaced512(dst, ds, ds3 reg.GPVirtual, ahead bool) func(int, []reg.VecVirtual) {
 	return func(_ int, c []reg.VecVirtual) {
 		for i, m := range []Mem{{Base: dst}, {Base: dst, Index: ds, Scale: 1}, {Base: dst, Index: ds, Scale: 2}, {Base: dst, Index: ds3, Scale: 1}} {
 			g.VMOVUPS(c[i], m)
+			if ahead {
+				m.Disp = aheadOfStore
+				g.PREFETCHT0(m)
+			}
 		}
 		g.LEAQ(Mem{Base: dst, Index: ds, Scale: 4}, dst)
 	}
@@ -102,7 +111,7 @@ func (g *gen) strip512(width int) {
 	g.Label("step")
 	g.prefetchRows(x, offs, d, width, lanes512)
 	g.MOVQ(dst, d)
-	g.square512(x, offs, row, quarters, width, func() {}, g.spaced512(d, ds, ds3))
+	g.square512(x, offs, row, quarters, width, func() {}, g.spaced512(d, ds, ds3, true))
 	g.nextRows(dst, offs, rest, lanes512)
 	g.ret()
 }
@@ -118,6 +127,7 @@ func (g *gen) stripColumns512() {
 		for i, v := range c {
 			g.MOVQ(Mem{Base: cols, Disp: 8 * (j + i)}, d)
 			g.VMOVUPS(v, Mem{Base: dst, Index: d, Scale: 1})
+			g.PREFETCHT0(Mem{Base: dst, Index: d, Scale: 1, Disp: aheadOfStore})
 		}
 	})
 	g.nextRows(dst, offs, rest, lanes512)
