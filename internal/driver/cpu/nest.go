@@ -26,8 +26,8 @@ type nestAxis struct {
 	steps
 }
 
-// nestLimits are the limits of the rows of a nest, in elements, measured on 2 cores of an Intel Xeon with AVX-512, 2026-11-29
-// (docs/measurements/cpu.md).
+// nestLimits are the limits of the rows of a nest, in elements. A kernel for rows takes 1.6 to 3 ns for a row of up to 32 elements on an
+// Intel Xeon with AVX-512, 2026-11-29; the other limits are estimates.
 var nestLimits = struct{ strided, stretched, plain, most int }{
 	strided:   3,   // of operands that are copied otherwise, at least
 	stretched: 6,   // of operands whose elements are repeated otherwise, at least
