@@ -316,8 +316,7 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 	q, k, v := c.Heads*c.KeyLength, c.KVHeads*c.KeyLength, c.KVHeads*c.ValueLength
 	if l.f.Tensor(prefix+"attn_qkv.weight") != nil {
 		y.qkv = l.linear(prefix+"attn_qkv", false, q+k+v, c.Width)
-	} else {
-		// Do not stack these matrices: rope and the cache would have to copy the parts of the product.
+	} else if !l.stackAttention(&y, c, prefix, q, k, v) {
 		y.q = l.linear(prefix+"attn_q", false, q, c.Width)
 		y.k = l.linear(prefix+"attn_k", false, k, c.Width)
 		y.v = l.linear(prefix+"attn_v", false, v, c.Width)
@@ -343,6 +342,16 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 	}
 	l.feedForward(&y, c, arch, prefix)
 	return y
+}
+
+// stackAttention stacks the matrices of q, k and v if possible. On a GPU it does not, because rope and the cache would
+// have to copy the parts of the product; on a CPU one product of three times the size saves more time than this takes.
+func (l *loader) stackAttention(y *layer, c *Config, prefix string, q, k, v int) (ok bool) {
+	if l.dev.Info().Kind != device.CPU {
+		return false
+	}
+	y.qkv, ok = l.stacked(prefix, c.Width, part{"attn_q", q}, part{"attn_k", k}, part{"attn_v", v})
+	return ok
 }
 
 // feedForward loads the feed-forward part of a layer. It stacks gate and up if possible, so that

@@ -124,6 +124,7 @@ type attentionTask struct {
 // attentionScratch is the temporary memory of a part.
 type attentionScratch struct {
 	q, scores []float32
+	few       attentionFew
 	k, v      []float32 // keys and values converted from 16 bits
 	out       []float32 // results that are not contiguous in Dst
 	tops      []float32
@@ -203,6 +204,7 @@ func (t *attentionTask) Part(i int) {
 	w.out = out
 	clear(out)
 	t.queries(s.q, head, r0, n)
+	s.few.prepare(s.q, n, t.Dim)
 	least, most := k1, 0
 	for r := r0; r < r1; r++ {
 		first, end := t.sight(r)
@@ -276,6 +278,8 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 		for r := range n {
 			reducers().dotEach(&scores[r*count], &k[0], &s.q[r*t.Dim], count, t.Dim)
 		}
+	case s.few.kernels != nil:
+		s.few.scores(scores, k, n, count, kRow, t.Dim)
 	default:
 		g := Gemm{M: n, N: count, K: t.Dim, A: s.q, B: k, BRow: 1, BCol: kRow, C: scores}
 		g.Run(nil)
@@ -304,6 +308,10 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 	// A value of NaN or infinity times a weight of 0 would make the product NaN.
 	if hidden && !finiteRows(v, count, vRow, t.ValueDim) {
 		t.addSeen(w, scores, v, vRow, head, r0, n, j, count)
+		return
+	}
+	if s.few.kernels != nil {
+		s.few.add(w.out, scores, v, n, count, vRow, t.ValueDim)
 		return
 	}
 	g := Gemm{M: n, N: t.ValueDim, K: count, A: scores, B: v, BRow: vRow, BCol: 1, C: w.out, Accumulate: true}

@@ -139,11 +139,12 @@ var int8VNNI = int8Kernels{
 	},
 }
 
-// int8VBMI returns int8VNNI with kernels of 512 bits for one row, which need AVX-512 VBMI, and with the tiles of AMX where
+// int8VBMI returns int8VNNI with kernels of 512 bits for one row, which need AVX-512 VBMI and are faster for up to four
+// rows, one after the other, than the kernels of four rows. It has the tiles of AMX where
 // the processor has AMX and the system permits it.
 func int8VBMI() int8Kernels {
 	k := int8VNNI
-	k.columns = slices.Clone(k.columns)
+	k.columns, k.columnRows = slices.Clone(k.columns), 4
 	for f, c := range map[block.Format]int8Columns{
 		block.Q4_0:   {int8ColumnsQ4_0AVX512, false, inLanes, maxStreams},
 		block.Q4_1:   {int8ColumnsQ4_1AVX512, false, inLanes, maxStreams},

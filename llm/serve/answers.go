@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -321,8 +322,8 @@ func (f *form) whole(x *exchange, index int, text string, tokens []llm.Token, fi
 		return c
 	}
 	rest, calls := chat.ParseToolCalls(f.tools, text)
-	for _, call := range calls {
-		t := toolCall{ID: call.ID, Type: "function"}
+	for i, call := range calls {
+		t := toolCall{ID: callID(call.ID, i), Type: "function"}
 		t.Function.Name, t.Function.Arguments = call.Name, string(call.Arguments)
 		c.Message.ToolCalls = append(c.Message.ToolCalls, t)
 	}
@@ -330,6 +331,16 @@ func (f *form) whole(x *exchange, index int, text string, tokens []llm.Token, fi
 		*c.Finish, *c.Message.Content = "tool_calls", rest
 	}
 	return c
+}
+
+// callID returns the id of call i of an answer, which has the given id in the model's text or from ParseToolCalls. Ids that
+// the model did not choose are random, so that they differ between the answers of a conversation. They have nine letters
+// and digits, because Mistral's templates accept no others.
+func callID(id string, i int) string {
+	if id == fmt.Sprintf("call_%d", i) {
+		return rand.Text()[:9]
+	}
+	return id
 }
 
 // probabilities returns log-probabilities in the form of chats, or in the older form of completions.

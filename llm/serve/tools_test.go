@@ -26,6 +26,7 @@ func TestForcedCalls(t *testing.T) {
 		"light":  func(a arguments) bool { return a.On != nil },
 		"colour": func(a arguments) bool { return a.Is == "red" || a.Is == "green" },
 	}
+	ids := map[string]bool{}
 	for _, c := range []struct {
 		choice string
 		names  []string
@@ -43,6 +44,7 @@ func TestForcedCalls(t *testing.T) {
 					Message struct {
 						Content   string
 						ToolCalls []struct {
+							ID       string
 							Function struct{ Name, Arguments string }
 						} `json:"tool_calls"`
 					}
@@ -59,7 +61,11 @@ func TestForcedCalls(t *testing.T) {
 				t.Errorf("tool_choice %s: %s", c.choice, b)
 				continue
 			}
-			f := m.ToolCalls[0].Function
+			id, f := m.ToolCalls[0].ID, m.ToolCalls[0].Function
+			if len(id) != 9 || ids[id] {
+				t.Errorf("the id %q of a call is not new, or does not have nine characters", id)
+			}
+			ids[id] = true
 			var a arguments
 			if err := json.Unmarshal([]byte(f.Arguments), &a); err != nil || !slices.Contains(c.names, f.Name) || valid[f.Name] != nil && !valid[f.Name](a) {
 				t.Errorf("tool_choice %s: a call of %s with %s", c.choice, f.Name, f.Arguments)
