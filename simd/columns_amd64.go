@@ -4,10 +4,6 @@ package simd
 
 import "unsafe"
 
-// A ColumnFold combines each of n elements of dst, at least 1, with the elements of the same column in
-// rows rows of x, which are stride elements apart.
-type ColumnFold func(dst, x *uint32, n, rows, stride int)
-
 var columnFolds = map[string]ColumnFold{
 	"f32.add": columnsAddF32AVX2, "f32.mul": columnsMulF32AVX2, "f32.squares": columnsSquaresF32AVX2,
 	"f32.maximum": columnsMaxF32AVX2, "f32.minimum": columnsMinF32AVX2,
