@@ -1,10 +1,6 @@
 package ir
 
-import (
-	"reflect"
-
-	"github.com/rayo-go/rayo/internal/incomparable"
-)
+import "reflect"
 
 // Kernel is the part of a kernel.Kernel that other packages of this module use. Package kernel
 // embeds it under a name that is not exported, so that godoc does not list its methods: users
@@ -26,8 +22,6 @@ type Programs interface {
 
 // Fixed is a program without a build function, or its error. It implements [Programs].
 type Fixed struct {
-	_ incomparable.Type
-
 	P   *Program
 	Err error
 }
