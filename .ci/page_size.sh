@@ -20,6 +20,6 @@ size() {
 	GOOS= GOARCH= go run ./wasm/pack "$dir/page.wasm"
 	check "tags '$1', packed" "$3"
 }
-size '' 1407000 1304000
-size nowebgpu 871000 805000
+size '' 1402000 1299000
+size nowebgpu 862000 800000
 exit $status

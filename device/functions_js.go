@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
@@ -19,6 +20,8 @@ func init() {
 
 // functionTest tests functions on a device, in programs that have them.
 type functionTest struct {
+	_ incomparable.Type
+
 	ctx context.Context
 	e   *engine.Engine
 	err error

@@ -2,5 +2,5 @@
 
 package simd
 
-// FoldColumns returns nil, because there are no kernels for columns here.
+// FoldColumns returns nil, because there are no special kernels for columns here.
 func FoldColumns(string) ColumnFold { return nil }

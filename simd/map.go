@@ -36,6 +36,10 @@ func Map(name string) MapFunc { return MapAt(active, name) }
 // is for a kernel of a vector and a scalar. The rows are ds, xs and ys bytes apart. n and rows are positive.
 type MapRowsFunc func(dst, x, y *float32, n, rows, ds, xs, ys int)
 
+// A ColumnFold combines each of n elements of dst, at least 1, with the elements of the same column in
+// rows rows of x, which are stride elements apart.
+type ColumnFold func(dst, x *uint32, n, rows, stride int)
+
 // MapAt returns the kernel with the given name at a level that the machine supports, or nil if it does
 // not exist. If the level has no kernel of its own, it returns the kernel of Generic.
 func MapAt(level Level, name string) MapFunc {

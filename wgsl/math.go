@@ -3,6 +3,7 @@ package wgsl
 import (
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
@@ -22,6 +23,8 @@ func nativeNear(c ir.Code) bool {
 
 // composition is a function that computes an expansion, for each width.
 type composition struct {
+	_ incomparable.Type
+
 	text [3]string
 	fns  [3][numFns]uint8 // the functions that they call
 }

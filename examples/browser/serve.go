@@ -60,7 +60,7 @@ func main() {
 	log.Fatal(http.Serve(l, nil))
 }
 
-// build compiles the program.
+// build compiles and packs the program.
 func build() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "page")
 	if err != nil {
@@ -70,9 +70,12 @@ func build() ([]byte, error) {
 	out := filepath.Join(dir, "page.wasm")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return nil, err
+	pack := exec.Command("go", "run", "github.com/rayo-go/rayo/wasm/pack", out)
+	for _, c := range []*exec.Cmd{cmd, pack} {
+		c.Stderr = os.Stderr
+		if err := c.Run(); err != nil {
+			return nil, err
+		}
 	}
 	return os.ReadFile(out)
 }

@@ -40,6 +40,7 @@ var order = [][]string{
 	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/blockdecode", "internal/errtree", "internal/genfile", "internal/jscall", "internal/jsmemory"},
 	{"internal/ascii", "internal/env", "internal/fmt"},
+	{"internal/incomparable"},
 }
 
 // beside lists the imports that are allowed although they are not in a lower layer.

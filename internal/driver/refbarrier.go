@@ -1,10 +1,16 @@
 package driver
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/incomparable"
+)
 
 // RefBarrier counts the running submissions of an [Executable], so that Close waits for
 // them. The zero RefBarrier is open. It is safe for concurrent use.
 type RefBarrier struct {
+	_ incomparable.Type
+
 	mu     sync.Mutex // orders inside.Add and Shut
 	shut   bool
 	inside sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/fmt"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/jscall"
 	"github.com/rayo-go/rayo/op"
 )
@@ -189,6 +190,8 @@ func guard(err *error) {
 
 // counters has the counts for Stats.
 type counters struct {
+	_ incomparable.Type
+
 	steps       atomic.Int64
 	submissions atomic.Int64
 	compiles    atomic.Int64

@@ -10,6 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
@@ -32,6 +33,8 @@ type functionTest struct {
 
 // functionRun is a run of the test.
 type functionRun struct {
+	_ incomparable.Type
+
 	done chan struct{} // closed at the end
 	err  error         // valid after done is closed
 }
@@ -53,6 +56,8 @@ func (e *Engine) testFunctions(ctx context.Context, g *graph.Graph) error {
 // functionUser has the arguments and the result of testFunctions. Pages that use no functions do not link its method, nor
 // the functions that it calls.
 type functionUser struct {
+	_ incomparable.Type
+
 	ctx context.Context
 	e   *Engine
 	g   *graph.Graph

@@ -12,6 +12,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -229,6 +230,8 @@ func within(p *driver.Program, lim driver.Limits) error {
 
 // executable is a driver.Executable that is closed once.
 type executable struct {
+	_ incomparable.Type
+
 	driver.Executable
 	eng  *Engine
 	once sync.Once

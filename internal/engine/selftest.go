@@ -10,6 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/fmt"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -17,6 +18,8 @@ import (
 
 // selfTestResult is the result of the self-test of the kernels of one operation.
 type selfTestResult struct {
+	_ incomparable.Type
+
 	ok  atomic.Bool
 	err error // set if the kernels are wrong; under Engine.selfTestMu
 }

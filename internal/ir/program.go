@@ -1,5 +1,7 @@
 package ir
 
+import "github.com/rayo-go/rayo/internal/incomparable"
+
 // Program is a kernel: structured code that every lane of every workgroup of a
 // grid runs, over bound buffers. Package kernel builds programs; package wgsl
 // prints them, package ptx lowers them and internal/interp runs them.
@@ -54,6 +56,8 @@ type Instr struct {
 // Binding is a storage buffer: an array of vectors of Width elements of Type. Its length is that of
 // the bound array.
 type Binding struct {
+	_ incomparable.Type
+
 	Name   string
 	Type   Type // F32, I32, U32 or F16
 	Width  uint8
@@ -81,6 +85,8 @@ type Uniform struct {
 
 // Array is an array in workgroup memory. Its elements are undefined until they are written.
 type Array struct {
+	_ incomparable.Type
+
 	Name   string
 	Type   Type
 	Width  uint8
@@ -91,6 +97,8 @@ type Array struct {
 // Var is a variable of a lane. It is undefined until it is written. Lanes have no arrays: the
 // builder replaces them by variables with the same name.
 type Var struct {
+	_ incomparable.Type
+
 	Name  string
 	Type  Type
 	Width uint8

@@ -75,10 +75,12 @@ type softmaxColumnSchedule struct {
 
 // softmaxColumnSchedules has the sizes of lane groups, each for columns of up to GroupLanes*Each elements. Sixteen
 // neighbouring columns are 64 bytes of float32.
-var softmaxColumnSchedules = table[foldOf, softmaxColumnSchedule]{
-	ofColumns(1, 128, 8), ofColumns(1, 128, 16), ofColumns(4, 32, 8), ofColumns(4, 32, 16),
-	ofColumns(8, 32, 16), ofColumns(8, 32, 32), ofColumns(16, 16, 32), ofColumns(16, 16, 64),
-}
+var softmaxColumnSchedules = lazyTable[foldOf, softmaxColumnSchedule]{make: func() table[foldOf, softmaxColumnSchedule] {
+	return table[foldOf, softmaxColumnSchedule]{
+		ofColumns(1, 128, 8), ofColumns(1, 128, 16), ofColumns(4, 32, 8), ofColumns(4, 32, 16),
+		ofColumns(8, 32, 16), ofColumns(8, 32, 32), ofColumns(16, 16, 32), ofColumns(16, 16, 64),
+	}
+}}
 
 // maxSoftmaxColumn is the maximum number of elements of a column.
 const maxSoftmaxColumn = 16 * 64
@@ -102,7 +104,7 @@ func softmaxReads(s op.Shape, l *op.Layout) bool {
 func softmaxFamily() *family {
 	f := rowFamily(&softmaxes)
 	rows := f.plan
-	f.variants = append(f.variants, softmaxColumnSchedules.names()...)
+	f.variants = append(f.variants, softmaxColumnSchedules.get().names()...)
 	f.plan = func(q *request) (*Plan, error) {
 		if q.In[0].Layout != nil || q.Out[0].Layout != nil {
 			return planSoftmaxColumns(q)
@@ -119,7 +121,7 @@ func planSoftmaxColumns(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, name, err := softmaxColumnSchedules.choose(q, m)
+	w, name, err := softmaxColumnSchedules.get().choose(q, m)
 	if err != nil {
 		return nil, err
 	}

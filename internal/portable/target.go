@@ -1,7 +1,11 @@
 package portable
 
+import "github.com/rayo-go/rayo/internal/incomparable"
+
 // Target has the features of a device. A field of 0 means the minimum that every device has.
 type Target struct {
+	_ incomparable.Type
+
 	Lanes   int // maximum number of lanes of a workgroup; at least 256
 	Shared  int // bytes of workgroup memory; at least 16 KiB
 	Buffers int // maximum number of buffers of a kernel; at least 8

@@ -11,6 +11,7 @@ import (
 	"context"
 
 	"github.com/rayo-go/rayo/internal/fmt"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/wgsl"
 )
 
@@ -102,6 +103,8 @@ type HostRange struct {
 
 // HostCommand is one command of a submission.
 type HostCommand struct {
+	_ incomparable.Type
+
 	Do       CommandKind
 	Pipeline HostPipeline // Dispatch
 	Group    HostGroup
@@ -145,6 +148,8 @@ const (
 
 // Adapter describes a device that can be opened.
 type Adapter struct {
+	_ incomparable.Type
+
 	Name   string // of the device
 	Driver string // name and version of its driver
 	API    string // Vulkan, Metal, D3D12, GL, browser

@@ -4,11 +4,14 @@ import (
 	"context"
 
 	"github.com/rayo-go/rayo/internal/fmt"
+	"github.com/rayo-go/rayo/internal/incomparable"
 )
 
 // Command is one command of a submission: a dispatch if Group is set, a copy if Src is set, else a
 // clear of Dst. If Dst is not set either, it does nothing.
 type Command struct {
+	_ incomparable.Type
+
 	Group    *Group
 	Grid     [3]uint32 // workgroups; the dispatch does nothing if one of them is 0
 	Src, Dst *Buffer

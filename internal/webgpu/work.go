@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+
+	"github.com/rayo-go/rayo/internal/incomparable"
 )
 
 // work is a running submission: the objects that it uses, and the actions after it has run.
@@ -220,6 +222,8 @@ func (w *work) free() {
 
 // Fence is the completion of a submission.
 type Fence struct {
+	_ incomparable.Type
+
 	d      *Device
 	serial uint64
 	done   chan struct{}

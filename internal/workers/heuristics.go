@@ -3,12 +3,16 @@ package workers
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/rayo-go/rayo/internal/incomparable"
 )
 
 // heuristics decides from earlier observations whether to split a call and how long
 // workers spin. Its state is approximate: concurrent callers may overwrite each other's
 // observations.
 type heuristics struct {
+	_ incomparable.Type
+
 	gain   float64 // share of the serial time that perfect splitting saves
 	hotNS  average // time from the publication of a job until a spinning worker begins a part
 	coldNS average // time until a parked worker runs

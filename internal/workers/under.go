@@ -3,10 +3,14 @@ package workers
 import (
 	"context"
 	"sync"
+
+	"github.com/rayo-go/rayo/internal/incomparable"
 )
 
 // under has the fields of a Pool that is a view of another: see Pool.Under.
 type under struct {
+	_ incomparable.Type
+
 	root   *Pool
 	ctx    context.Context
 	serial bool
@@ -46,6 +50,8 @@ func (p *Pool) Release() {
 
 // cancellable is a task that ends with a context.
 type cancellable struct {
+	_ incomparable.Type
+
 	Task
 	ctx context.Context
 }

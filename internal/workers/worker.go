@@ -1,9 +1,15 @@
 package workers
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/rayo-go/rayo/internal/incomparable"
+)
 
 // A worker is one goroutine of a pool: it takes parts, spins, and parks.
 type worker struct {
+	_ incomparable.Type
+
 	pool   *Pool
 	number int // 1 and up; the caller is 0
 	sleep  sleeper

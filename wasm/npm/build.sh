@@ -3,4 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o rayo.wasm ../gpu
+go run ../pack rayo.wasm
 cp "$(go env GOROOT)/lib/wasm/wasm_exec.js" .

@@ -11,6 +11,7 @@ cp static/* "$out"
 cp "$(go env GOROOT)/lib/wasm/wasm_exec.js" "$out"
 for program in page chat; do
 	GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$out/$program.wasm" ./$program
+	go run ../pack "$out/$program.wasm"
 done
 rm -f "$out"/model-*.gguf
 if [ -n "$model" ]; then

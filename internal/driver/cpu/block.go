@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
@@ -78,6 +79,8 @@ type call struct {
 
 // A stream is an operand or a result in memory.
 type stream struct {
+	_ incomparable.Type
+
 	spread op.BroadcastKind
 	size   int  // size of an element in bytes
 	period int  // Tiled: number of elements in memory; Repeated: number of repetitions of each

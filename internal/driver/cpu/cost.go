@@ -2,16 +2,24 @@ package cpu
 
 import (
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/memory"
 )
+
+// single says that the program has one thread on this architecture, and no non-temporal stores. The linker then leaves out the functions
+// that decide about them.
+const single = runtime.GOARCH == "wasm"
 
 // cost is the time of a kernel or program for one element on one thread: first an estimate from its
 // instructions, then a measurement of runs. There is one number for data in the caches of a core,
 // one for data in the shared cache, and one for memory.
 type cost struct {
+	_ incomparable.Type
+
 	seed  float32          // nanoseconds of computation
 	bytes float32          // bytes moved
 	ns    [3]atomic.Uint32 // bits of a float32; 0 means not measured
@@ -33,8 +41,11 @@ func (c *cost) level(n int) int {
 	return 2
 }
 
-// of returns the time of n elements in nanoseconds.
+// of returns the time of n elements in nanoseconds, or 0 if there is one thread.
 func (c *cost) of(n int) float64 {
+	if single {
+		return 0
+	}
 	l := c.level(n)
 	ns := math.Float32frombits(c.ns[l].Load())
 	if ns == 0 {
@@ -49,6 +60,9 @@ const timedNS = 4000
 
 // observe records that n elements, of a total of whole, took d on one thread.
 func (c *cost) observe(whole, n int, d time.Duration) {
+	if single {
+		return
+	}
 	l := c.level(whole)
 	got := float32(d) / float32(n)
 	old := math.Float32frombits(c.ns[l].Load())

@@ -23,6 +23,9 @@ func kernelNamed(name string) kernel {
 // kernelNS estimates the time of an element in the kernel of that name, in nanoseconds on the
 // widest vectors. It is the initial cost, before measurements.
 func kernelNS(name string) float32 {
+	if single {
+		return 0
+	}
 	ns := float32(0.05)
 	switch name[strings.LastIndexByte(strings.TrimSuffix(strings.TrimSuffix(name, ".vs"), ".sv"), '.')+1:] {
 	case "exp", "exp2", "expm1", "sigmoid", "silu", "elu", "selu", "log", "log2", "recip", "div", "sqrt", "rsqrt", "hard_swish":

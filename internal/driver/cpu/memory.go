@@ -6,11 +6,14 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/fmt"
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
 // array is device memory: a block of the pool, and its current users.
 type array struct {
+	_ incomparable.Type
+
 	block memory.Block
 	base  unsafe.Pointer
 	bytes int64

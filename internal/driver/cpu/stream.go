@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/incomparable"
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
@@ -23,6 +24,8 @@ const streamSizes = 16
 
 // trial compares cached and non-temporal stores for calls of about one size.
 type trial struct {
+	_ incomparable.Type
+
 	calls atomic.Uint32
 	ns    [2]atomic.Uint32 // time of an element as float32 bits, for cached and non-temporal stores; 0 if unknown
 
@@ -60,7 +63,7 @@ type passing struct {
 // uses the given number of threads. Results that fit into the private caches of the cores use
 // cached stores.
 func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
-	if bytes <= float64(threads)*float64(privateCacheBytes) {
+	if single || bytes <= float64(threads)*float64(privateCacheBytes) {
 		return passing{}
 	}
 	t := &s[min(threads-1, 1)][min(max(bits.Len(uint(n))-17, 0), streamSizes-1)]
@@ -85,7 +88,7 @@ func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
 
 // ended records the time of the call if it is a measurement.
 func (p *passing) ended(n int) {
-	if !p.counts {
+	if single || !p.counts {
 		return
 	}
 	was := &p.t.ns[p.path]
@@ -123,7 +126,7 @@ type recent struct {
 
 // reads records that a large call reads the array at p.
 func (r *recent) reads(p unsafe.Pointer) {
-	if p == nil {
+	if single || p == nil {
 		return
 	}
 	for i := range r.places {
@@ -137,7 +140,7 @@ func (r *recent) reads(p unsafe.Pointer) {
 
 // made records that the result of a call of t is at p.
 func (r *recent) made(p unsafe.Pointer, t *trial) {
-	if t == nil {
+	if single || t == nil {
 		return
 	}
 	if t.made.Add(1) >= trialMade {

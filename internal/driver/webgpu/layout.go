@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rayo-go/rayo/internal/incomparable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 
@@ -218,6 +219,8 @@ func (l *layout) directly() {
 // because the queue runs them one after the other, and may have another set for a submission whose
 // caller waits.
 type sets struct {
+	_ incomparable.Type
+
 	d *device
 
 	mu    sync.Mutex

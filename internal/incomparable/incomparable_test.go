@@ -1,0 +1,20 @@
+package incomparable
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestType checks that a struct with the field is not comparable, and that the field takes no memory.
+func TestType(t *testing.T) {
+	type plain struct{ a, b uint64 }
+	type marked struct {
+		_ Type
+
+		a, b uint64
+	}
+	m := reflect.TypeFor[marked]()
+	if m.Comparable() || m.Size() != reflect.TypeFor[plain]().Size() {
+		t.Errorf("comparable: %v, %d bytes", m.Comparable(), m.Size())
+	}
+}
