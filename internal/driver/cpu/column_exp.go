@@ -101,8 +101,8 @@ func inPlace(f kernel, x []float32) {
 // greatest sets top to the greatest element of each column of g.
 func (e *expKernels) greatest(top []float32, g columnGroup) {
 	copy(top, slice(g.x, g.w))
-	g.x, g.rows = unsafe.Add(g.x, 4*g.stride), g.rows-1
-	if g.rows > 0 {
+	if g.rows > 1 { // a pointer past the last row could leave the array
+		g.x, g.rows = unsafe.Add(g.x, 4*g.stride), g.rows-1
 		g.fold(top, e.foldMaximum, e.maximum.one)
 	}
 }
