@@ -30,6 +30,13 @@ func newTurns() *turns {
 	return t
 }
 
+// wait waits for the lanes that compute. The context has ended, so a lane that begins later computes nothing. It does not keep the
+// lock, because such a lane must end too.
+func (t *turns) wait() {
+	t.computing.Lock()
+	defer t.computing.Unlock()
+}
+
 // inLanes reads and computes src on several goroutines, until it ends.
 func (r *running) inLanes(src *source) error {
 	var others sync.WaitGroup

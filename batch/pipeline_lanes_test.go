@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
@@ -111,4 +112,47 @@ func TestPipelineReaderStores(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Error("results differ from those of chunks in order")
 	}
+}
+
+// TestPipelineReaderLeft checks that a loop that is left ends, and waits only for the read that is under way, not for the rest of a chunk.
+func TestPipelineReaderLeft(t *testing.T) {
+	noGoroutines(t)
+	for _, procs := range []int{1, 4} { // without and with lanes
+		for _, whole := range []bool{false, true} {
+			func() {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				p := pipeline[float32, float32](t, openCPU(t), reluOf, batch.PipelineOpts{Rows: 700})
+				src := &leftReader{whole: whole, left: make(chan struct{})}
+				for _, err := range p.RunReader(context.Background(), src) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					close(src.left)
+					break
+				}
+				if src.reads > 3 {
+					t.Errorf("GOMAXPROCS=%d, whole chunks %v: %d reads, want at most one after the loop was left", procs, whole, src.reads)
+				}
+			}()
+		}
+	}
+}
+
+// A leftReader is an endless stream. Its first Read fills a chunk. The others end after the loop was left, with a number or with a chunk.
+type leftReader struct {
+	whole bool
+	left  chan struct{}
+	reads int
+}
+
+func (r *leftReader) Read(to []byte) (int, error) {
+	if r.reads++; r.reads == 1 {
+		return len(to), nil
+	}
+	<-r.left
+	time.Sleep(10 * time.Millisecond) // until nothing but this Read is under way
+	if r.whole {
+		return len(to), nil
+	}
+	return 4, nil
 }

@@ -118,8 +118,7 @@ func (r *running) end(ctx context.Context) error {
 		_ = c.wait(context.Background())
 	}
 	if r.turns != nil {
-		r.turns.computing.Lock() // a lane that begins later sees that the context has ended
-		defer r.turns.computing.Unlock()
+		r.turns.wait()
 	}
 	select {
 	case <-r.done:
@@ -241,7 +240,7 @@ func (r *running) unused() *chunk {
 
 // space returns the memory for the next bytes of the stream, or nil if the stream must end.
 func (r *running) space() []byte {
-	if !r.take() {
+	if r.ctx.Err() != nil || !r.take() {
 		return nil
 	}
 	var err error

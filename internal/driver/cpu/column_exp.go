@@ -33,11 +33,17 @@ func columnsAtOnce(cols, inner int) int {
 	return min(inner, max(expColumns, expMost/max(1, cols)&^15))
 }
 
-// A columnGroup is a group of w adjacent columns in memory: rows rows, which are stride elements apart.
+// A columnGroup is a group of w adjacent columns in memory: rows rows, which are stride elements apart. The exponentials of step rows
+// are added in one float32, then the sums of these blocks. The rounding of results depends on step, which therefore must not depend on
+// the number of threads.
 type columnGroup struct {
 	x               unsafe.Pointer
 	w, rows, stride int
+	step            int
 }
+
+// stepOf returns the number of rows of a block of groups of at most w columns.
+func stepOf(w int) int { return min(expSteps, max(1, expMost/max(1, w))) }
 
 // expKernels are the kernels for groups of columns.
 type expKernels struct {
@@ -110,11 +116,10 @@ func (e *expKernels) greatest(top []float32, g columnGroup) {
 // sums sets sum to the sum of e**(x-top) of each column of g. The exponentials of a block of rows are in block; if keep is set, it has room
 // for those of all rows. part has w elements.
 func (e *expKernels) sums(sum, part, block, top []float32, g columnGroup, keep bool) {
-	step := g.step()
-	for r := 0; r < g.rows; r += step {
-		rows := min(step, g.rows-r)
+	for r := 0; r < g.rows; r += g.step {
+		rows := min(g.step, g.rows-r)
 		if keep && r > 0 {
-			block = block[step*g.w:]
+			block = block[g.step*g.w:]
 		}
 		at := unsafe.Pointer(&block[0])
 		e.sub.each(at, unsafe.Add(g.x, 4*r*g.stride), unsafe.Pointer(&top[0]), g.w, rows, g.w, g.stride, 0)
@@ -124,19 +129,16 @@ func (e *expKernels) sums(sum, part, block, top []float32, g columnGroup, keep b
 			to = sum
 		}
 		clear(to)
-		columnGroup{at, g.w, rows, g.w}.fold(to, e.foldAdd, e.add)
+		columnGroup{x: at, w: g.w, rows: rows, stride: g.w}.fold(to, e.foldAdd, e.add)
 		if r > 0 {
 			e.add(&sum[0], &sum[0], &part[0], nil, g.w, nil)
 		}
 	}
 }
 
-// step returns the number of rows of a block.
-func (g columnGroup) step() int { return min(expSteps, max(1, expMost/g.w)) }
-
 // room returns the number of elements for four rows of w elements and a block of exponentials, of rows rows if keep is set.
 func (g columnGroup) room(keep bool) int {
-	rows := min(g.rows, g.step())
+	rows := min(g.rows, g.step)
 	if keep {
 		rows = g.rows
 	}
@@ -160,7 +162,7 @@ func (e *expKernels) softmax(l *lane, dst unsafe.Pointer, g columnGroup, log boo
 	inPlace(e.recip, sum)
 	step := g.rows
 	if !keep {
-		step = g.step()
+		step = g.step
 	}
 	for r := 0; r < g.rows; r += step {
 		rows, at := min(step, g.rows-r), 4*r*g.stride

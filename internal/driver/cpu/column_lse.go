@@ -149,12 +149,12 @@ func (t *columnExpTask) Part(i int) {
 func (t *columnExpTask) piece(l *lane, o, part, chunk int) {
 	stride, j := t.joined*t.inner, chunk*t.chunk
 	from, steps := part*t.part, t.cols/t.joined
-	g := columnGroup{unsafe.Add(t.x, 4*(o*t.cols*t.inner+from*stride+j)), min(t.chunk, stride-j), min(t.part, steps-from), stride}
+	g := columnGroup{unsafe.Add(t.x, 4*(o*t.cols*t.inner+from*stride+j)), min(t.chunk, stride-j), min(t.part, steps-from), stride, stepOf(t.chunk)}
 	results := max(1, t.partials)
 	to := unsafe.Add(t.scratch, 4*((o*results+part*t.joined)*t.inner+j))
 	t.exp.logSumExp(l, slice(to, g.w), g)
 	if rest := t.cols % t.joined; rest > 0 && part == t.parts-1 {
-		g = columnGroup{unsafe.Add(t.x, 4*(o*t.cols+t.cols-rest)*t.inner), t.inner, rest, t.inner}
+		g = columnGroup{unsafe.Add(t.x, 4*(o*t.cols+t.cols-rest)*t.inner), t.inner, rest, t.inner, stepOf(t.inner)}
 		t.exp.logSumExp(l, slice(unsafe.Add(t.scratch, 4*(o*results+results-1)*t.inner), t.inner), g)
 	}
 }
@@ -162,7 +162,7 @@ func (t *columnExpTask) piece(l *lane, o, part, chunk int) {
 // merge combines the results of the parts of array o.
 func (t *columnExpTask) merge(l *lane, o int) {
 	for j := 0; j < t.inner; j += expMost {
-		g := columnGroup{unsafe.Add(t.scratch, 4*(o*t.partials*t.inner+j)), min(expMost, t.inner-j), t.partials, t.inner}
+		g := columnGroup{unsafe.Add(t.scratch, 4*(o*t.partials*t.inner+j)), min(expMost, t.inner-j), t.partials, t.inner, stepOf(t.inner)}
 		t.exp.logSumExp(l, slice(unsafe.Add(t.dst, 4*(o*t.inner+j)), g.w), g)
 	}
 }

@@ -131,32 +131,34 @@ func (q *nest) adopt(p *program) bool {
 	return c.rows != nil || q.n >= nestLimits.plain
 }
 
-// run computes elements lo to hi of the result.
+// run computes elements lo to hi of the result. A result or an operand may begin with a later element of the whole: see [place].
 func (q *nest) run(at []place, lo, hi int) {
-	p := [3]unsafe.Pointer{unsafe.Add(at[2].base, -4*at[2].org), at[q.call.x-1].base, at[2-q.call.x].base}
-	for i := range p[1:] {
-		p[1+i] = unsafe.Add(p[1+i], q.off[1+i])
+	places := [3]*place{&at[2], &at[q.call.x-1], &at[2-q.call.x]}
+	var p [3]unsafe.Pointer
+	from := q.off
+	for i, a := range places {
+		p[i] = a.base
+		from[i] -= 4 * a.org
 	}
 	for lo < hi {
 		row, col := lo/q.n, lo%q.n
 		if n := min(q.n-col, hi-lo); n < q.n {
-			var from [3]unsafe.Pointer
-			off := q.seek(nil, row)
-			for i := range from {
-				from[i] = unsafe.Add(p[i], off[i]+col*q.inner[i])
+			off := q.seek(from, nil, row)
+			for i := range off {
+				off[i] += col * q.inner[i]
 			}
-			q.rows(from, n, 1, steps{})
+			q.rows(p, off, n, 1, steps{})
 			lo += n
 			continue
 		}
 		n := (hi - lo) / q.n
-		q.whole(p, row, n)
+		q.whole(p, from, row, n)
 		lo += n * q.n
 	}
 }
 
-// seek returns the offsets of a row, and sets the digits of its number unless they are nil.
-func (q *nest) seek(digits *[op.MaxRank]int, row int) (off steps) {
+// seek returns the offsets of a row from those of row 0, and sets the digits of its number unless they are nil.
+func (q *nest) seek(off steps, digits *[op.MaxRank]int, row int) steps {
 	for k := range q.axes {
 		a := &q.axes[k]
 		d := row % a.n
@@ -171,14 +173,14 @@ func (q *nest) seek(digits *[op.MaxRank]int, row int) (off steps) {
 	return off
 }
 
-// whole computes n rows from a row on.
-func (q *nest) whole(p [3]unsafe.Pointer, row, n int) {
+// whole computes n rows from a row on. Row 0 is at the offsets from.
+func (q *nest) whole(p [3]unsafe.Pointer, from steps, row, n int) {
 	var digits [op.MaxRank]int
-	off := q.seek(&digits, row)
+	off := q.seek(from, &digits, row)
 	first := &q.axes[0]
 	for {
 		k := min(n, first.n-digits[0])
-		q.rows([3]unsafe.Pointer{unsafe.Add(p[0], off[0]), unsafe.Add(p[1], off[1]), unsafe.Add(p[2], off[2])}, q.n, k, first.steps)
+		q.rows(p, off, q.n, k, first.steps)
 		if n -= k; n == 0 {
 			return
 		}
@@ -204,9 +206,12 @@ func (q *nest) whole(p [3]unsafe.Pointer, row, n int) {
 	}
 }
 
-// rows computes k rows of n elements, which are at p and the given distances apart.
-func (q *nest) rows(p [3]unsafe.Pointer, n, k int, by steps) {
+// rows computes k rows of n elements, which are at the offsets off from p and the given distances apart.
+func (q *nest) rows(p [3]unsafe.Pointer, off steps, n, k int, by steps) {
 	c := &q.call
+	for i := range p {
+		p[i] = unsafe.Add(p[i], off[i])
+	}
 	if c.rows != nil {
 		c.rows((*float32)(p[0]), (*float32)(p[1]), (*float32)(p[2]), n, k, by[0], by[1], by[2])
 		return

@@ -155,7 +155,7 @@ func (t *scanColumns) Part(i int) {
 		first := 4 * (o*t.cols*t.inner + j)
 		x, dst := unsafe.Add(t.x, first), unsafe.Add(t.dst, first)
 		if pageless && t.exp != nil {
-			t.exp.softmax(l, dst, columnGroup{x, w, t.cols, t.inner}, t.op == op.LogSoftmax)
+			t.exp.softmax(l, dst, columnGroup{x, w, t.cols, t.inner, stepOf(columnsAtOnce(t.cols, t.inner))}, t.op == op.LogSoftmax)
 		} else if t.op == op.Cumsum && t.typ == op.F32 {
 			t.sums(l, dst, x, w)
 		} else {
