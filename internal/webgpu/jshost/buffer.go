@@ -85,6 +85,12 @@ func (b *buffer) Release() {
 // Read implements [webgpu.Remote].
 func (d *device) Read(h webgpu.HostBuffer, off int64, to []byte) error {
 	b := h.(*buffer)
+	if len(to) == 0 {
+		return nil
+	}
+	if off < b.from || int64(len(to)) > b.to-off {
+		return fmt.Errorf("%d bytes at %d of a buffer that is mapped from %d to %d: %w", len(to), off, b.from, b.to, webgpu.ErrInvalid)
+	}
 	err := try(func() {
 		if b.mapped.IsUndefined() {
 			b.mapped = js.Global().Get("Uint8Array").New(b.v.Call("getMappedRange", b.from, b.to-b.from))

@@ -93,6 +93,11 @@ func TestMapLengths(t *testing.T) {
 	if string(got[:4])+string(got[8:]) != string(want) {
 		t.Errorf("%v, want %v with four bytes between them", got, want)
 	}
+	for _, off := range []int64{0, 996, 1008} {
+		if err := d.Read(y, off, got[:]); err == nil {
+			t.Errorf("bytes %d to %d were read, but not all of them are mapped", off, off+12)
+		}
+	}
 	if n := y.(*buffer).mapped.Get("byteLength").Int(); n != 16 {
 		t.Errorf("%d bytes are mapped, want 16 from a multiple of eight on", n)
 	}
