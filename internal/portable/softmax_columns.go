@@ -30,10 +30,10 @@ var softmaxColumns = maker[foldParams, softmaxColumnSpec]{name: "softmax_columns
 		v := kernel.As[kernel.F32](b, x.at(place(s.From, i.Min(cols.Sub(kernel.U(1))))))
 		xs[k] = kernel.Select(i.Lt(cols), v, numberOf(kernel.U(ninfKey)))
 	}
-	key := t.ofColumn("keys", greatestKey(xs).AsF32(), func(a, b kernel.F32) kernel.F32 { return a.AsU32().Max(b.AsU32()).AsF32() }).AsU32()
+	key := t.ofColumn("keys", greatestKey(xs), kernel.U32.Max)
 	greatest := numberOf(key.Max(kernel.U(lowestKey)))
 	es := exponentialsOf(xs, greatest)
-	sum := t.ofColumn("sums", tree(es), kernel.F32.Add)
+	sum := t.ofColumn("sums", tree(es).AsU32(), func(a, b kernel.U32) kernel.U32 { return a.AsF32().Add(b.AsF32()).AsU32() }).AsF32()
 	undefined := key.Ge(kernel.U(infKey)).Or(key.Le(kernel.U(ninfKey)))
 	factor := kernel.Select(undefined, nan(), sum.Recip())
 	log := kernel.Select(undefined, nan(), sum.Log())
@@ -49,15 +49,16 @@ var softmaxColumns = maker[foldParams, softmaxColumnSpec]{name: "softmax_columns
 	}
 }}
 
-// ofColumn merges the values of all lanes of the lane group, in each of its lanes.
-func (t *laneGroup) ofColumn(name string, v kernel.F32, merge func(a, b kernel.F32) kernel.F32) kernel.F32 {
+// ofColumn merges the words of all lanes of the lane group, in each of its lanes. A key is never a float32 on the way, because its bits may
+// be those of a NaN, which devices may change.
+func (t *laneGroup) ofColumn(name string, v kernel.U32, merge func(a, b kernel.U32) kernel.U32) kernel.U32 {
 	if t.GroupLanes == 1 {
 		return v
 	}
 	all := kernel.Shared[kernel.U32](t.b, "column_"+name, t.lanes())
-	all.Set(t.b.LocalX(), v.AsU32())
+	all.Set(t.b.LocalX(), v)
 	t.b.Barrier()
-	return chain(t.GroupLanes, merge, func(i int) kernel.F32 { return all.At(t.index.Add(kernel.U(uint32(i * t.Groups)))).AsF32() })
+	return chain(t.GroupLanes, merge, func(i int) kernel.U32 { return all.At(t.index.Add(kernel.U(uint32(i * t.Groups)))) })
 }
 
 // softmaxColumnSpec specialises the kernel.
