@@ -58,21 +58,21 @@ func TestPipelineReaderEnds(t *testing.T) {
 	broken := errors.New("broken")
 	x := native(ramp(50_000))
 	p := pipeline[float32, float32](t, openCPU(t), reluOf, batch.PipelineOpts{Rows: 700})
-	run := func(end func() error, left int) (last error, panicked any) {
+	run := func(end func() error, left int) (panicked any, last error) {
 		defer func() { panicked = recover() }()
 		for _, err := range p.RunReader(context.Background(), &fragments{x, left, end}) {
 			last = err
 		}
-		return last, nil
+		return nil, last
 	}
 	for left := range 12 {
-		if err, v := run(func() error { return broken }, left); !errors.Is(err, broken) || v != nil {
+		if v, err := run(func() error { return broken }, left); !errors.Is(err, broken) || v != nil {
 			t.Errorf("error after %d reads: %v, panic %v", left, err, v)
 		}
-		if _, v := run(func() error { panic(broken) }, left); v != broken {
+		if v, _ := run(func() error { panic(broken) }, left); v != broken {
 			t.Errorf("panic after %d reads: %v", left, v)
 		}
-		if err, v := run(func() error { runtime.Goexit(); return nil }, left); err == nil || v != nil {
+		if v, err := run(func() error { runtime.Goexit(); return nil }, left); err == nil || v != nil {
 			t.Errorf("Goexit after %d reads: %v, panic %v", left, err, v)
 		}
 	}

@@ -7,11 +7,10 @@ import (
 
 // TestType checks that a struct with the field is not comparable, and that the field takes no memory.
 func TestType(t *testing.T) {
-	type plain struct{ a, b uint64 }
+	type plain [2]uint64
 	type marked struct {
 		_ Type
-
-		a, b uint64
+		_ plain
 	}
 	m := reflect.TypeFor[marked]()
 	if m.Comparable() || m.Size() != reflect.TypeFor[plain]().Size() {
