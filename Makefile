@@ -38,10 +38,12 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # make vet vets all packages under all settings, with more rules than go test has: here -vet=off saves
-# the time.
+# the time. Package devicetest runs for longer than all others, mostly on one core: it comes first, so that the
+# others run beside it. go test prints results in this order.
 .PHONY: test
 test: ## run every test, with a new random sample of long series of cases
-	$(GO) test -vet=off $(SHORT) $(TIMEOUT) ./...
+	@echo 'internal/devicetest runs first, for some minutes; the results of all packages follow it.'
+	$(GO) test -vet=off $(SHORT) $(TIMEOUT) ./internal/devicetest ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 
 .PHONY: test-all
