@@ -39,6 +39,7 @@ type radixOrder struct {
 	Type       op.DType
 	Descending bool
 	Rows       bool // elements are ids of type i32, sorted by the row that they select
+	Skip       int  // number of low bits of the keys that the order ignores
 	Passes     int
 }
 
@@ -47,9 +48,9 @@ func orderOf(t op.DType, descending bool) radixOrder {
 	return radixOrder{Type: t, Descending: descending, Passes: t.Size() * 8 / radixBits}
 }
 
-// rowsOf returns the order of ids by row, below extent. Ids outside the range are last.
-func rowsOf(extent int) radixOrder {
-	return radixOrder{Type: op.I32, Rows: true, Passes: ceil(bits.Len(uint(extent)), radixBits)}
+// bucketsOf returns the order of ids by bucket of 1<<skip rows, for rows below extent. Ids outside the range are last.
+func bucketsOf(extent, skip int) radixOrder {
+	return radixOrder{Type: op.I32, Rows: true, Skip: skip, Passes: ceil(bits.Len(uint(extent))-skip, radixBits)}
 }
 
 // extent declares the parameter with the number of rows, or returns 0 if elements are not ids.

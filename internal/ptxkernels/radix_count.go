@@ -60,7 +60,7 @@ func (s radixCount) countRange(k *ptx.Kernel, x radixArray, counts ptx.Shared[pt
 	count := func(v ptx.U32) {
 		key := s.key(s.made(v, extent))
 		for i := range s.Passes {
-			digit := key.Shr(ptx.N(i * radixBits)).And(ptx.U(radixDigits - 1))
+			digit := key.Shr(ptx.N(i*radixBits + s.Skip)).And(ptx.U(radixDigits - 1))
 			ptx.ReduceAdd(counts.Offset(i*radixDigits).At(digit), ptx.U(1))
 		}
 	}

@@ -72,7 +72,7 @@ func (s radixPass) build(k *ptx.Kernel) {
 	ticket := ptx.SharedArray[ptx.U32](k, "ticket", 1)
 
 	t := &radixBlock{radixPass: s, k: k, n: n, pass: pass, tid: k.Special(ptx.TidX), lane: k.Special(ptx.LaneID)}
-	t.warp, t.shift = t.tid.Shr(ptx.U(5)), pass.Mul(ptx.U(radixBits))
+	t.warp, t.shift = t.tid.Shr(ptx.U(5)), pass.Mul(ptx.U(radixBits)).Add(ptx.N(s.Skip))
 	t.all, t.hist = hist, hist.At(t.warp.Mul(ptx.U(radixDigits)))
 	t.sums = ptx.SharedArray[ptx.U32](k, "sums", 2*radixDigits/32)
 	k.If(t.tid.Eq(ptx.U(0)), func() { ticket.Store(ptx.AtomicAdd(tickets.At(pass), ptx.U(1))) })

@@ -51,7 +51,8 @@ func TestTopK(t *testing.T) {
 	}
 }
 
-// TestScatter adds elements to many rows: few elements to most rows, many to some.
+// TestScatter adds elements to many rows: few elements to most rows, many to some. Elements of the largest buckets are
+// folded in shared memory.
 func TestScatter(t *testing.T) {
 	for i, typ := range []op.DType{op.F32, op.F16, op.BF16, op.I32, op.U32} {
 		x, ids, v := op.NewArray([]int{radixScatterRows + 3*i}), op.NewArray([]int{radixScatterIDs + i}), op.NewArray([]int{radixScatterIDs + i})
