@@ -31,7 +31,10 @@ func planScatter(r *portable.Request, d *Device) (*Plan, error) {
 	}
 	t := r.In[0].Type
 	s := &radixSort{radixOrder: bucketsOf(m.Extent, radixFoldBits), rows: 1, cols: m.IDs, limit: m.IDs, d: d, tile: chooseRadixTile(m.IDs), extent: m.Extent}
-	s.values, s.copied, s.to = radixValues{r.In[2].Type, input(2)}, radixValues{t, input(0)}, output(0)
+	s.values = radixValues{r.In[2].Type, input(2)}
+	if !r.InPlace {
+		s.copied, s.to = radixValues{t, input(0)}, output(0)
+	}
 	p := &Plan{Variant: s.tile.name(), InPlace: true} // copying an array onto itself is harmless
 	rows, values := p.temporary(m.IDs), p.temporary(m.IDs)
 	s.sort(p, input(1), rows, values)

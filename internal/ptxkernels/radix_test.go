@@ -55,7 +55,7 @@ func TestTopK(t *testing.T) {
 // folded in shared memory.
 func TestScatter(t *testing.T) {
 	for i, typ := range []op.DType{op.F32, op.F16, op.BF16, op.I32, op.U32} {
-		x, ids, v := op.NewArray([]int{radixScatterRows + 3*i}), op.NewArray([]int{radixScatterIDs + i}), op.NewArray([]int{radixScatterIDs + i})
+		x, ids, v := op.NewArray([]int{radixScatterRows<<(2*i%3) + 3*i}), op.NewArray([]int{radixScatterIDs + i}), op.NewArray([]int{radixScatterIDs + i})
 		for j := range x.Data {
 			x.Data[j] = float64(rand.IntN(100))
 		}
