@@ -96,8 +96,9 @@ func storePart(f *wasm.Func, v, p, n wasm.Local) {
 
 var oneRow = wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32}, Results: []wasm.Type{wasm.F32}}
 
-// reduce returns a function of x, y and n > 0 that reduces a row. Eight accumulators
-// hide the latency of additions.
+// reduce returns a function of x, y and n > 0 that reduces a row. Several accumulators hide the latency of
+// additions. With x and y there are four: V8 loads all operands of an iteration first, and has registers for eight
+// loads and four accumulators. With eight accumulators it keeps four of them in memory, which takes a third longer.
 func (s *Set) reduce(r reduction) *wasm.Func {
 	f := s.m.Func(oneRow)
 	x, y, n := f.Param(0), f.Param(1), f.Param(2)
@@ -105,7 +106,11 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 	if r.two {
 		pointers = append(pointers, y)
 	}
-	var acc [8]wasm.Local
+	acc := make([]wasm.Local, 8)
+	if r.two {
+		acc = acc[:4]
+	}
+	last := len(acc) - 1
 	for i := range acc {
 		acc[i] = f.Local(wasm.V128)
 		if r.first {
@@ -148,17 +153,19 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 		}
 		f.Add(n, -4*c)
 	}
-	f.While(n, 32, func() { count(8) })
-	f.Get(n)
-	f.Int(16)
-	f.Op(wasm.I32GeS)
-	f.If(func() { count(4) })
+	f.While(n, 4*len(acc), func() { count(len(acc)) })
+	if !r.two {
+		f.Get(n)
+		f.Int(16)
+		f.Op(wasm.I32GeS)
+		f.If(func() { count(4) })
+	}
 	f.While(n, 4, func() { count(1) })
 	f.Get(n)
 	f.If(func() {
 		rest := func() {
 			if r.first {
-				f.Get(acc[7])
+				f.Get(acc[last])
 			} else {
 				f.Splat(0)
 			}
@@ -167,14 +174,14 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 		if r.two {
 			loadPart(f, w, y, n, rest)
 		}
-		f.Get(acc[7])
+		f.Get(acc[last])
 		f.Get(v)
 		if r.two {
 			f.Get(w)
 		}
-		join(acc[7])
+		join(acc[last])
 	})
-	for d := 4; d > 0; d /= 2 {
+	for d := len(acc) / 2; d > 0; d /= 2 {
 		for i := range d {
 			f.Get(acc[i])
 			f.Get(acc[i+d])
