@@ -96,111 +96,126 @@ func storePart(f *wasm.Func, v, p, n wasm.Local) {
 
 var oneRow = wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32}, Results: []wasm.Type{wasm.F32}}
 
+// reducing is the function that reduces a row, under construction.
+type reducing struct {
+	*wasm.Func
+	reduction
+	x, y, n   wasm.Local
+	acc       []wasm.Local
+	v, w, nan wasm.Local
+}
+
 // reduce returns a function of x, y and n > 0 that reduces a row. Several accumulators hide the latency of
 // additions. With x and y there are four: V8 loads all operands of an iteration first, and has registers for eight
 // loads and four accumulators. With eight accumulators it keeps four of them in memory, which takes a third longer.
 func (s *Set) reduce(r reduction) *wasm.Func {
 	f := s.m.Func(oneRow)
-	x, y, n := f.Param(0), f.Param(1), f.Param(2)
-	pointers := []wasm.Local{x}
+	g := &reducing{Func: f, reduction: r, x: f.Param(0), y: f.Param(1), n: f.Param(2), acc: make([]wasm.Local, 8)}
 	if r.two {
-		pointers = append(pointers, y)
+		g.acc = g.acc[:4]
 	}
-	acc := make([]wasm.Local, 8)
-	if r.two {
-		acc = acc[:4]
-	}
-	last := len(acc) - 1
-	for i := range acc {
-		acc[i] = f.Local(wasm.V128)
+	for i := range g.acc {
+		g.acc[i] = f.Local(wasm.V128)
 		if r.first {
-			f.Get(x)
+			f.Get(g.x)
 			f.Load(wasm.V128Load32Splat, 0)
-			f.Set(acc[i])
+			f.Set(g.acc[i])
 		}
 	}
-	v, w, nan := f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.V128)
-	// join joins the vector on top of the stack with the accumulator below it.
-	join := func(acc wasm.Local) {
-		if r.value != nil {
-			r.value(f)
-		}
-		if r.first {
-			f.Tee(v)
-		}
-		f.Op(r.join)
-		f.Set(acc)
-		if r.first {
-			f.Get(v)
-			f.Get(v)
-			f.Op(wasm.F32x4Ne)
-			f.Get(nan)
-			f.Op(wasm.V128Or)
-			f.Set(nan)
-		}
+	g.v, g.w, g.nan = f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.V128)
+	for c := len(g.acc); c >= 4; c /= 2 {
+		f.While(g.n, 4*c, func() { g.vectors(c) })
 	}
-	count := func(c int) {
-		for i := range c {
-			f.Get(acc[i])
-			for _, p := range pointers {
-				f.Get(p)
-				f.Load(wasm.V128Load, 16*i)
-			}
-			join(acc[i])
-		}
+	f.While(g.n, 4, func() { g.vectors(1) })
+	f.Get(g.n)
+	f.If(g.tail)
+	g.finish()
+	return f
+}
+
+// join joins the vector on top of the stack with the accumulator below it.
+func (g *reducing) join(acc wasm.Local) {
+	if g.value != nil {
+		g.value(g.Func)
+	}
+	if g.first {
+		g.Tee(g.v)
+	}
+	g.Op(g.reduction.join)
+	g.Set(acc)
+	if g.first {
+		g.Get(g.v)
+		g.Get(g.v)
+		g.Op(wasm.F32x4Ne)
+		g.Get(g.nan)
+		g.Op(wasm.V128Or)
+		g.Set(g.nan)
+	}
+}
+
+// vectors joins c vectors, one with each of the first accumulators.
+func (g *reducing) vectors(c int) {
+	pointers := []wasm.Local{g.x}
+	if g.two {
+		pointers = append(pointers, g.y)
+	}
+	for i := range c {
+		g.Get(g.acc[i])
 		for _, p := range pointers {
-			f.Add(p, 16*c)
+			g.Get(p)
+			g.Load(wasm.V128Load, 16*i)
 		}
-		f.Add(n, -4*c)
+		g.join(g.acc[i])
 	}
-	f.While(n, 4*len(acc), func() { count(len(acc)) })
-	if !r.two {
-		f.Get(n)
-		f.Int(16)
-		f.Op(wasm.I32GeS)
-		f.If(func() { count(4) })
+	for _, p := range pointers {
+		g.Add(p, 16*c)
 	}
-	f.While(n, 4, func() { count(1) })
-	f.Get(n)
-	f.If(func() {
-		rest := func() {
-			if r.first {
-				f.Get(acc[last])
-			} else {
-				f.Splat(0)
-			}
+	g.Add(g.n, -4*c)
+}
+
+// tail joins the last elements, one to three.
+func (g *reducing) tail() {
+	last := g.acc[len(g.acc)-1]
+	rest := func() {
+		if g.first {
+			g.Get(last)
+		} else {
+			g.Splat(0)
 		}
-		loadPart(f, v, x, n, rest)
-		if r.two {
-			loadPart(f, w, y, n, rest)
-		}
-		f.Get(acc[last])
-		f.Get(v)
-		if r.two {
-			f.Get(w)
-		}
-		join(acc[last])
-	})
-	for d := len(acc) / 2; d > 0; d /= 2 {
+	}
+	loadPart(g.Func, g.v, g.x, g.n, rest)
+	if g.two {
+		loadPart(g.Func, g.w, g.y, g.n, rest)
+	}
+	g.Get(last)
+	g.Get(g.v)
+	if g.two {
+		g.Get(g.w)
+	}
+	g.join(last)
+}
+
+// finish joins the accumulators and pushes the result.
+func (g *reducing) finish() {
+	for d := len(g.acc) / 2; d > 0; d /= 2 {
 		for i := range d {
-			f.Get(acc[i])
-			f.Get(acc[i+d])
-			f.Op(r.join)
-			f.Set(acc[i])
+			g.Get(g.acc[i])
+			g.Get(g.acc[i+d])
+			g.Op(g.reduction.join)
+			g.Set(g.acc[i])
 		}
 	}
-	across(f, acc[0], r.join)
-	if r.first {
-		f.Get(nan)
-		f.Op(wasm.V128AnyTrue)
-		f.If(func() {
-			f.Splat(math.Float32bits(float32(math.NaN())))
-			f.Set(acc[0])
+	across(g.Func, g.acc[0], g.reduction.join)
+	if g.first {
+		g.Get(g.nan)
+		g.Op(wasm.V128AnyTrue)
+		g.If(func() {
+			g.Splat(math.Float32bits(float32(math.NaN())))
+			g.Set(g.acc[0])
 		})
 	}
-	f.Get(acc[0])
-	f.Lane(wasm.F32x4ExtractLane, 0)
-	return f
+	g.Get(g.acc[0])
+	g.Lane(wasm.F32x4ExtractLane, 0)
 }
 
 func (s *Set) reductions() {
@@ -255,9 +270,8 @@ func (s *Set) rows(name string, row *wasm.Func, moves bool) {
 	})
 }
 
-// deviations writes the kernels for the sums of x-m and of (x-m)². The function for one row
-// stores the sums at two addresses.
-func (s *Set) deviations() {
+// deviationsOfRow returns a function that stores the sums of x-m and of (x-m)² of a row at two addresses.
+func (s *Set) deviationsOfRow() *wasm.Func {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.V128, wasm.I32, wasm.I32}})
 	x, n, m := f.Param(0), f.Param(1), f.Param(2)
 	var s1, s2 [4]wasm.Local
@@ -311,6 +325,12 @@ func (s *Set) deviations() {
 		f.Get(acc[0])
 		f.LoadLane(wasm.V128Store32Lane, 0, 0)
 	}
+	return f
+}
+
+// deviations writes the kernels for the sums of x-m and of (x-m)².
+func (s *Set) deviations() {
+	f := s.deviationsOfRow()
 	s.add("reduce.deviations", func(k kernel) {
 		k.Get(k.pointer(0))
 		k.Get(k.int(0))
@@ -342,8 +362,8 @@ func (s *Set) deviations() {
 	})
 }
 
-// index writes the search for the first element that equals v, or for the first NaN.
-func (s *Set) index() {
+// indexInRow returns a function that finds the first element of a row that equals v, or the first NaN.
+func (s *Set) indexInRow() *wasm.Func {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.F32}, Results: []wasm.Type{wasm.I32}})
 	x, n, v := f.Param(0), f.Param(1), f.Param(2)
 	wide, hit, at, left := f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.I32), f.Local(wasm.I32)
@@ -400,6 +420,12 @@ func (s *Set) index() {
 		f.Add(left, -1)
 	})
 	f.Get(n)
+	return f
+}
+
+// index writes the kernels that search for an element.
+func (s *Set) index() {
+	f := s.indexInRow()
 	s.add("reduce.index", func(k kernel) {
 		k.Get(k.Param(0))
 		k.Get(k.pointer(0))
