@@ -87,7 +87,17 @@ type blockLane struct {
 	// are loaded.
 	before func(part int)
 	table  sharedTable
+	begin  rowBegin
 }
+
+// rowBegin is where the rows of a blockLane begin.
+type rowBegin uint8
+
+const (
+	anywhere   rowBegin = iota // at a multiple of 2
+	afterTwo                   // 2 bytes after a multiple of 4
+	atMultiple                 // at a multiple of 4
+)
 
 // word returns the lane's four bytes at off, which are at a multiple of 2.
 func (c *blockLane) word(r, off int) ptx.B32 {

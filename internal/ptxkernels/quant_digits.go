@@ -136,7 +136,7 @@ type constants struct {
 	bit23 ptx.S32
 	// factor is 2*levelDecoder.factors: the mask of levelLane.odd, and the number 2 for Q1_0.
 	factor ptx.B32
-	levels ptx.B32 // of a format with a grid: the first four levels
+	levels ptx.B32 // of a format with a grid: the first four levels; otherwise the bytes 64, the positive levels of Q1_0
 	entry  ptx.U32 // of a format with a grid: the size of the entry of a code
 }
 
@@ -145,7 +145,7 @@ const constantBytes = 4 * 5
 
 // constantsOf returns the constants of a format whose tables have the given numbers of copies.
 func constantsOf(f block.Format, copies tableCopies) [constantBytes / 4]uint32 {
-	v := [...]uint32{topBits, 1 << 23, 0, 0, uint32(4 * copies.grid)}
+	v := [...]uint32{topBits, 1 << 23, 0, 0x40404040, uint32(4 * copies.grid)}
 	if l := levelDecoders[f]; l != nil {
 		v[2] = 2 * l.factors
 		if l.grid != nil {

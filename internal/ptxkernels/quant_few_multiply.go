@@ -368,6 +368,12 @@ func (f *fewFactors) multiplyGroup(row [2]ptx.Shared[ptx.U8], from, i ptx.U32, s
 		at := row[r].At(i.Mul(ptx.N(f.bytes)))
 		b.row[r], b.mine[r] = at.Offset(static*f.bytes), at.At(f.mine).Offset(static*f.bytes)
 	}
+	if b.begin = anywhere; f.inDigits && f.Full && f.Tensor && f.bytes*f.Groups%4 == 0 {
+		b.begin = atMultiple
+		if static*f.bytes%4 != 0 {
+			b.begin = afterTwo
+		}
+	}
 	b.x, b.sums = nil, nil
 	n, bytes := from.Add(i), 2*f.weights
 	if f.inDigits {

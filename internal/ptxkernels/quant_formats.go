@@ -17,18 +17,18 @@ var levelDecoders = map[block.Format]*levelDecoder{
 
 	block.Q2_K:  {split: true, unsigned: true, unit: 1, open: (*levelLane).q2K},
 	block.Q3_K:  {split: true, wide: true, unit: 1.0 / 128, open: (*levelLane).q3K},
-	block.TQ1_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, trits: true, order: orderTQ1, open: (*levelLane).tq1},
+	block.TQ1_0: {split: true, unsigned: true, offset: 2, unit: 1.0 / 64, trits: true, order: orderTQ1, open: (*levelLane).tq1},
 	block.TQ2_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, open: (*levelLane).tq2},
 	block.Q2_0:  {split: true, mins: true, unsigned: true, offset: 1, unit: 1, order: strided(4), open: (*levelLane).q2},
-	block.Q1_0:  {split: true, mins: true, wide: true, unit: -1.0 / 64, factors: 1, order: strided(8), open: (*levelLane).q1},
+	block.Q1_0:  {split: true, wide: true, unit: -1.0 / 64, factors: 1, order: strided(8), open: (*levelLane).q1},
 
 	block.IQ1_S:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_S), copies: 4, factors: 7, open: (*levelLane).iq1S, own: (*levelLane).ownIQ1S},
 	block.IQ1_M:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_M), copies: 4, factors: 7, open: (*levelLane).iq1M, own: (*levelLane).ownIQ1M},
-	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XXS},
+	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XXS, own: (*levelLane).ownIQ2XXS},
 	block.IQ2_XS:  {unit: 1.0 / 8, grid: grid(block.IQ2_XS), copies: 8, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XS, own: (*levelLane).ownIQ2XS},
 	block.IQ2_S:   {unit: 1.0 / 8, grid: grid(block.IQ2_S), copies: 8, factors: 15, signs: eightSigns, open: (*levelLane).iq2S, own: (*levelLane).ownIQ2S},
 	block.IQ3_XXS: {unit: 1.0 / 4, grid: grid(block.IQ3_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq3XXS},
-	block.IQ3_S:   {unit: 1, grid: grid(block.IQ3_S), copies: 16, factors: 15, open: (*levelLane).iq3S},
+	block.IQ3_S:   {unit: 1, grid: grid(block.IQ3_S), copies: 16, factors: 15, signs: eightSigns, open: (*levelLane).iq3S},
 }
 
 // table and grid return the levels of codes.
@@ -275,39 +275,44 @@ func (c *levelLane) halfAt(r int, at ptx.U32) ptx.F32 {
 }
 
 // tq1 decodes TQ1_0. A lane holds 12 bytes of five digits in base 3 and one byte of four. The first four digits of a byte are the
-// levels of a step; the fifth digits of four bytes are those of another.
+// levels of a step; the fifth digits of four bytes are those of another. Levels are -64, 0 and 64: see shareTrits.
 func (c *levelLane) tq1() *levels {
-	words := map[levelWord]ptx.B32{}
+	words, bytes := map[levelWord]ptx.B32{}, map[levelWord]func(i, size int, offset ptx.U32) ptx.U32{}
 	return &levels{
-		fours: 0xc0, // fifth digits are not moved to the lowest bits, and those of n = 15 are moved there
 		four: func(r, part, step int) ptx.B32 {
-			n := 2*part + step
+			n, top := 2*part+step, 6 // top: the lower of the two bits of a level
 			var y ptx.B32
 			switch {
 			case n == 15:
-				y = c.tritsOf(byteIn(c.row[r].At(c.quad), 48)).Shl(ptx.U(2))
+				y = c.tritsAt(byteIn(c.row[r].At(c.quad), 48).MulAdd(ptx.N(4*c.table.copies.trits), c.table.tritCopy))
 			case n >= 12:
 				w := func(i int) ptx.B32 { return words[levelWord{r: r, off: 4*(n-12) + i}] }
-				y = w(0).Permute(w(1), ptx.U(0x0050)).Permute(w(2).Permute(w(3), ptx.U(0x7200)), ptx.U(0x7610))
+				y, top = w(0).Permute(w(1), ptx.U(0x0050)).Permute(w(2).Permute(w(3), ptx.U(0x7200)), ptx.U(0x7610)), 4
 			default:
-				w := c.tritsOf(byteAt(c.lane(r, 16*(n/4)), n%4))
-				words[levelWord{r: r, off: n}] = w
-				return w.And(ptx.B(0x03030303))
+				at := levelWord{r: r, off: n / 4}
+				if bytes[at] == nil {
+					bytes[at] = c.fourBytes(c.mine[r], 16*(n/4))
+				}
+				y = c.tritsAt(bytes[at](n%4, 4*c.table.copies.trits, c.table.tritCopy))
+				words[levelWord{r: r, off: n}] = y
 			}
 			if !c.digits {
-				y = y.Shr(ptx.U(2))
-				return y.And(ptx.B(0x03030303))
+				return y.Shr(ptx.N(top)).And(ptx.B(0x03030303)).Xor(ptx.B(0x02020202))
 			}
-			return y.And(ptx.B(0x0c0c0c0c))
+			return shifted(y, 6-top).And(ptx.B(0xc0c0c0c0))
 		},
-		whole: func(r int) ptx.F32 { return c.half(r, 52) },
-		mins:  c.offsets(func(r int) ptx.F32 { return c.half(r, 52) }),
+		whole: func(r int) ptx.F32 {
+			if !c.digits {
+				return c.half(r, 52).Mul(ptx.F(64))
+			}
+			return c.half(r, 52)
+		},
 	}
 }
 
-// tritsOf returns the digits of a byte.
-func (c *levelLane) tritsOf(v ptx.U32) ptx.B32 {
-	return ptx.CastShared[ptx.B32](c.table.trits.At(v.MulAdd(ptx.N(4*c.table.copies.trits), c.table.tritCopy))).Load()
+// tritsAt returns the digits of a byte, whose word is at an offset in their table.
+func (c *levelLane) tritsAt(at ptx.U32) ptx.B32 {
+	return ptx.CastShared[ptx.B32](c.table.trits.At(at)).Load()
 }
 
 // orderTQ1 is the order of TQ1_0: see tq1. Each 32 bytes, then each 16, have the digits of elements 32 or 16 apart.
@@ -342,8 +347,8 @@ func (c *levelLane) q2() *levels {
 	}
 }
 
-// q1 decodes Q1_0. A lane holds one word: 32 weights of a block of 128. The levels are 0 and -128,
-// and the weight is -(level+64)/64. Multiplications move bits beside the unit for logic, which limits the speed.
+// q1 decodes Q1_0. A lane holds one word: 32 weights of a block of 128. The levels are 64 and -64, and the weight is
+// -level/64. Multiplications move bits beside the unit for logic, which limits the speed.
 func (c *levelLane) q1() *levels {
 	doubled := map[levelWord][8]ptx.U32{}
 	return &levels{
@@ -357,13 +362,9 @@ func (c *levelLane) q1() *levels {
 				}
 				doubled[at] = w
 			}
-			return w[2*(part%4)+step].And(ptx.U(topBits)).B32()
+			return w[2*(part%4)+step].B32().And(ptx.B(topBits)).Xor(c.constants.levels)
 		},
 		span:  4,
 		scale: func(r, part, _ int) ptx.F32 { return c.half(r, 18*(part/4)) },
-		mins: func(r int) [2]ptx.BF16x2 {
-			d := c.halfAt(r, c.quad.Shr(ptx.U(1)).Mul(ptx.U(18))).Neg()
-			return halfPair(d, d)
-		},
 	}
 }

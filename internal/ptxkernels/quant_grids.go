@@ -19,18 +19,18 @@ func eight(f func(r, part int) [2]ptx.B32) func(r, part, step int) ptx.B32 {
 	}
 }
 
-// signed returns the eight levels of a lane in a part. f returns the offset of its signs in the table of signs, without the lane's
-// copy, and the offsets of its codes in the grid.
+// signed returns the eight levels of a lane in a part. f returns the offset of its signs in the table of signs, and the offsets of its
+// codes in the grid.
 func (c *levelLane) signed(l *levels, f func(r, part int) (signs ptx.U32, codes []ptx.U32)) *levels {
 	l.four = eight(func(r, part int) [2]ptx.B32 {
 		at, codes := f(r, part)
-		signs := ptx.CastShared[ptx.B32](c.table.signs.At(at.Or(c.table.signCopy)))
+		signs := ptx.CastShared[ptx.B32](c.table.signs.At(at))
 		if c.code.selected() {
 			v := c.gridWord(codes[0]).Or(signs.Load())
 			return [2]ptx.B32{c.either(v), c.either(v.Shr(ptx.U(16)))}
 		}
 		mask := signs.Load2()
-		return [2]ptx.B32{negate(c.gridWord(codes[0]), mask[0]), negate(c.gridWord(codes[1]), mask[1])}
+		return [2]ptx.B32{c.negate(c.gridWord(codes[0]), mask[0]), c.negate(c.gridWord(codes[1]), mask[1])}
 	})
 	return l
 }
@@ -50,9 +50,13 @@ func gridSelected(levels []int8) (w [2]uint32) {
 	return [2]uint32(levelWords(v[:]))
 }
 
-// negate negates the levels whose bytes of the mask are set. No level is 0.
-func negate(v, mask ptx.B32) ptx.B32 {
-	return v.Xor(mask).U32().Add(mask.And(ptx.B(0x01010101)).U32()).B32()
+// negate negates the levels whose bytes of the mask are set. No level is 0, so each byte of the negatives borrows from the next. An odd
+// level becomes its negative if all bits but the lowest are flipped.
+func (c *levelLane) negate(v, mask ptx.B32) ptx.B32 {
+	if c.code.oddLevels() {
+		return v.Xor(mask)
+	}
+	return v.And(mask.Not()).Or(ptx.U(0x01010100).Sub(v.U32()).B32().And(mask))
 }
 
 // gridWord returns the word at an offset in the grid.
@@ -63,6 +67,17 @@ func (c *levelLane) gridWord(at ptx.U32) ptx.B32 {
 // gridAt returns the offset of the lane's copy of the word of a code: a byte and the bits above it, which are at their place in the offset.
 func (c *levelLane) gridAt(low, high ptx.U32) ptx.U32 {
 	return low.MulAdd(ptx.N(c.gridEntry()), high.Or(c.table.gridCopy))
+}
+
+// byteEntry returns the offset of the entry of byte i of a word in a table whose entries have size bytes, plus offset: one
+// instruction that adds products of bytes.
+func byteEntry(w ptx.B32, i, size int, offset ptx.U32) ptx.U32 {
+	return w.Dot4Unsigned(ptx.B(uint32(size)<<(8*i)), offset)
+}
+
+// gridByte is gridAt for byte i of a word.
+func (c *levelLane) gridByte(w ptx.U32, i int, high ptx.U32) ptx.U32 {
+	return byteEntry(w.B32(), i, c.gridEntry(), high.Or(c.table.gridCopy))
 }
 
 // gridField is gridAt for a code that is a field of n bits.
@@ -87,6 +102,11 @@ func (c *levelLane) laneField(w ptx.U32, at, distance, n, size int) ptx.U32 {
 
 // gridEntry is the size in bytes of the copies of an entry of the grid.
 func (c *levelLane) gridEntry() int { return 4 * c.table.copies.grid }
+
+// signAt returns the offset of the lane's copy of eight signs.
+func (c *levelLane) signAt(signs ptx.U32) ptx.U32 {
+	return signs.MulAdd(ptx.N(c.signEntry()), c.table.signCopy)
+}
 
 // signEntry is the size in bytes of the copies of an entry of the table of signs.
 func (c *levelLane) signEntry() int { return 4 * c.table.copies.signs }
@@ -126,7 +146,7 @@ func (c *levelLane) iq2XXS() *levels {
 		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 6+8*part).U32(), 28) },
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		code := c.gridAt(byteIn(c.row[r].At(c.quad), 2+8*part), ptx.U(0))
-		return c.laneField(c.fixed(r, 6+8*part).U32(), 0, 7, 7, c.signEntry()), []ptx.U32{code}
+		return c.laneField(c.fixed(r, 6+8*part).U32(), 0, 7, 7, c.signEntry()).Or(c.table.signCopy), []ptx.U32{code}
 	})
 }
 
@@ -138,7 +158,7 @@ func (c *levelLane) iq2XS() *levels {
 		sub:   func(r, part, step int) ptx.S32 { return c.odd(c.fixed(r, 66+part&^3).U32(), 8*(part%4)+4*step) },
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		v := wordIn(c.row[r].At(two), 2+8*part)
-		return field(v, 9, 7, c.signEntry()), []ptx.U32{c.gridField(v, 0, 9)}
+		return field(v, 9, 7, c.signEntry()).Or(c.table.signCopy), []ptx.U32{c.gridField(v, 0, 9)}
 	})
 }
 
@@ -150,7 +170,7 @@ func (c *levelLane) iq2S() *levels {
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		at, size := c.row[r].At(c.quad), c.gridEntry()
 		high := c.laneField(c.fixed(r, 66+part&^3).U32(), 8*(part%4), 2, 2, 256*size)
-		return byteIn(at, 34+4*part).Mul(ptx.N(c.signEntry())), []ptx.U32{c.gridAt(byteIn(at, 2+4*part), high)}
+		return c.signAt(byteIn(at, 34+4*part)), []ptx.U32{c.gridAt(byteIn(at, 2+4*part), high)}
 	})
 }
 
@@ -161,33 +181,24 @@ func (c *levelLane) iq3XXS() *levels {
 		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 66+4*part).U32(), 28) },
 	}, func(r, part int) (ptx.U32, []ptx.U32) {
 		codes := wordIn(c.row[r].At(two), 2+8*part)
-		return c.laneField(c.fixed(r, 66+4*part).U32(), 0, 7, 7, c.signEntry()), []ptx.U32{c.gridField(codes, 0, 8), c.gridField(codes, 8, 8)}
+		return c.laneField(c.fixed(r, 66+4*part).U32(), 0, 7, 7, c.signEntry()).Or(c.table.signCopy), []ptx.U32{c.gridByte(codes, 0, ptx.U(0)), c.gridByte(codes, 1, ptx.U(0))}
 	})
 }
 
 func (c *levelLane) iq3S() *levels {
 	two := c.quad.Shl(ptx.U(1))
-	return &levels{
+	return c.signed(&levels{
 		whole: c.half0,
 		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 106).U32(), 4*part) },
-		four: eight(func(r, part int) [2]ptx.B32 {
-			at, high, size := c.row[r].At(two), byteIn(c.row[r], 66+part), c.gridEntry()
-			first := c.gridAt(byteIn(at, 2+8*part), c.laneField(high, 0, 2, 1, 256*size))
-			second := c.gridAt(byteIn(at, 3+8*part), c.laneField(high, 1, 2, 1, 256*size))
-			signs := byteIn(c.row[r].At(c.quad), 74+4*part)
-			return [2]ptx.B32{
-				negateOdd(c.gridWord(first), signs.And(ptx.U(15))),
-				negateOdd(c.gridWord(second), signs.Shr(ptx.U(4))),
-			}
-		}),
-	}
-}
-
-// negateOdd negates odd levels whose bit is set, of four: it flips all bits but the lowest.
-func negateOdd(v ptx.B32, bits ptx.U32) ptx.B32 {
-	// Move bit i to bit 8i+7, then copy it to all bits of its byte.
-	mask := bits.Mul(ptx.U(0x10204080)).Permute(ptx.U(0), ptx.U(0xba98)).B32()
-	return v.Xor(mask.And(ptx.B(0xfefefefe)))
+	}, func(r, part int) (ptx.U32, []ptx.U32) {
+		high, size := c.fixed(r, 66+part&^3).U32(), c.gridEntry()
+		both := wordIn(c.row[r].At(two), 2+8*part)
+		var codes []ptx.U32
+		for i := range 2 {
+			codes = append(codes, c.gridByte(both, i, c.laneField(high, 8*(part%4)+i, 2, 1, 256*size)))
+		}
+		return c.signAt(byteIn(c.row[r].At(c.quad), 74+4*part)), codes
+	})
 }
 
 // shiftedLevels returns the levels of a shifted grid, which have the offset 9. f returns the offset of the code in the grid, and

@@ -136,6 +136,8 @@ func (c *levelLane) load(mine bool, r, off int) ptx.B32 {
 	}
 	var w ptx.B32
 	switch {
+	case c.bytes%4 != 0 && c.aligned(off):
+		w = ptx.CastShared[ptx.B32](from.Offset(off)).Load()
 	case c.bytes%4 != 0:
 		p := ptx.CastShared[ptx.U16](from).Offset(off / 2)
 		w = p.Load().U32().Permute(p.Offset(1).Load().U32(), ptx.U(0x5410)).B32()
@@ -147,6 +149,9 @@ func (c *levelLane) load(mine bool, r, off int) ptx.B32 {
 	c.had[at] = w
 	return w
 }
+
+// aligned reports whether bytes of a row at off are known to begin at a multiple of 4.
+func (c *levelLane) aligned(off int) bool { return c.begin != anywhere && (2*int(c.begin)+off)%4 == 0 }
 
 // lane16 returns two bytes of the lane's part, from off on.
 func (c *levelLane) lane16(r, off int) ptx.U32 {

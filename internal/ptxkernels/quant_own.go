@@ -82,7 +82,7 @@ func (c *levelLane) ownRows(n int) (y [2]ptx.Shared[ptx.U8]) {
 type ownPart struct {
 	factor func(j int) ptx.S32 // the small factor of a code
 	code   func(j int) ptx.U32 // the offset of a code in the grid
-	signs  func(j int) ptx.U32 // the offset of the signs in their table, without the lane's copy
+	signs  func(j int) ptx.U32 // the offset of the signs in their table
 }
 
 // ownSelected decodes a format whose grid and signs select levels. A level is base·a + b with small a and b. Words of all values of a
@@ -101,7 +101,7 @@ func (c *levelLane) ownSelected(part func(r, half int) *ownPart) *ownLevels {
 				parts[at] = p
 			}
 			f, j := p.factor(n%4).B32().U32(), n%4
-			v := c.gridWord(p.code(j)).Or(ptx.CastShared[ptx.B32](c.table.signs.At(p.signs(j).Or(c.table.signCopy))).Load())
+			v := c.gridWord(p.code(j)).Or(ptx.CastShared[ptx.B32](c.table.signs.At(p.signs(j))).Load())
 			for i, values := range [][]int{a, b} {
 				plus, minus := timesBytes(f, values), timesBytes(f, negatives(values))
 				for step := range 2 {
@@ -183,8 +183,36 @@ func pairAt(p ptx.Shared[ptx.U8], off int) [2]ptx.U32 {
 	return [2]ptx.U32{wordIn(p, off), wordIn(p, off+2)}
 }
 
-// lowByte returns byte i of a word.
-func lowByte(w ptx.U32, i int) ptx.U32 { return byteAt(w.B32(), i) }
+// fourBytes returns a function for the four bytes of a row at off. It returns the offset of the entry of byte i in a table: see byteEntry.
+func (c *levelLane) fourBytes(p ptx.Shared[ptx.U8], off int) func(i, size int, offset ptx.U32) ptx.U32 {
+	if c.aligned(off) {
+		w := ptx.CastShared[ptx.B32](p.Offset(off)).Load()
+		return func(i, size int, offset ptx.U32) ptx.U32 { return byteEntry(w, i, size, offset) }
+	}
+	w := pairAt(p, off)
+	return func(i, size int, offset ptx.U32) ptx.U32 { return byteEntry(w[i/2].B32(), i%2, size, offset) }
+}
+
+// wordAt returns four bytes of a row at off.
+func (c *levelLane) wordAt(p ptx.Shared[ptx.U8], off int) ptx.B32 {
+	if c.aligned(off) {
+		return ptx.CastShared[ptx.B32](p.Offset(off)).Load()
+	}
+	w := pairAt(p, off)
+	return w[0].Permute(w[1], ptx.U(0x5410)).B32()
+}
+
+func (c *levelLane) ownIQ2XXS() *ownLevels {
+	at := c.ownRows(8)
+	return c.ownSelected(func(r, half int) *ownPart {
+		codes, rest := c.fourBytes(at[r], 2+32*half), c.wordAt(at[r], 6+32*half).U32()
+		return &ownPart{
+			factor: func(int) ptx.S32 { return c.odd(rest, 28) },
+			code:   func(j int) ptx.U32 { return codes(j, c.gridEntry(), c.table.gridCopy) },
+			signs:  func(j int) ptx.U32 { return field(rest, 7*j, 7, c.signEntry()).Or(c.table.signCopy) },
+		}
+	})
+}
 
 func (c *levelLane) ownIQ2XS() *ownLevels {
 	at, one := c.ownRows(8), c.ownRows(1)
@@ -197,7 +225,7 @@ func (c *levelLane) ownIQ2XS() *ownLevels {
 		return &ownPart{
 			factor: func(j int) ptx.S32 { return c.odd(scales, 4*(j/2)) },
 			code:   func(j int) ptx.U32 { return c.gridField(codes[j], 0, 9) },
-			signs:  func(j int) ptx.U32 { return field(codes[j], 9, 7, c.signEntry()) },
+			signs:  func(j int) ptx.U32 { return field(codes[j], 9, 7, c.signEntry()).Or(c.table.signCopy) },
 		}
 	})
 }
@@ -205,12 +233,12 @@ func (c *levelLane) ownIQ2XS() *ownLevels {
 func (c *levelLane) ownIQ2S() *ownLevels {
 	at, one := c.ownRows(4), c.ownRows(1)
 	return c.ownSelected(func(r, half int) *ownPart {
-		scales, codes, signs := byteIn(one[r], 74+4*half), pairAt(at[r], 2+16*half), pairAt(at[r], 34+16*half)
+		scales, codes, signs := byteIn(one[r], 74+4*half), pairAt(at[r], 2+16*half), c.fourBytes(at[r], 34+16*half)
 		high := fieldBytes(byteIn(one[r], 66+4*half), 2)
 		return &ownPart{
 			factor: func(j int) ptx.S32 { return c.odd(scales, 4*(j/2)) },
 			code:   func(j int) ptx.U32 { return c.ownCode(codes[j/2], j%2, high, j) },
-			signs:  func(j int) ptx.U32 { return lowByte(signs[j/2], j%2).Mul(ptx.N(c.signEntry())) },
+			signs:  func(j int) ptx.U32 { return signs(j, c.signEntry(), c.table.signCopy) },
 		}
 	})
 }

@@ -192,22 +192,32 @@ func (f *levelDecoder) signWord(signs, half ptx.U32) ptx.B32 {
 		return spread(signs, 8, 1, 4).Shl(ptx.U(2)).B32()
 	}
 	four := signs.Shr(half.Shl(ptx.U(2))).And(ptx.U(15))
-	return spread(four, 4, 1, 8).Mul(ptx.U(0xff)).B32()
+	flips := ptx.U(0xff)
+	if f.oddLevels() {
+		flips = ptx.U(0xfe)
+	}
+	return spread(four, 4, 1, 8).Mul(flips).B32()
 }
 
-// shareTrits writes a word for each byte v to shared memory. Digit n of v is (v·3ⁿ mod 256)·3 / 256. Byte n of the word has digit n in
-// the low two bits, for n below 4, and above them digit 4.
+// oddLevels reports whether all levels of the grid are odd: see levelLane.negate.
+func (f *levelDecoder) oddLevels() bool {
+	levels, _ := f.gridCodes()
+	return !slices.ContainsFunc(levels, func(l int8) bool { return l%2 == 0 })
+}
+
+// shareTrits writes a word for each byte v to shared memory. Digit n of v is (v·3ⁿ mod 256)·3 / 256. Byte n of the word has digit n
+// minus 1 in the top two bits, for n below 4, and below them digit 4 minus 1.
 func (f *levelDecoder) shareTrits(k *ptx.Kernel, tid ptx.U32, threads int, c tableCopies) (t sharedTable) {
 	words := ptx.DynamicShared[ptx.B32](k, 256*c.trits)
 	k.For(tid, ptx.N(256*c.trits), ptx.N(threads), func(i ptx.U32) {
 		v, w := i.Div(ptx.N(c.trits)), ptx.U(0)
 		for n := range 5 {
 			v = v.And(ptx.U(0xff)).Mul(ptx.U(3))
-			digit := v.Shr(ptx.U(8))
+			level := v.Shr(ptx.U(8)).Add(ptx.U(3)).And(ptx.U(3))
 			if n < 4 {
-				w = w.Or(digit.Shl(ptx.N(8 * n)))
+				w = w.Or(level.Shl(ptx.N(8*n + 6)))
 			} else {
-				w = w.Or(digit.Mul(ptx.U(0x04040404)))
+				w = w.Or(level.Mul(ptx.U(0x10101010)))
 			}
 		}
 		words.At(i).Store(w.B32())
