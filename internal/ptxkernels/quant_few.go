@@ -241,6 +241,7 @@ var lone = map[block.Format][]loneStage{
 	block.Q3_K:    {{8, 4, 4, false}, {8, 4, 3, false}, {8, 4, 2, false}},
 	block.IQ4_XS:  {{16, 2, 2, false}, {12, 2, 2, false}},
 	block.MXFP4:   {{16, 2, 2, false}, {12, 2, 2, false}},
+	block.NVFP4:   {{12, 2, 2, false}},
 }
 
 // maxLone is the largest number of blocks that may share rows with the stages of lone: each block fills its table and writes its

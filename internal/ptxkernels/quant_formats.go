@@ -24,11 +24,11 @@ var levelDecoders = map[block.Format]*levelDecoder{
 
 	block.IQ1_S:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_S), copies: 4, factors: 7, open: (*levelLane).iq1S, own: (*levelLane).ownIQ1S},
 	block.IQ1_M:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_M), copies: 4, factors: 7, open: (*levelLane).iq1M, own: (*levelLane).ownIQ1M},
-	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XXS, own: (*levelLane).ownIQ2XXS},
+	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XXS},
 	block.IQ2_XS:  {unit: 1.0 / 8, grid: grid(block.IQ2_XS), copies: 8, factors: 15, signs: sevenSigns, open: (*levelLane).iq2XS, own: (*levelLane).ownIQ2XS},
 	block.IQ2_S:   {unit: 1.0 / 8, grid: grid(block.IQ2_S), copies: 8, factors: 15, signs: eightSigns, open: (*levelLane).iq2S, own: (*levelLane).ownIQ2S},
 	block.IQ3_XXS: {unit: 1.0 / 4, grid: grid(block.IQ3_XXS), copies: 32, factors: 15, signs: sevenSigns, open: (*levelLane).iq3XXS},
-	block.IQ3_S:   {unit: 1, grid: grid(block.IQ3_S), copies: 16, factors: 15, signs: eightSigns, open: (*levelLane).iq3S},
+	block.IQ3_S:   {unit: 1, grid: grid(block.IQ3_S), copies: 16, factors: 15, open: (*levelLane).iq3S},
 }
 
 // table and grid return the levels of codes.

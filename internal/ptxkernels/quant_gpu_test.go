@@ -1,10 +1,13 @@
 package ptxkernels
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -254,6 +257,68 @@ func BenchmarkGPUMatMulQRing(b *testing.B) {
 						q.speed(b, plan, p, 4)
 					})
 				}
+			}
+		})
+	}
+}
+
+// aloneTunings lists the warps, groups and stages to try for kernels whose warps do not share rows.
+var aloneTunings = [][3]int{{8, 2, 2}, {8, 3, 2}, {8, 4, 2}, {8, 8, 2}, {12, 2, 2}, {12, 3, 2}, {12, 4, 2}, {16, 1, 3}, {16, 2, 2}, {16, 4, 2}}
+
+// wideTunings lists the warps, the width, the warps that fill stages and the stages to try for kernels whose warps share stages.
+var wideTunings = [][4]int{{8, 16, 4, 3}, {8, 16, 4, 4}, {8, 16, 2, 4}, {12, 12, 4, 4}, {16, 16, 4, 3}}
+
+// BenchmarkGPUMatMulQAlone is BenchmarkGPUMatMulQSchedules for the formats of lone, and of ringed with wide stages. RAYO_TUNE_K is the
+// length of a row.
+func BenchmarkGPUMatMulQAlone(b *testing.B) {
+	testutil.Need(b, "tuning")
+	k, err := strconv.Atoi(cmp.Or(os.Getenv("RAYO_TUNE_K"), "8192"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, blocks := range blockTypes() {
+		wide := ringed[blocks.Block()].wide > 0
+		if lone[blocks.Block()] == nil && !wide {
+			continue
+		}
+		b.Run(blocks.String(), func(b *testing.B) {
+			q := newQuantGPU(b, op.F32, blocks, 3, 270<<20)
+			r, p := q.request(1, k)
+			groups := k / digitGroup
+			try := func(name string, s *quantFewSpec) {
+				fits := false
+				for s.Split = 1; s.Split <= maxLone && !fits; s.Split++ {
+					s.Room = ceilDiv(s.part(groups)*digitGroup, 1024) * 1024
+					if fits = s.Ring && s.bytes() <= q.desc.Shared || !s.Ring && s.fitStages(groups, &q.desc); fits {
+						break
+					}
+				}
+				if !fits || s.part(groups)*(s.Split-1) >= groups {
+					return
+				}
+				b.Run(name, func(b *testing.B) {
+					plan, err := s.plan(r, p, &q.desc)
+					if err != nil {
+						b.Fatal(err)
+					}
+					q.speed(b, plan, p, 3)
+				})
+			}
+			base := quantFewSpec{Type: op.F32, Blocks: blocks, M: 1, Whole: true, SharingWarps: 1, Digits: digits}
+			for _, v := range aloneTunings {
+				s := base
+				s.Warps, s.Groups, s.Stages = v[0], v[1], v[2]
+				try(fmt.Sprintf("w%dg%ds%d", v[0], v[1], v[2]), &s)
+			}
+			for _, v := range wideTunings {
+				s, err := ringFor(p, op.F32, blocks, &q.desc)
+				if err != nil || !wide {
+					continue
+				}
+				s.Solid, s.Tall = false, 1
+				s.Warps, s.SharingWarps, s.Width, s.Fill, s.Stages, s.Digits = v[0], v[0], v[1], v[2], v[3], digits
+				s.Groups = ceilDiv(s.Width, s.Warps)
+				try(fmt.Sprintf("ring_w%dx%df%ds%d", v[0], v[1], v[2], v[3]), s)
 			}
 		})
 	}

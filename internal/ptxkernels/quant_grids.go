@@ -30,7 +30,7 @@ func (c *levelLane) signed(l *levels, f func(r, part int) (signs ptx.U32, codes 
 			return [2]ptx.B32{c.either(v), c.either(v.Shr(ptx.U(16)))}
 		}
 		mask := signs.Load2()
-		return [2]ptx.B32{c.negate(c.gridWord(codes[0]), mask[0]), c.negate(c.gridWord(codes[1]), mask[1])}
+		return [2]ptx.B32{negate(c.gridWord(codes[0]), mask[0]), negate(c.gridWord(codes[1]), mask[1])}
 	})
 	return l
 }
@@ -50,12 +50,8 @@ func gridSelected(levels []int8) (w [2]uint32) {
 	return [2]uint32(levelWords(v[:]))
 }
 
-// negate negates the levels whose bytes of the mask are set. No level is 0, so each byte of the negatives borrows from the next. An odd
-// level becomes its negative if all bits but the lowest are flipped.
-func (c *levelLane) negate(v, mask ptx.B32) ptx.B32 {
-	if c.code.oddLevels() {
-		return v.Xor(mask)
-	}
+// negate negates the levels whose bytes of the mask are set. No level is 0, so each byte of the negatives borrows from the next.
+func negate(v, mask ptx.B32) ptx.B32 {
 	return v.And(mask.Not()).Or(ptx.U(0x01010100).Sub(v.U32()).B32().And(mask))
 }
 
@@ -187,18 +183,25 @@ func (c *levelLane) iq3XXS() *levels {
 
 func (c *levelLane) iq3S() *levels {
 	two := c.quad.Shl(ptx.U(1))
-	return c.signed(&levels{
+	return &levels{
 		whole: c.half0,
 		sub:   func(r, part, _ int) ptx.S32 { return c.odd(c.fixed(r, 106).U32(), 4*part) },
-	}, func(r, part int) (ptx.U32, []ptx.U32) {
-		high, size := c.fixed(r, 66+part&^3).U32(), c.gridEntry()
-		both := wordIn(c.row[r].At(two), 2+8*part)
-		var codes []ptx.U32
-		for i := range 2 {
-			codes = append(codes, c.gridByte(both, i, c.laneField(high, 8*(part%4)+i, 2, 1, 256*size)))
-		}
-		return c.signAt(byteIn(c.row[r].At(c.quad), 74+4*part)), codes
-	})
+		four: eight(func(r, part int) (y [2]ptx.B32) {
+			codes, high, size := wordIn(c.row[r].At(two), 2+8*part), c.fixed(r, 66+part&^3).U32(), c.gridEntry()
+			for i, mask := range flipped(byteIn(c.row[r].At(c.quad), 74+4*part)) {
+				y[i] = c.gridWord(c.gridByte(codes, i, c.laneField(high, 8*(part%4)+i, 2, 1, 256*size))).Xor(mask)
+			}
+			return y
+		}),
+	}
+}
+
+// flipped returns the bits to flip in eight odd levels, to negate those whose bit is set, of eight: all bits but the lowest.
+func flipped(bits ptx.U32) [2]ptx.B32 {
+	// Move bit i to bit 8i+7, and bit i+4 to bit 8i+15; then copy them to all bits of their bytes. Bit 7 is there already.
+	x := bits.And(ptx.U(0x7f))
+	y := [2]ptx.U32{x.Mul(ptx.U(0x10204080)).Permute(ptx.U(0), ptx.U(0xba98)), x.Mul(ptx.U(0x02040800)).Permute(bits, ptx.U(0xcba9))}
+	return [2]ptx.B32{y[0].B32().And(ptx.B(0xfefefefe)), y[1].B32().And(ptx.B(0xfefefefe))}
 }
 
 // shiftedLevels returns the levels of a shifted grid, which have the offset 9. f returns the offset of the code in the grid, and

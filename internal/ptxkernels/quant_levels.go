@@ -138,6 +138,8 @@ func (c *levelLane) load(mine bool, r, off int) ptx.B32 {
 	switch {
 	case c.bytes%4 != 0 && c.aligned(off):
 		w = ptx.CastShared[ptx.B32](from.Offset(off)).Load()
+	case c.bytes%4 != 0 && c.begin != anywhere && !mine && off%2 == 0 && off+4 < c.bytes: // adjacent words share the loads
+		w = c.load(mine, r, off-2).Permute(c.load(mine, r, off+2), ptx.U(0x5432))
 	case c.bytes%4 != 0:
 		p := ptx.CastShared[ptx.U16](from).Offset(off / 2)
 		w = p.Load().U32().Permute(p.Offset(1).Load().U32(), ptx.U(0x5410)).B32()

@@ -169,10 +169,11 @@ func fieldBytes(w ptx.U32, n int) ptx.U32 {
 	return w.And(ptx.U(mask)).Mul(ptx.U(by)).And(ptx.U(to)).Or(even)
 }
 
-// ownCode returns the offset in the grid of code j of four: byte i of low, and above it byte j of high, which is below 128.
-func (c *levelLane) ownCode(low ptx.U32, i int, high ptx.U32, j int) ptx.U32 {
+// ownCode returns the offset in the grid of code j of four: byte j of two words, and above it byte j of high, which is below 128.
+func (c *levelLane) ownCode(words func(i int) (ptx.U32, int), high ptx.U32, j int) ptx.U32 {
+	low, at := words(j / 2)
 	zero := uint32(0xc+j) * 0x1100 // copies of the top bit of a byte of high
-	return c.ownOffset(low.Permute(high, ptx.U(zero|uint32(4+j)<<4|uint32(i))))
+	return c.ownOffset(low.Permute(high, ptx.U(zero|uint32(4+j)<<4|uint32(at/8+j%2))))
 }
 
 // ownOffset returns the offset in the grid of a code.
@@ -185,47 +186,39 @@ func pairAt(p ptx.Shared[ptx.U8], off int) [2]ptx.U32 {
 
 // fourBytes returns a function for the four bytes of a row at off. It returns the offset of the entry of byte i in a table: see byteEntry.
 func (c *levelLane) fourBytes(p ptx.Shared[ptx.U8], off int) func(i, size int, offset ptx.U32) ptx.U32 {
-	if c.aligned(off) {
-		w := ptx.CastShared[ptx.B32](p.Offset(off)).Load()
-		return func(i, size int, offset ptx.U32) ptx.U32 { return byteEntry(w, i, size, offset) }
+	words := c.twoWords(p, off)
+	return func(i, size int, offset ptx.U32) ptx.U32 {
+		w, at := words(i / 2)
+		return byteEntry(w.B32(), at/8+i%2, size, offset)
 	}
-	w := pairAt(p, off)
-	return func(i, size int, offset ptx.U32) ptx.U32 { return byteEntry(w[i/2].B32(), i%2, size, offset) }
 }
 
-// wordAt returns four bytes of a row at off.
-func (c *levelLane) wordAt(p ptx.Shared[ptx.U8], off int) ptx.B32 {
+// twoWords returns a function for the two words of 16 bits of a row at off. It returns a word that has word i, and the bit there at
+// which it begins.
+func (c *levelLane) twoWords(p ptx.Shared[ptx.U8], off int) func(i int) (ptx.U32, int) {
 	if c.aligned(off) {
-		return ptx.CastShared[ptx.B32](p.Offset(off)).Load()
+		w := ptx.CastShared[ptx.U32](p.Offset(off)).Load()
+		return func(i int) (ptx.U32, int) { return w, 16 * i }
 	}
 	w := pairAt(p, off)
-	return w[0].Permute(w[1], ptx.U(0x5410)).B32()
-}
-
-func (c *levelLane) ownIQ2XXS() *ownLevels {
-	at := c.ownRows(8)
-	return c.ownSelected(func(r, half int) *ownPart {
-		codes, rest := c.fourBytes(at[r], 2+32*half), c.wordAt(at[r], 6+32*half).U32()
-		return &ownPart{
-			factor: func(int) ptx.S32 { return c.odd(rest, 28) },
-			code:   func(j int) ptx.U32 { return codes(j, c.gridEntry(), c.table.gridCopy) },
-			signs:  func(j int) ptx.U32 { return field(rest, 7*j, 7, c.signEntry()).Or(c.table.signCopy) },
-		}
-	})
+	return func(i int) (ptx.U32, int) { return w[i], 0 }
 }
 
 func (c *levelLane) ownIQ2XS() *ownLevels {
 	at, one := c.ownRows(8), c.ownRows(1)
 	return c.ownSelected(func(r, half int) *ownPart {
 		scales := byteIn(one[r], 66+4*half)
-		var codes [4]ptx.U32
-		for j := range codes {
-			codes[j] = wordIn(at[r], 2+32*half+2*j)
-		}
+		codes := [2]func(i int) (ptx.U32, int){c.twoWords(at[r], 2+32*half), c.twoWords(at[r], 6+32*half)}
 		return &ownPart{
 			factor: func(j int) ptx.S32 { return c.odd(scales, 4*(j/2)) },
-			code:   func(j int) ptx.U32 { return c.gridField(codes[j], 0, 9) },
-			signs:  func(j int) ptx.U32 { return field(codes[j], 9, 7, c.signEntry()).Or(c.table.signCopy) },
+			code: func(j int) ptx.U32 {
+				w, at := codes[j/2](j % 2)
+				return c.gridField(w, at, 9)
+			},
+			signs: func(j int) ptx.U32 {
+				w, at := codes[j/2](j % 2)
+				return field(w, at+9, 7, c.signEntry()).Or(c.table.signCopy)
+			},
 		}
 	})
 }
@@ -233,11 +226,11 @@ func (c *levelLane) ownIQ2XS() *ownLevels {
 func (c *levelLane) ownIQ2S() *ownLevels {
 	at, one := c.ownRows(4), c.ownRows(1)
 	return c.ownSelected(func(r, half int) *ownPart {
-		scales, codes, signs := byteIn(one[r], 74+4*half), pairAt(at[r], 2+16*half), c.fourBytes(at[r], 34+16*half)
+		scales, codes, signs := byteIn(one[r], 74+4*half), c.twoWords(at[r], 2+16*half), c.fourBytes(at[r], 34+16*half)
 		high := fieldBytes(byteIn(one[r], 66+4*half), 2)
 		return &ownPart{
 			factor: func(j int) ptx.S32 { return c.odd(scales, 4*(j/2)) },
-			code:   func(j int) ptx.U32 { return c.ownCode(codes[j/2], j%2, high, j) },
+			code:   func(j int) ptx.U32 { return c.ownCode(codes, high, j) },
 			signs:  func(j int) ptx.U32 { return signs(j, c.signEntry(), c.table.signCopy) },
 		}
 	})
@@ -290,12 +283,12 @@ func (c *levelLane) ownShifted(part func(r, half int) *ownShift) *ownLevels {
 func (c *levelLane) ownIQ1S() *ownLevels {
 	at, two := c.ownRows(4), c.ownRows(2)
 	return c.ownShifted(func(r, half int) *ownShift {
-		codes, rest := pairAt(at[r], 2+16*half), wordIn(two[r], 34+8*half)
+		codes, rest := c.twoWords(at[r], 2+16*half), wordIn(two[r], 34+8*half)
 		high, factor := fieldBytes(rest, 3), c.odd(rest, 12).B32().U32()
 		shift := rest.Shr(ptx.U(15)).MulAdd(ptx.U(0x02020202), ptx.U(0x07070707)).Mul(factor).B32()
 		return &ownShift{
 			factor: func(int) ptx.U32 { return factor },
-			code:   func(j int) ptx.U32 { return c.ownCode(codes[j/2], j%2, high, j) },
+			code:   func(j int) ptx.U32 { return c.ownCode(codes, high, j) },
 			shift:  func(int) ptx.B32 { return shift },
 		}
 	})
@@ -319,8 +312,10 @@ func (c *levelLane) ownIQ1M() *ownLevels {
 		}
 		return &ownShift{
 			factor: func(j int) ptx.U32 { return factors[j/2] },
-			code:   func(j int) ptx.U32 { return c.ownCode(words, j, high.U32(), j) },
-			shift:  func(j int) ptx.B32 { return bytesOf(minus, j).U32().MulAdd(factors[j/2], seven[j/2]).B32() },
+			code: func(j int) ptx.U32 {
+				return c.ownCode(func(i int) (ptx.U32, int) { return words, 16 * i }, high.U32(), j)
+			},
+			shift: func(j int) ptx.B32 { return bytesOf(minus, j).U32().MulAdd(factors[j/2], seven[j/2]).B32() },
 		}
 	})
 }

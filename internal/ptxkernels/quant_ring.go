@@ -38,6 +38,8 @@ type ringUse struct {
 	// between two stages.
 	wide int
 	row  int // with wide: the largest number of groups for which a stage has whole rows
+	// tiled is like from, for rows that begin at multiples of 16 bytes.
+	tiled int
 }
 
 // ringed has the formats for which the ring is the fastest kernel, by measurements of one row of
@@ -48,9 +50,9 @@ var ringed = map[block.Format]ringUse{
 	block.IQ4_NL: {wide: 12, row: 24},
 	block.IQ4_XS: {from: 16, wide: 16, row: 24},
 	block.MXFP4:  {from: 16, wide: 16, row: 24},
-	block.NVFP4:  {from: 16, wide: 16, row: 24},
+	block.NVFP4:  {from: 24, wide: 16, row: 24},
 	block.Q2_K:   {from: 33, wide: 33, row: 24},
-	block.Q3_K:   {wide: 16, row: 20},
+	block.Q3_K:   {wide: 16, row: 20, tiled: 33},
 }
 
 // quantRingFor returns the schedule with shared stages for a product of one row or of a few, if it
@@ -58,6 +60,9 @@ var ringed = map[block.Format]ringUse{
 func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	use, ok := ringed[blocks.Block()]
 	groups := ceilDiv(p.K, digitGroup)
+	if p.M == 1 && rowBytes(blocks, p.K)%16 == 0 {
+		use.from = max(use.from, use.tiled)
+	}
 	if !ok || groups < use.from || p.M > 1 && (use.wide > 0 || p.K%digitGroup != 0) {
 		return nil, unsupported("%d rows of %d activations by %v", p.M, p.K, blocks)
 	}

@@ -192,17 +192,7 @@ func (f *levelDecoder) signWord(signs, half ptx.U32) ptx.B32 {
 		return spread(signs, 8, 1, 4).Shl(ptx.U(2)).B32()
 	}
 	four := signs.Shr(half.Shl(ptx.U(2))).And(ptx.U(15))
-	flips := ptx.U(0xff)
-	if f.oddLevels() {
-		flips = ptx.U(0xfe)
-	}
-	return spread(four, 4, 1, 8).Mul(flips).B32()
-}
-
-// oddLevels reports whether all levels of the grid are odd: see levelLane.negate.
-func (f *levelDecoder) oddLevels() bool {
-	levels, _ := f.gridCodes()
-	return !slices.ContainsFunc(levels, func(l int8) bool { return l%2 == 0 })
+	return spread(four, 4, 1, 8).Mul(ptx.U(0xff)).B32()
 }
 
 // shareTrits writes a word for each byte v to shared memory. Digit n of v is (v·3ⁿ mod 256)·3 / 256. Byte n of the word has digit n
