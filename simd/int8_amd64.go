@@ -159,7 +159,7 @@ func int8VBMI() int8Kernels {
 		block.Q6_K:   {int8ColumnsQ6_KAVX512, false, nil, maxStreams},
 		block.Q8_0:   {int8ColumnsQ8_0AVX512, false, inRowOrder, maxStreams},
 		block.Q2_K:   {int8ColumnsQ2_KAVX512, false, inHalves, maxStreams},
-		block.TQ1_0:  {int8ColumnsTQ1_0AVX512, false, lastSwapped, maxStreams},
+		block.TQ1_0:  {int8ColumnsTQ1_0AVX512, false, withDigits, maxStreams},
 		block.TQ2_0:  {int8ColumnsTQ2_0AVX512, false, inHalves, maxStreams},
 	} {
 		k.columns[f] = c

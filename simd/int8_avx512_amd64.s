@@ -4468,7 +4468,7 @@ without2:
 	RET
 
 // func int8ColumnsTQ1_0AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, MMX+
 TEXT ·int8ColumnsTQ1_0AVX512(SB), NOSPLIT, $0-72
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -4485,337 +4485,266 @@ TEXT ·int8ColumnsTQ1_0AVX512(SB), NOSPLIT, $0-72
 	SUBQ      DX, R8
 	IMUL3Q    $0x20, DI, DI
 	VMOVDQU64 int8Wide66<>+0(SB), Z0
-	VMOVDQU64 int8Wide67<>+0(SB), Z1
-	VMOVDQU64 int8Wide68<>+0(SB), Z2
-	MOVQ      $0xffffffff00000000, DX
+	VMOVDQU64 int8Wide68<>+0(SB), Z1
+	VMOVDQU64 int8Wide70<>+0(SB), Z2
+	VMOVDQU64 int8Wide72<>+0(SB), Z3
+	MOVQ      $0x000fffffffffffff, DX
 	KMOVQ     DX, K1
-	MOVQ      $0xffff000000000000, DX
+	MOVQ      $0x1111111111111111, DX
 	KMOVQ     DX, K2
-	MOVQ      $0x00000000fff0ffff, DX
+	MOVQ      $0xffff000000000000, DX
 	KMOVQ     DX, K3
-	MOVQ      $0x00000000ff000000, DX
-	KMOVQ     DX, K4
-	MOVQ      $0x00000000f0000000, DX
-	KMOVQ     DX, K5
-	VMOVDQU64 int8Wide69<>+0(SB), Z3
+	VMOVDQU64 int8Wide82<>+0(SB), Z4
 
 row:
 	XORQ   DX, DX
-	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
 
 next:
-	PREFETCHT0      1024(BX)
-	VBROADCASTI64X4 (BX), Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z8, Z9, K1, Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z9, Z8, Z8
-	VPADDB          Z8, Z8, Z10
-	VPADDB          Z8, Z10, Z10
-	VPADDB          Z10, Z10, Z8
-	VPADDB          Z10, Z8, Z8
-	VPADDB          Z8, Z8, Z11
-	VPADDB          Z8, Z11, Z11
-	VBROADCASTI128  32(BX), Y8
-	VINSERTI64X4    $0x01, Y8, Z11, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z8, Z11, K2, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z11, Z8, Z8
-	VPADDB          Z8, Z8, Z28
-	VPADDB          Z8, Z28, Z8
-	VSHUFI64X2      $0xe3, Z8, Z8, Z28
-	VPBROADCASTD    48(BX), X8
-	VINSERTI32X4    $0x01, X8, Z28, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K3, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K4, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K5, Z28
-	VPCMPUB         $0x06, Z0, Z9, K6
-	VPCMPUB         $0x06, Z1, Z9, K7
-	VMOVDQU8.Z      Z2, K6, Z8
-	VPADDB          Z2, Z8, K7, Z8
-	VPCMPUB         $0x06, Z0, Z10, K6
-	VPCMPUB         $0x06, Z1, Z10, K7
-	VMOVDQU8.Z      Z2, K6, Z9
-	VPADDB          Z2, Z9, K7, Z9
-	VPCMPUB         $0x06, Z0, Z11, K6
-	VPCMPUB         $0x06, Z1, Z11, K7
-	VMOVDQU8.Z      Z2, K6, Z10
-	VPADDB          Z2, Z10, K7, Z10
-	VPCMPUB         $0x06, Z0, Z28, K6
-	VPCMPUB         $0x06, Z1, Z28, K7
-	VMOVDQU8.Z      Z2, K6, Z11
-	VPADDB          Z2, Z11, K7, Z11
-	VPXORD          Z12, Z12, Z12
-	VPDPBUSD        (AX)(DX*8), Z8, Z12
-	VPXORD          Z13, Z13, Z13
-	VPDPBUSD        64(AX)(DX*8), Z9, Z13
-	VPXORD          Z14, Z14, Z14
-	VPDPBUSD        128(AX)(DX*8), Z10, Z14
-	VPXORD          Z15, Z15, Z15
-	VPDPBUSD        192(AX)(DX*8), Z11, Z15
-	VPACKSSDW       Z13, Z12, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPACKSSDW       Z15, Z14, Z9
-	VPMADDWD        Z3, Z9, Z9
-	VMOVDQU64       (CX)(DX*8), Z10
-	VPACKSSDW       Z9, Z8, Z8
-	VPDPWSSD        Z3, Z8, Z10
-	VCVTDQ2PS       Z10, Z10
-	VMULPS          64(CX)(DX*8), Z10, Z10
-	VPBROADCASTW    52(BX), Y8
-	VCVTPH2PS       Y8, Z8
-	VFMADD231PS     Z8, Z10, Z4
-	PREFETCHT0      1024(BX)(R10*1)
-	VBROADCASTI64X4 (BX)(R10*1), Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z8, Z9, K1, Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z9, Z8, Z8
-	VPADDB          Z8, Z8, Z10
-	VPADDB          Z8, Z10, Z10
-	VPADDB          Z10, Z10, Z8
-	VPADDB          Z10, Z8, Z8
-	VPADDB          Z8, Z8, Z11
-	VPADDB          Z8, Z11, Z11
-	VBROADCASTI128  32(BX)(R10*1), Y8
-	VINSERTI64X4    $0x01, Y8, Z11, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z8, Z11, K2, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z11, Z8, Z8
-	VPADDB          Z8, Z8, Z28
-	VPADDB          Z8, Z28, Z8
-	VSHUFI64X2      $0xe3, Z8, Z8, Z28
-	VPBROADCASTD    48(BX)(R10*1), X8
-	VINSERTI32X4    $0x01, X8, Z28, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K3, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K4, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K5, Z28
-	VPCMPUB         $0x06, Z0, Z9, K6
-	VPCMPUB         $0x06, Z1, Z9, K7
-	VMOVDQU8.Z      Z2, K6, Z8
-	VPADDB          Z2, Z8, K7, Z8
-	VPCMPUB         $0x06, Z0, Z10, K6
-	VPCMPUB         $0x06, Z1, Z10, K7
-	VMOVDQU8.Z      Z2, K6, Z9
-	VPADDB          Z2, Z9, K7, Z9
-	VPCMPUB         $0x06, Z0, Z11, K6
-	VPCMPUB         $0x06, Z1, Z11, K7
-	VMOVDQU8.Z      Z2, K6, Z10
-	VPADDB          Z2, Z10, K7, Z10
-	VPCMPUB         $0x06, Z0, Z28, K6
-	VPCMPUB         $0x06, Z1, Z28, K7
-	VMOVDQU8.Z      Z2, K6, Z11
-	VPADDB          Z2, Z11, K7, Z11
-	VPXORD          Z16, Z16, Z16
-	VPDPBUSD        (AX)(DX*8), Z8, Z16
-	VPXORD          Z17, Z17, Z17
-	VPDPBUSD        64(AX)(DX*8), Z9, Z17
-	VPXORD          Z18, Z18, Z18
-	VPDPBUSD        128(AX)(DX*8), Z10, Z18
-	VPXORD          Z19, Z19, Z19
-	VPDPBUSD        192(AX)(DX*8), Z11, Z19
-	VPACKSSDW       Z17, Z16, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPACKSSDW       Z19, Z18, Z9
-	VPMADDWD        Z3, Z9, Z9
-	VMOVDQU64       (CX)(DX*8), Z10
-	VPACKSSDW       Z9, Z8, Z8
-	VPDPWSSD        Z3, Z8, Z10
-	VCVTDQ2PS       Z10, Z10
-	VMULPS          64(CX)(DX*8), Z10, Z10
-	VPBROADCASTW    52(BX)(R10*1), Y8
-	VCVTPH2PS       Y8, Z8
-	VFMADD231PS     Z8, Z10, Z5
-	PREFETCHT0      1024(BX)(R10*2)
-	VBROADCASTI64X4 (BX)(R10*2), Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z8, Z9, K1, Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z9, Z8, Z8
-	VPADDB          Z8, Z8, Z10
-	VPADDB          Z8, Z10, Z10
-	VPADDB          Z10, Z10, Z8
-	VPADDB          Z10, Z8, Z8
-	VPADDB          Z8, Z8, Z11
-	VPADDB          Z8, Z11, Z11
-	VBROADCASTI128  32(BX)(R10*2), Y8
-	VINSERTI64X4    $0x01, Y8, Z11, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z8, Z11, K2, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z11, Z8, Z8
-	VPADDB          Z8, Z8, Z28
-	VPADDB          Z8, Z28, Z8
-	VSHUFI64X2      $0xe3, Z8, Z8, Z28
-	VPBROADCASTD    48(BX)(R10*2), X8
-	VINSERTI32X4    $0x01, X8, Z28, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K3, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K4, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K5, Z28
-	VPCMPUB         $0x06, Z0, Z9, K6
-	VPCMPUB         $0x06, Z1, Z9, K7
-	VMOVDQU8.Z      Z2, K6, Z8
-	VPADDB          Z2, Z8, K7, Z8
-	VPCMPUB         $0x06, Z0, Z10, K6
-	VPCMPUB         $0x06, Z1, Z10, K7
-	VMOVDQU8.Z      Z2, K6, Z9
-	VPADDB          Z2, Z9, K7, Z9
-	VPCMPUB         $0x06, Z0, Z11, K6
-	VPCMPUB         $0x06, Z1, Z11, K7
-	VMOVDQU8.Z      Z2, K6, Z10
-	VPADDB          Z2, Z10, K7, Z10
-	VPCMPUB         $0x06, Z0, Z28, K6
-	VPCMPUB         $0x06, Z1, Z28, K7
-	VMOVDQU8.Z      Z2, K6, Z11
-	VPADDB          Z2, Z11, K7, Z11
-	VPXORD          Z20, Z20, Z20
-	VPDPBUSD        (AX)(DX*8), Z8, Z20
-	VPXORD          Z21, Z21, Z21
-	VPDPBUSD        64(AX)(DX*8), Z9, Z21
-	VPXORD          Z22, Z22, Z22
-	VPDPBUSD        128(AX)(DX*8), Z10, Z22
-	VPXORD          Z23, Z23, Z23
-	VPDPBUSD        192(AX)(DX*8), Z11, Z23
-	VPACKSSDW       Z21, Z20, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPACKSSDW       Z23, Z22, Z9
-	VPMADDWD        Z3, Z9, Z9
-	VMOVDQU64       (CX)(DX*8), Z10
-	VPACKSSDW       Z9, Z8, Z8
-	VPDPWSSD        Z3, Z8, Z10
-	VCVTDQ2PS       Z10, Z10
-	VMULPS          64(CX)(DX*8), Z10, Z10
-	VPBROADCASTW    52(BX)(R10*2), Y8
-	VCVTPH2PS       Y8, Z8
-	VFMADD231PS     Z8, Z10, Z6
-	PREFETCHT0      1024(BX)(R11*1)
-	VBROADCASTI64X4 (BX)(R11*1), Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z8, Z9, K1, Z9
-	VPADDB          Z9, Z9, Z8
-	VPADDB          Z9, Z8, Z8
-	VPADDB          Z8, Z8, Z10
-	VPADDB          Z8, Z10, Z10
-	VPADDB          Z10, Z10, Z8
-	VPADDB          Z10, Z8, Z8
-	VPADDB          Z8, Z8, Z11
-	VPADDB          Z8, Z11, Z11
-	VBROADCASTI128  32(BX)(R11*1), Y8
-	VINSERTI64X4    $0x01, Y8, Z11, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z8, Z11, K2, Z11
-	VPADDB          Z11, Z11, Z8
-	VPADDB          Z11, Z8, Z8
-	VPADDB          Z8, Z8, Z28
-	VPADDB          Z8, Z28, Z8
-	VSHUFI64X2      $0xe3, Z8, Z8, Z28
-	VPBROADCASTD    48(BX)(R11*1), X8
-	VINSERTI32X4    $0x01, X8, Z28, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K3, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K4, Z28
-	VPADDB          Z28, Z28, Z8
-	VPADDB          Z8, Z28, K5, Z28
-	VPCMPUB         $0x06, Z0, Z9, K6
-	VPCMPUB         $0x06, Z1, Z9, K7
-	VMOVDQU8.Z      Z2, K6, Z8
-	VPADDB          Z2, Z8, K7, Z8
-	VPCMPUB         $0x06, Z0, Z10, K6
-	VPCMPUB         $0x06, Z1, Z10, K7
-	VMOVDQU8.Z      Z2, K6, Z9
-	VPADDB          Z2, Z9, K7, Z9
-	VPCMPUB         $0x06, Z0, Z11, K6
-	VPCMPUB         $0x06, Z1, Z11, K7
-	VMOVDQU8.Z      Z2, K6, Z10
-	VPADDB          Z2, Z10, K7, Z10
-	VPCMPUB         $0x06, Z0, Z28, K6
-	VPCMPUB         $0x06, Z1, Z28, K7
-	VMOVDQU8.Z      Z2, K6, Z11
-	VPADDB          Z2, Z11, K7, Z11
-	VPXORD          Z24, Z24, Z24
-	VPDPBUSD        (AX)(DX*8), Z8, Z24
-	VPXORD          Z25, Z25, Z25
-	VPDPBUSD        64(AX)(DX*8), Z9, Z25
-	VPXORD          Z26, Z26, Z26
-	VPDPBUSD        128(AX)(DX*8), Z10, Z26
-	VPXORD          Z27, Z27, Z27
-	VPDPBUSD        192(AX)(DX*8), Z11, Z27
-	VPACKSSDW       Z25, Z24, Z8
-	VPMADDWD        Z3, Z8, Z8
-	VPACKSSDW       Z27, Z26, Z9
-	VPMADDWD        Z3, Z9, Z9
-	VMOVDQU64       (CX)(DX*8), Z10
-	VPACKSSDW       Z9, Z8, Z8
-	VPDPWSSD        Z3, Z8, Z10
-	VCVTDQ2PS       Z10, Z10
-	VMULPS          64(CX)(DX*8), Z10, Z10
-	VPBROADCASTW    52(BX)(R11*1), Y8
-	VCVTPH2PS       Y8, Z8
-	VFMADD231PS     Z8, Z10, Z7
-	ADDQ            $+54, BX
-	ADDQ            $0x20, DX
-	CMPQ            DX, DI
-	JNE             next
-	MOVQ            count+64(FP), DX
-	MOVQ            SI, R12
-	VEXTRACTF64X4   $0x01, Z4, Y8
-	VADDPS          Y4, Y8, Y8
-	VEXTRACTF32X4   $0x01, Y8, X9
-	VADDPS          X9, X8, X8
-	VPERMILPS       $0x0e, X8, X9
-	VADDPS          X9, X8, X8
-	VMOVSHDUP       X8, X9
-	VADDSS          X9, X8, X8
-	VMOVSS          X8, (R12)
-	LEAQ            (R12)(DX*4), R12
-	VEXTRACTF64X4   $0x01, Z5, Y8
-	VADDPS          Y5, Y8, Y8
-	VEXTRACTF32X4   $0x01, Y8, X9
-	VADDPS          X9, X8, X8
-	VPERMILPS       $0x0e, X8, X9
-	VADDPS          X9, X8, X8
-	VMOVSHDUP       X8, X9
-	VADDSS          X9, X8, X8
-	VMOVSS          X8, (R12)
-	LEAQ            (R12)(DX*4), R12
-	VEXTRACTF64X4   $0x01, Z6, Y8
-	VADDPS          Y6, Y8, Y8
-	VEXTRACTF32X4   $0x01, Y8, X9
-	VADDPS          X9, X8, X8
-	VPERMILPS       $0x0e, X8, X9
-	VADDPS          X9, X8, X8
-	VMOVSHDUP       X8, X9
-	VADDSS          X9, X8, X8
-	VMOVSS          X8, (R12)
-	LEAQ            (R12)(DX*4), R12
-	VEXTRACTF64X4   $0x01, Z7, Y8
-	VADDPS          Y7, Y8, Y8
-	VEXTRACTF32X4   $0x01, Y8, X9
-	VADDPS          X9, X8, X8
-	VPERMILPS       $0x0e, X8, X9
-	VADDPS          X9, X8, X8
-	VMOVSHDUP       X8, X9
-	VADDSS          X9, X8, X8
-	VMOVSS          X8, (R12)
-	ADDQ            $0x04, SI
-	ADDQ            R8, BX
-	DECQ            R9
-	JNE             row
+	PREFETCHT0    1024(BX)
+	VMOVDQU8.Z    (BX), K1, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z10
+	VMOVDQA64     Z9, Z11
+	VPERMI2B      int8Wide67<>+0(SB), Z0, Z10
+	VPERMI2B      int8Wide69<>+0(SB), Z1, Z11
+	VMOVDQU8      Z11, K4, Z10
+	VMOVDQU64     int8Wide76<>+0(SB), Z11
+	VPERMB.Z      Z10, Z11, K2, Z11
+	VPSLLVD       int8Wide77<>+0(SB), Z11, Z11
+	VPANDD        int8Wide78<>+0(SB), Z11, Z11
+	VMOVDQU64     int8Wide74<>+0(SB), Z28
+	VPERMB        Z9, Z28, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z28
+	VMOVDQA64     Z9, Z9
+	VPERMI2B      int8Wide71<>+0(SB), Z2, Z28
+	VPERMI2B      int8Wide73<>+0(SB), Z3, Z9
+	VMOVDQU8      Z9, K4, Z28
+	VPDPBUSD      int8Wide75<>+0(SB), Z28, Z11
+	VMOVDQU64     int8Wide79<>+0(SB), Z9
+	VPERMB        Z11, Z9, K3, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z9
+	VPANDD        int8Wide81<>+0(SB), Z10, Z11
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z28
+	VPANDD        int8Wide81<>+0(SB), Z10, Z10
+	VPXORD        Z12, Z12, Z12
+	VPDPBUSD      (AX)(DX*8), Z9, Z12
+	VPXORD        Z13, Z13, Z13
+	VPDPBUSD      64(AX)(DX*8), Z11, Z13
+	VPXORD        Z14, Z14, Z14
+	VPDPBUSD      128(AX)(DX*8), Z28, Z14
+	VPXORD        Z15, Z15, Z15
+	VPDPBUSD      192(AX)(DX*8), Z10, Z15
+	VPACKSSDW     Z13, Z12, Z9
+	VPMADDWD      Z4, Z9, Z9
+	VPACKSSDW     Z15, Z14, Z10
+	VPMADDWD      Z4, Z10, Z10
+	VMOVDQU64     (CX)(DX*8), Z11
+	VPACKSSDW     Z10, Z9, Z9
+	VPDPWSSD      Z4, Z9, Z11
+	VCVTDQ2PS     Z11, Z11
+	VMULPS        64(CX)(DX*8), Z11, Z11
+	VPBROADCASTW  52(BX), Y9
+	VCVTPH2PS     Y9, Z9
+	VFMADD231PS   Z9, Z11, Z5
+	PREFETCHT0    1024(BX)(R10*1)
+	VMOVDQU8.Z    (BX)(R10*1), K1, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z10
+	VMOVDQA64     Z9, Z11
+	VPERMI2B      int8Wide67<>+0(SB), Z0, Z10
+	VPERMI2B      int8Wide69<>+0(SB), Z1, Z11
+	VMOVDQU8      Z11, K4, Z10
+	VMOVDQU64     int8Wide76<>+0(SB), Z11
+	VPERMB.Z      Z10, Z11, K2, Z11
+	VPSLLVD       int8Wide77<>+0(SB), Z11, Z11
+	VPANDD        int8Wide78<>+0(SB), Z11, Z11
+	VMOVDQU64     int8Wide74<>+0(SB), Z28
+	VPERMB        Z9, Z28, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z28
+	VMOVDQA64     Z9, Z9
+	VPERMI2B      int8Wide71<>+0(SB), Z2, Z28
+	VPERMI2B      int8Wide73<>+0(SB), Z3, Z9
+	VMOVDQU8      Z9, K4, Z28
+	VPDPBUSD      int8Wide75<>+0(SB), Z28, Z11
+	VMOVDQU64     int8Wide79<>+0(SB), Z9
+	VPERMB        Z11, Z9, K3, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z9
+	VPANDD        int8Wide81<>+0(SB), Z10, Z11
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z28
+	VPANDD        int8Wide81<>+0(SB), Z10, Z10
+	VPXORD        Z16, Z16, Z16
+	VPDPBUSD      (AX)(DX*8), Z9, Z16
+	VPXORD        Z17, Z17, Z17
+	VPDPBUSD      64(AX)(DX*8), Z11, Z17
+	VPXORD        Z18, Z18, Z18
+	VPDPBUSD      128(AX)(DX*8), Z28, Z18
+	VPXORD        Z19, Z19, Z19
+	VPDPBUSD      192(AX)(DX*8), Z10, Z19
+	VPACKSSDW     Z17, Z16, Z9
+	VPMADDWD      Z4, Z9, Z9
+	VPACKSSDW     Z19, Z18, Z10
+	VPMADDWD      Z4, Z10, Z10
+	VMOVDQU64     (CX)(DX*8), Z11
+	VPACKSSDW     Z10, Z9, Z9
+	VPDPWSSD      Z4, Z9, Z11
+	VCVTDQ2PS     Z11, Z11
+	VMULPS        64(CX)(DX*8), Z11, Z11
+	VPBROADCASTW  52(BX)(R10*1), Y9
+	VCVTPH2PS     Y9, Z9
+	VFMADD231PS   Z9, Z11, Z6
+	PREFETCHT0    1024(BX)(R10*2)
+	VMOVDQU8.Z    (BX)(R10*2), K1, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z10
+	VMOVDQA64     Z9, Z11
+	VPERMI2B      int8Wide67<>+0(SB), Z0, Z10
+	VPERMI2B      int8Wide69<>+0(SB), Z1, Z11
+	VMOVDQU8      Z11, K4, Z10
+	VMOVDQU64     int8Wide76<>+0(SB), Z11
+	VPERMB.Z      Z10, Z11, K2, Z11
+	VPSLLVD       int8Wide77<>+0(SB), Z11, Z11
+	VPANDD        int8Wide78<>+0(SB), Z11, Z11
+	VMOVDQU64     int8Wide74<>+0(SB), Z28
+	VPERMB        Z9, Z28, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z28
+	VMOVDQA64     Z9, Z9
+	VPERMI2B      int8Wide71<>+0(SB), Z2, Z28
+	VPERMI2B      int8Wide73<>+0(SB), Z3, Z9
+	VMOVDQU8      Z9, K4, Z28
+	VPDPBUSD      int8Wide75<>+0(SB), Z28, Z11
+	VMOVDQU64     int8Wide79<>+0(SB), Z9
+	VPERMB        Z11, Z9, K3, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z9
+	VPANDD        int8Wide81<>+0(SB), Z10, Z11
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z28
+	VPANDD        int8Wide81<>+0(SB), Z10, Z10
+	VPXORD        Z20, Z20, Z20
+	VPDPBUSD      (AX)(DX*8), Z9, Z20
+	VPXORD        Z21, Z21, Z21
+	VPDPBUSD      64(AX)(DX*8), Z11, Z21
+	VPXORD        Z22, Z22, Z22
+	VPDPBUSD      128(AX)(DX*8), Z28, Z22
+	VPXORD        Z23, Z23, Z23
+	VPDPBUSD      192(AX)(DX*8), Z10, Z23
+	VPACKSSDW     Z21, Z20, Z9
+	VPMADDWD      Z4, Z9, Z9
+	VPACKSSDW     Z23, Z22, Z10
+	VPMADDWD      Z4, Z10, Z10
+	VMOVDQU64     (CX)(DX*8), Z11
+	VPACKSSDW     Z10, Z9, Z9
+	VPDPWSSD      Z4, Z9, Z11
+	VCVTDQ2PS     Z11, Z11
+	VMULPS        64(CX)(DX*8), Z11, Z11
+	VPBROADCASTW  52(BX)(R10*2), Y9
+	VCVTPH2PS     Y9, Z9
+	VFMADD231PS   Z9, Z11, Z7
+	PREFETCHT0    1024(BX)(R11*1)
+	VMOVDQU8.Z    (BX)(R11*1), K1, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z10
+	VMOVDQA64     Z9, Z11
+	VPERMI2B      int8Wide67<>+0(SB), Z0, Z10
+	VPERMI2B      int8Wide69<>+0(SB), Z1, Z11
+	VMOVDQU8      Z11, K4, Z10
+	VMOVDQU64     int8Wide76<>+0(SB), Z11
+	VPERMB.Z      Z10, Z11, K2, Z11
+	VPSLLVD       int8Wide77<>+0(SB), Z11, Z11
+	VPANDD        int8Wide78<>+0(SB), Z11, Z11
+	VMOVDQU64     int8Wide74<>+0(SB), Z28
+	VPERMB        Z9, Z28, Z9
+	VPMOVB2M      Z9, K4
+	VMOVDQA64     Z9, Z28
+	VMOVDQA64     Z9, Z9
+	VPERMI2B      int8Wide71<>+0(SB), Z2, Z28
+	VPERMI2B      int8Wide73<>+0(SB), Z3, Z9
+	VMOVDQU8      Z9, K4, Z28
+	VPDPBUSD      int8Wide75<>+0(SB), Z28, Z11
+	VMOVDQU64     int8Wide79<>+0(SB), Z9
+	VPERMB        Z11, Z9, K3, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z9
+	VPANDD        int8Wide81<>+0(SB), Z10, Z11
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        int8Wide80<>+0(SB), Z10, Z28
+	VPANDD        int8Wide81<>+0(SB), Z10, Z10
+	VPXORD        Z24, Z24, Z24
+	VPDPBUSD      (AX)(DX*8), Z9, Z24
+	VPXORD        Z25, Z25, Z25
+	VPDPBUSD      64(AX)(DX*8), Z11, Z25
+	VPXORD        Z26, Z26, Z26
+	VPDPBUSD      128(AX)(DX*8), Z28, Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD      192(AX)(DX*8), Z10, Z27
+	VPACKSSDW     Z25, Z24, Z9
+	VPMADDWD      Z4, Z9, Z9
+	VPACKSSDW     Z27, Z26, Z10
+	VPMADDWD      Z4, Z10, Z10
+	VMOVDQU64     (CX)(DX*8), Z11
+	VPACKSSDW     Z10, Z9, Z9
+	VPDPWSSD      Z4, Z9, Z11
+	VCVTDQ2PS     Z11, Z11
+	VMULPS        64(CX)(DX*8), Z11, Z11
+	VPBROADCASTW  52(BX)(R11*1), Y9
+	VCVTPH2PS     Y9, Z9
+	VFMADD231PS   Z9, Z11, Z8
+	ADDQ          $+54, BX
+	ADDQ          $0x20, DX
+	CMPQ          DX, DI
+	JNE           next
+	MOVQ          count+64(FP), DX
+	MOVQ          SI, R12
+	VEXTRACTF64X4 $0x01, Z5, Y9
+	VADDPS        Y5, Y9, Y9
+	VEXTRACTF32X4 $0x01, Y9, X10
+	VADDPS        X10, X9, X9
+	VPERMILPS     $0x0e, X9, X10
+	VADDPS        X10, X9, X9
+	VMOVSHDUP     X9, X10
+	VADDSS        X10, X9, X9
+	VMOVSS        X9, (R12)
+	LEAQ          (R12)(DX*4), R12
+	VEXTRACTF64X4 $0x01, Z6, Y9
+	VADDPS        Y6, Y9, Y9
+	VEXTRACTF32X4 $0x01, Y9, X10
+	VADDPS        X10, X9, X9
+	VPERMILPS     $0x0e, X9, X10
+	VADDPS        X10, X9, X9
+	VMOVSHDUP     X9, X10
+	VADDSS        X10, X9, X9
+	VMOVSS        X9, (R12)
+	LEAQ          (R12)(DX*4), R12
+	VEXTRACTF64X4 $0x01, Z7, Y9
+	VADDPS        Y7, Y9, Y9
+	VEXTRACTF32X4 $0x01, Y9, X10
+	VADDPS        X10, X9, X9
+	VPERMILPS     $0x0e, X9, X10
+	VADDPS        X10, X9, X9
+	VMOVSHDUP     X9, X10
+	VADDSS        X10, X9, X9
+	VMOVSS        X9, (R12)
+	LEAQ          (R12)(DX*4), R12
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VADDPS        Y8, Y9, Y9
+	VEXTRACTF32X4 $0x01, Y9, X10
+	VADDPS        X10, X9, X9
+	VPERMILPS     $0x0e, X9, X10
+	VADDPS        X10, X9, X9
+	VMOVSHDUP     X9, X10
+	VADDSS        X10, X9, X9
+	VMOVSS        X9, (R12)
+	ADDQ          $0x04, SI
+	ADDQ          R8, BX
+	DECQ          R9
+	JNE           row
 	VZEROUPPER
 	RET
 
@@ -4836,9 +4765,9 @@ TEXT ·int8ColumnsTQ2_0AVX512(SB), NOSPLIT, $0-72
 	IMUL3Q    $+66, DI, DX
 	SUBQ      DX, R8
 	IMUL3Q    $0x20, DI, DI
-	VMOVDQU64 int8Wide70<>+0(SB), Z0
-	VMOVDQU64 int8Wide71<>+0(SB), Z1
-	VMOVDQU64 int8Wide72<>+0(SB), Z2
+	VMOVDQU64 int8Wide83<>+0(SB), Z0
+	VMOVDQU64 int8Wide84<>+0(SB), Z1
+	VMOVDQU64 int8Wide85<>+0(SB), Z2
 
 row:
 	XORQ   DX, DX
@@ -5030,10 +4959,10 @@ TEXT ·int8ColumnsNVFP4AVX512(SB), NOSPLIT, $0-72
 	SUBQ      DX, R8
 	IMUL3Q    $0x08, DI, DI
 	ANDQ      $-32, DI
-	VMOVDQU64 int8Wide73<>+0(SB), Z0
-	VMOVDQU64 int8Wide74<>+0(SB), Z1
-	VMOVDQU64 int8Wide75<>+0(SB), Z2
-	VMOVDQU64 int8Wide76<>+0(SB), Z3
+	VMOVDQU64 int8Wide86<>+0(SB), Z0
+	VMOVDQU64 int8Wide87<>+0(SB), Z1
+	VMOVDQU64 int8Wide88<>+0(SB), Z2
+	VMOVDQU64 int8Wide89<>+0(SB), Z3
 	MOVQ      $0x000000000000fffe, DX
 	KMOVQ     DX, K1
 	MOVQ      $0x5555555555555555, DX
@@ -9796,728 +9725,1586 @@ DATA int8Wide65<>+62(SB)/1, $0x20
 DATA int8Wide65<>+63(SB)/1, $0x00
 GLOBL int8Wide65<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide66<>+0(SB)/1, $0x55
-DATA int8Wide66<>+1(SB)/1, $0x55
-DATA int8Wide66<>+2(SB)/1, $0x55
-DATA int8Wide66<>+3(SB)/1, $0x55
-DATA int8Wide66<>+4(SB)/1, $0x55
-DATA int8Wide66<>+5(SB)/1, $0x55
-DATA int8Wide66<>+6(SB)/1, $0x55
-DATA int8Wide66<>+7(SB)/1, $0x55
-DATA int8Wide66<>+8(SB)/1, $0x55
-DATA int8Wide66<>+9(SB)/1, $0x55
-DATA int8Wide66<>+10(SB)/1, $0x55
-DATA int8Wide66<>+11(SB)/1, $0x55
-DATA int8Wide66<>+12(SB)/1, $0x55
-DATA int8Wide66<>+13(SB)/1, $0x55
-DATA int8Wide66<>+14(SB)/1, $0x55
-DATA int8Wide66<>+15(SB)/1, $0x55
-DATA int8Wide66<>+16(SB)/1, $0x55
-DATA int8Wide66<>+17(SB)/1, $0x55
-DATA int8Wide66<>+18(SB)/1, $0x55
-DATA int8Wide66<>+19(SB)/1, $0x55
-DATA int8Wide66<>+20(SB)/1, $0x55
-DATA int8Wide66<>+21(SB)/1, $0x55
-DATA int8Wide66<>+22(SB)/1, $0x55
-DATA int8Wide66<>+23(SB)/1, $0x55
-DATA int8Wide66<>+24(SB)/1, $0x55
-DATA int8Wide66<>+25(SB)/1, $0x55
-DATA int8Wide66<>+26(SB)/1, $0x55
-DATA int8Wide66<>+27(SB)/1, $0x55
-DATA int8Wide66<>+28(SB)/1, $0x55
-DATA int8Wide66<>+29(SB)/1, $0x55
-DATA int8Wide66<>+30(SB)/1, $0x55
-DATA int8Wide66<>+31(SB)/1, $0x55
-DATA int8Wide66<>+32(SB)/1, $0x55
-DATA int8Wide66<>+33(SB)/1, $0x55
-DATA int8Wide66<>+34(SB)/1, $0x55
-DATA int8Wide66<>+35(SB)/1, $0x55
-DATA int8Wide66<>+36(SB)/1, $0x55
-DATA int8Wide66<>+37(SB)/1, $0x55
-DATA int8Wide66<>+38(SB)/1, $0x55
-DATA int8Wide66<>+39(SB)/1, $0x55
-DATA int8Wide66<>+40(SB)/1, $0x55
-DATA int8Wide66<>+41(SB)/1, $0x55
-DATA int8Wide66<>+42(SB)/1, $0x55
-DATA int8Wide66<>+43(SB)/1, $0x55
-DATA int8Wide66<>+44(SB)/1, $0x55
-DATA int8Wide66<>+45(SB)/1, $0x55
-DATA int8Wide66<>+46(SB)/1, $0x55
-DATA int8Wide66<>+47(SB)/1, $0x55
-DATA int8Wide66<>+48(SB)/1, $0x55
-DATA int8Wide66<>+49(SB)/1, $0x55
-DATA int8Wide66<>+50(SB)/1, $0x55
-DATA int8Wide66<>+51(SB)/1, $0x55
-DATA int8Wide66<>+52(SB)/1, $0x55
-DATA int8Wide66<>+53(SB)/1, $0x55
-DATA int8Wide66<>+54(SB)/1, $0x55
-DATA int8Wide66<>+55(SB)/1, $0x55
-DATA int8Wide66<>+56(SB)/1, $0x55
-DATA int8Wide66<>+57(SB)/1, $0x55
-DATA int8Wide66<>+58(SB)/1, $0x55
-DATA int8Wide66<>+59(SB)/1, $0x55
-DATA int8Wide66<>+60(SB)/1, $0x55
-DATA int8Wide66<>+61(SB)/1, $0x55
-DATA int8Wide66<>+62(SB)/1, $0x55
-DATA int8Wide66<>+63(SB)/1, $0x55
+DATA int8Wide66<>+0(SB)/1, $0x00
+DATA int8Wide66<>+1(SB)/1, $0x00
+DATA int8Wide66<>+2(SB)/1, $0x00
+DATA int8Wide66<>+3(SB)/1, $0x00
+DATA int8Wide66<>+4(SB)/1, $0x40
+DATA int8Wide66<>+5(SB)/1, $0x40
+DATA int8Wide66<>+6(SB)/1, $0x40
+DATA int8Wide66<>+7(SB)/1, $0x80
+DATA int8Wide66<>+8(SB)/1, $0x80
+DATA int8Wide66<>+9(SB)/1, $0x80
+DATA int8Wide66<>+10(SB)/1, $0x10
+DATA int8Wide66<>+11(SB)/1, $0x10
+DATA int8Wide66<>+12(SB)/1, $0x10
+DATA int8Wide66<>+13(SB)/1, $0x50
+DATA int8Wide66<>+14(SB)/1, $0x50
+DATA int8Wide66<>+15(SB)/1, $0x50
+DATA int8Wide66<>+16(SB)/1, $0x90
+DATA int8Wide66<>+17(SB)/1, $0x90
+DATA int8Wide66<>+18(SB)/1, $0x90
+DATA int8Wide66<>+19(SB)/1, $0x20
+DATA int8Wide66<>+20(SB)/1, $0x20
+DATA int8Wide66<>+21(SB)/1, $0x20
+DATA int8Wide66<>+22(SB)/1, $0x20
+DATA int8Wide66<>+23(SB)/1, $0x60
+DATA int8Wide66<>+24(SB)/1, $0x60
+DATA int8Wide66<>+25(SB)/1, $0x60
+DATA int8Wide66<>+26(SB)/1, $0xa0
+DATA int8Wide66<>+27(SB)/1, $0xa0
+DATA int8Wide66<>+28(SB)/1, $0xa0
+DATA int8Wide66<>+29(SB)/1, $0x04
+DATA int8Wide66<>+30(SB)/1, $0x04
+DATA int8Wide66<>+31(SB)/1, $0x04
+DATA int8Wide66<>+32(SB)/1, $0x44
+DATA int8Wide66<>+33(SB)/1, $0x44
+DATA int8Wide66<>+34(SB)/1, $0x44
+DATA int8Wide66<>+35(SB)/1, $0x84
+DATA int8Wide66<>+36(SB)/1, $0x84
+DATA int8Wide66<>+37(SB)/1, $0x84
+DATA int8Wide66<>+38(SB)/1, $0x14
+DATA int8Wide66<>+39(SB)/1, $0x14
+DATA int8Wide66<>+40(SB)/1, $0x14
+DATA int8Wide66<>+41(SB)/1, $0x14
+DATA int8Wide66<>+42(SB)/1, $0x54
+DATA int8Wide66<>+43(SB)/1, $0x54
+DATA int8Wide66<>+44(SB)/1, $0x54
+DATA int8Wide66<>+45(SB)/1, $0x94
+DATA int8Wide66<>+46(SB)/1, $0x94
+DATA int8Wide66<>+47(SB)/1, $0x94
+DATA int8Wide66<>+48(SB)/1, $0x24
+DATA int8Wide66<>+49(SB)/1, $0x24
+DATA int8Wide66<>+50(SB)/1, $0x24
+DATA int8Wide66<>+51(SB)/1, $0x64
+DATA int8Wide66<>+52(SB)/1, $0x64
+DATA int8Wide66<>+53(SB)/1, $0x64
+DATA int8Wide66<>+54(SB)/1, $0xa4
+DATA int8Wide66<>+55(SB)/1, $0xa4
+DATA int8Wide66<>+56(SB)/1, $0xa4
+DATA int8Wide66<>+57(SB)/1, $0x08
+DATA int8Wide66<>+58(SB)/1, $0x08
+DATA int8Wide66<>+59(SB)/1, $0x08
+DATA int8Wide66<>+60(SB)/1, $0x08
+DATA int8Wide66<>+61(SB)/1, $0x48
+DATA int8Wide66<>+62(SB)/1, $0x48
+DATA int8Wide66<>+63(SB)/1, $0x48
 GLOBL int8Wide66<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide67<>+0(SB)/1, $0xaa
-DATA int8Wide67<>+1(SB)/1, $0xaa
-DATA int8Wide67<>+2(SB)/1, $0xaa
-DATA int8Wide67<>+3(SB)/1, $0xaa
-DATA int8Wide67<>+4(SB)/1, $0xaa
-DATA int8Wide67<>+5(SB)/1, $0xaa
-DATA int8Wide67<>+6(SB)/1, $0xaa
-DATA int8Wide67<>+7(SB)/1, $0xaa
-DATA int8Wide67<>+8(SB)/1, $0xaa
-DATA int8Wide67<>+9(SB)/1, $0xaa
-DATA int8Wide67<>+10(SB)/1, $0xaa
-DATA int8Wide67<>+11(SB)/1, $0xaa
-DATA int8Wide67<>+12(SB)/1, $0xaa
-DATA int8Wide67<>+13(SB)/1, $0xaa
-DATA int8Wide67<>+14(SB)/1, $0xaa
-DATA int8Wide67<>+15(SB)/1, $0xaa
-DATA int8Wide67<>+16(SB)/1, $0xaa
-DATA int8Wide67<>+17(SB)/1, $0xaa
-DATA int8Wide67<>+18(SB)/1, $0xaa
-DATA int8Wide67<>+19(SB)/1, $0xaa
-DATA int8Wide67<>+20(SB)/1, $0xaa
-DATA int8Wide67<>+21(SB)/1, $0xaa
-DATA int8Wide67<>+22(SB)/1, $0xaa
-DATA int8Wide67<>+23(SB)/1, $0xaa
-DATA int8Wide67<>+24(SB)/1, $0xaa
-DATA int8Wide67<>+25(SB)/1, $0xaa
-DATA int8Wide67<>+26(SB)/1, $0xaa
-DATA int8Wide67<>+27(SB)/1, $0xaa
-DATA int8Wide67<>+28(SB)/1, $0xaa
-DATA int8Wide67<>+29(SB)/1, $0xaa
-DATA int8Wide67<>+30(SB)/1, $0xaa
-DATA int8Wide67<>+31(SB)/1, $0xaa
-DATA int8Wide67<>+32(SB)/1, $0xaa
-DATA int8Wide67<>+33(SB)/1, $0xaa
-DATA int8Wide67<>+34(SB)/1, $0xaa
-DATA int8Wide67<>+35(SB)/1, $0xaa
-DATA int8Wide67<>+36(SB)/1, $0xaa
-DATA int8Wide67<>+37(SB)/1, $0xaa
-DATA int8Wide67<>+38(SB)/1, $0xaa
-DATA int8Wide67<>+39(SB)/1, $0xaa
-DATA int8Wide67<>+40(SB)/1, $0xaa
-DATA int8Wide67<>+41(SB)/1, $0xaa
-DATA int8Wide67<>+42(SB)/1, $0xaa
-DATA int8Wide67<>+43(SB)/1, $0xaa
-DATA int8Wide67<>+44(SB)/1, $0xaa
-DATA int8Wide67<>+45(SB)/1, $0xaa
-DATA int8Wide67<>+46(SB)/1, $0xaa
-DATA int8Wide67<>+47(SB)/1, $0xaa
-DATA int8Wide67<>+48(SB)/1, $0xaa
-DATA int8Wide67<>+49(SB)/1, $0xaa
-DATA int8Wide67<>+50(SB)/1, $0xaa
-DATA int8Wide67<>+51(SB)/1, $0xaa
-DATA int8Wide67<>+52(SB)/1, $0xaa
-DATA int8Wide67<>+53(SB)/1, $0xaa
-DATA int8Wide67<>+54(SB)/1, $0xaa
-DATA int8Wide67<>+55(SB)/1, $0xaa
-DATA int8Wide67<>+56(SB)/1, $0xaa
-DATA int8Wide67<>+57(SB)/1, $0xaa
-DATA int8Wide67<>+58(SB)/1, $0xaa
-DATA int8Wide67<>+59(SB)/1, $0xaa
-DATA int8Wide67<>+60(SB)/1, $0xaa
-DATA int8Wide67<>+61(SB)/1, $0xaa
-DATA int8Wide67<>+62(SB)/1, $0xaa
-DATA int8Wide67<>+63(SB)/1, $0xaa
+DATA int8Wide67<>+0(SB)/1, $0x88
+DATA int8Wide67<>+1(SB)/1, $0x88
+DATA int8Wide67<>+2(SB)/1, $0x88
+DATA int8Wide67<>+3(SB)/1, $0x18
+DATA int8Wide67<>+4(SB)/1, $0x18
+DATA int8Wide67<>+5(SB)/1, $0x18
+DATA int8Wide67<>+6(SB)/1, $0x58
+DATA int8Wide67<>+7(SB)/1, $0x58
+DATA int8Wide67<>+8(SB)/1, $0x58
+DATA int8Wide67<>+9(SB)/1, $0x98
+DATA int8Wide67<>+10(SB)/1, $0x98
+DATA int8Wide67<>+11(SB)/1, $0x98
+DATA int8Wide67<>+12(SB)/1, $0x28
+DATA int8Wide67<>+13(SB)/1, $0x28
+DATA int8Wide67<>+14(SB)/1, $0x28
+DATA int8Wide67<>+15(SB)/1, $0x28
+DATA int8Wide67<>+16(SB)/1, $0x68
+DATA int8Wide67<>+17(SB)/1, $0x68
+DATA int8Wide67<>+18(SB)/1, $0x68
+DATA int8Wide67<>+19(SB)/1, $0xa8
+DATA int8Wide67<>+20(SB)/1, $0xa8
+DATA int8Wide67<>+21(SB)/1, $0xa8
+DATA int8Wide67<>+22(SB)/1, $0x01
+DATA int8Wide67<>+23(SB)/1, $0x01
+DATA int8Wide67<>+24(SB)/1, $0x01
+DATA int8Wide67<>+25(SB)/1, $0x41
+DATA int8Wide67<>+26(SB)/1, $0x41
+DATA int8Wide67<>+27(SB)/1, $0x41
+DATA int8Wide67<>+28(SB)/1, $0x81
+DATA int8Wide67<>+29(SB)/1, $0x81
+DATA int8Wide67<>+30(SB)/1, $0x81
+DATA int8Wide67<>+31(SB)/1, $0x11
+DATA int8Wide67<>+32(SB)/1, $0x11
+DATA int8Wide67<>+33(SB)/1, $0x11
+DATA int8Wide67<>+34(SB)/1, $0x51
+DATA int8Wide67<>+35(SB)/1, $0x51
+DATA int8Wide67<>+36(SB)/1, $0x51
+DATA int8Wide67<>+37(SB)/1, $0x51
+DATA int8Wide67<>+38(SB)/1, $0x91
+DATA int8Wide67<>+39(SB)/1, $0x91
+DATA int8Wide67<>+40(SB)/1, $0x91
+DATA int8Wide67<>+41(SB)/1, $0x21
+DATA int8Wide67<>+42(SB)/1, $0x21
+DATA int8Wide67<>+43(SB)/1, $0x21
+DATA int8Wide67<>+44(SB)/1, $0x61
+DATA int8Wide67<>+45(SB)/1, $0x61
+DATA int8Wide67<>+46(SB)/1, $0x61
+DATA int8Wide67<>+47(SB)/1, $0xa1
+DATA int8Wide67<>+48(SB)/1, $0xa1
+DATA int8Wide67<>+49(SB)/1, $0xa1
+DATA int8Wide67<>+50(SB)/1, $0x05
+DATA int8Wide67<>+51(SB)/1, $0x05
+DATA int8Wide67<>+52(SB)/1, $0x05
+DATA int8Wide67<>+53(SB)/1, $0x45
+DATA int8Wide67<>+54(SB)/1, $0x45
+DATA int8Wide67<>+55(SB)/1, $0x45
+DATA int8Wide67<>+56(SB)/1, $0x45
+DATA int8Wide67<>+57(SB)/1, $0x85
+DATA int8Wide67<>+58(SB)/1, $0x85
+DATA int8Wide67<>+59(SB)/1, $0x85
+DATA int8Wide67<>+60(SB)/1, $0x15
+DATA int8Wide67<>+61(SB)/1, $0x15
+DATA int8Wide67<>+62(SB)/1, $0x15
+DATA int8Wide67<>+63(SB)/1, $0x55
 GLOBL int8Wide67<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide68<>+0(SB)/1, $0x01
-DATA int8Wide68<>+1(SB)/1, $0x01
-DATA int8Wide68<>+2(SB)/1, $0x01
-DATA int8Wide68<>+3(SB)/1, $0x01
-DATA int8Wide68<>+4(SB)/1, $0x01
-DATA int8Wide68<>+5(SB)/1, $0x01
-DATA int8Wide68<>+6(SB)/1, $0x01
-DATA int8Wide68<>+7(SB)/1, $0x01
-DATA int8Wide68<>+8(SB)/1, $0x01
-DATA int8Wide68<>+9(SB)/1, $0x01
-DATA int8Wide68<>+10(SB)/1, $0x01
-DATA int8Wide68<>+11(SB)/1, $0x01
-DATA int8Wide68<>+12(SB)/1, $0x01
-DATA int8Wide68<>+13(SB)/1, $0x01
-DATA int8Wide68<>+14(SB)/1, $0x01
-DATA int8Wide68<>+15(SB)/1, $0x01
-DATA int8Wide68<>+16(SB)/1, $0x01
-DATA int8Wide68<>+17(SB)/1, $0x01
-DATA int8Wide68<>+18(SB)/1, $0x01
-DATA int8Wide68<>+19(SB)/1, $0x01
-DATA int8Wide68<>+20(SB)/1, $0x01
-DATA int8Wide68<>+21(SB)/1, $0x01
-DATA int8Wide68<>+22(SB)/1, $0x01
-DATA int8Wide68<>+23(SB)/1, $0x01
-DATA int8Wide68<>+24(SB)/1, $0x01
-DATA int8Wide68<>+25(SB)/1, $0x01
-DATA int8Wide68<>+26(SB)/1, $0x01
-DATA int8Wide68<>+27(SB)/1, $0x01
-DATA int8Wide68<>+28(SB)/1, $0x01
-DATA int8Wide68<>+29(SB)/1, $0x01
-DATA int8Wide68<>+30(SB)/1, $0x01
-DATA int8Wide68<>+31(SB)/1, $0x01
-DATA int8Wide68<>+32(SB)/1, $0x01
-DATA int8Wide68<>+33(SB)/1, $0x01
-DATA int8Wide68<>+34(SB)/1, $0x01
-DATA int8Wide68<>+35(SB)/1, $0x01
-DATA int8Wide68<>+36(SB)/1, $0x01
-DATA int8Wide68<>+37(SB)/1, $0x01
-DATA int8Wide68<>+38(SB)/1, $0x01
-DATA int8Wide68<>+39(SB)/1, $0x01
-DATA int8Wide68<>+40(SB)/1, $0x01
-DATA int8Wide68<>+41(SB)/1, $0x01
-DATA int8Wide68<>+42(SB)/1, $0x01
-DATA int8Wide68<>+43(SB)/1, $0x01
-DATA int8Wide68<>+44(SB)/1, $0x01
-DATA int8Wide68<>+45(SB)/1, $0x01
-DATA int8Wide68<>+46(SB)/1, $0x01
-DATA int8Wide68<>+47(SB)/1, $0x01
-DATA int8Wide68<>+48(SB)/1, $0x01
-DATA int8Wide68<>+49(SB)/1, $0x01
-DATA int8Wide68<>+50(SB)/1, $0x01
-DATA int8Wide68<>+51(SB)/1, $0x01
-DATA int8Wide68<>+52(SB)/1, $0x01
-DATA int8Wide68<>+53(SB)/1, $0x01
-DATA int8Wide68<>+54(SB)/1, $0x01
-DATA int8Wide68<>+55(SB)/1, $0x01
-DATA int8Wide68<>+56(SB)/1, $0x01
-DATA int8Wide68<>+57(SB)/1, $0x01
-DATA int8Wide68<>+58(SB)/1, $0x01
-DATA int8Wide68<>+59(SB)/1, $0x01
-DATA int8Wide68<>+60(SB)/1, $0x01
-DATA int8Wide68<>+61(SB)/1, $0x01
-DATA int8Wide68<>+62(SB)/1, $0x01
-DATA int8Wide68<>+63(SB)/1, $0x01
+DATA int8Wide68<>+0(SB)/1, $0x55
+DATA int8Wide68<>+1(SB)/1, $0x55
+DATA int8Wide68<>+2(SB)/1, $0x95
+DATA int8Wide68<>+3(SB)/1, $0x95
+DATA int8Wide68<>+4(SB)/1, $0x95
+DATA int8Wide68<>+5(SB)/1, $0x25
+DATA int8Wide68<>+6(SB)/1, $0x25
+DATA int8Wide68<>+7(SB)/1, $0x25
+DATA int8Wide68<>+8(SB)/1, $0x65
+DATA int8Wide68<>+9(SB)/1, $0x65
+DATA int8Wide68<>+10(SB)/1, $0x65
+DATA int8Wide68<>+11(SB)/1, $0x65
+DATA int8Wide68<>+12(SB)/1, $0xa5
+DATA int8Wide68<>+13(SB)/1, $0xa5
+DATA int8Wide68<>+14(SB)/1, $0xa5
+DATA int8Wide68<>+15(SB)/1, $0x09
+DATA int8Wide68<>+16(SB)/1, $0x09
+DATA int8Wide68<>+17(SB)/1, $0x09
+DATA int8Wide68<>+18(SB)/1, $0x49
+DATA int8Wide68<>+19(SB)/1, $0x49
+DATA int8Wide68<>+20(SB)/1, $0x49
+DATA int8Wide68<>+21(SB)/1, $0x89
+DATA int8Wide68<>+22(SB)/1, $0x89
+DATA int8Wide68<>+23(SB)/1, $0x89
+DATA int8Wide68<>+24(SB)/1, $0x19
+DATA int8Wide68<>+25(SB)/1, $0x19
+DATA int8Wide68<>+26(SB)/1, $0x19
+DATA int8Wide68<>+27(SB)/1, $0x59
+DATA int8Wide68<>+28(SB)/1, $0x59
+DATA int8Wide68<>+29(SB)/1, $0x59
+DATA int8Wide68<>+30(SB)/1, $0x59
+DATA int8Wide68<>+31(SB)/1, $0x99
+DATA int8Wide68<>+32(SB)/1, $0x99
+DATA int8Wide68<>+33(SB)/1, $0x99
+DATA int8Wide68<>+34(SB)/1, $0x29
+DATA int8Wide68<>+35(SB)/1, $0x29
+DATA int8Wide68<>+36(SB)/1, $0x29
+DATA int8Wide68<>+37(SB)/1, $0x69
+DATA int8Wide68<>+38(SB)/1, $0x69
+DATA int8Wide68<>+39(SB)/1, $0x69
+DATA int8Wide68<>+40(SB)/1, $0xa9
+DATA int8Wide68<>+41(SB)/1, $0xa9
+DATA int8Wide68<>+42(SB)/1, $0xa9
+DATA int8Wide68<>+43(SB)/1, $0x02
+DATA int8Wide68<>+44(SB)/1, $0x02
+DATA int8Wide68<>+45(SB)/1, $0x02
+DATA int8Wide68<>+46(SB)/1, $0x42
+DATA int8Wide68<>+47(SB)/1, $0x42
+DATA int8Wide68<>+48(SB)/1, $0x42
+DATA int8Wide68<>+49(SB)/1, $0x82
+DATA int8Wide68<>+50(SB)/1, $0x82
+DATA int8Wide68<>+51(SB)/1, $0x82
+DATA int8Wide68<>+52(SB)/1, $0x82
+DATA int8Wide68<>+53(SB)/1, $0x12
+DATA int8Wide68<>+54(SB)/1, $0x12
+DATA int8Wide68<>+55(SB)/1, $0x12
+DATA int8Wide68<>+56(SB)/1, $0x52
+DATA int8Wide68<>+57(SB)/1, $0x52
+DATA int8Wide68<>+58(SB)/1, $0x52
+DATA int8Wide68<>+59(SB)/1, $0x92
+DATA int8Wide68<>+60(SB)/1, $0x92
+DATA int8Wide68<>+61(SB)/1, $0x92
+DATA int8Wide68<>+62(SB)/1, $0x22
+DATA int8Wide68<>+63(SB)/1, $0x22
 GLOBL int8Wide68<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide69<>+0(SB)/1, $0x01
-DATA int8Wide69<>+1(SB)/1, $0x00
-DATA int8Wide69<>+2(SB)/1, $0x01
-DATA int8Wide69<>+3(SB)/1, $0x00
-DATA int8Wide69<>+4(SB)/1, $0x01
-DATA int8Wide69<>+5(SB)/1, $0x00
-DATA int8Wide69<>+6(SB)/1, $0x01
-DATA int8Wide69<>+7(SB)/1, $0x00
-DATA int8Wide69<>+8(SB)/1, $0x01
-DATA int8Wide69<>+9(SB)/1, $0x00
-DATA int8Wide69<>+10(SB)/1, $0x01
-DATA int8Wide69<>+11(SB)/1, $0x00
-DATA int8Wide69<>+12(SB)/1, $0x01
-DATA int8Wide69<>+13(SB)/1, $0x00
-DATA int8Wide69<>+14(SB)/1, $0x01
-DATA int8Wide69<>+15(SB)/1, $0x00
-DATA int8Wide69<>+16(SB)/1, $0x01
-DATA int8Wide69<>+17(SB)/1, $0x00
-DATA int8Wide69<>+18(SB)/1, $0x01
-DATA int8Wide69<>+19(SB)/1, $0x00
-DATA int8Wide69<>+20(SB)/1, $0x01
-DATA int8Wide69<>+21(SB)/1, $0x00
-DATA int8Wide69<>+22(SB)/1, $0x01
-DATA int8Wide69<>+23(SB)/1, $0x00
-DATA int8Wide69<>+24(SB)/1, $0x01
-DATA int8Wide69<>+25(SB)/1, $0x00
-DATA int8Wide69<>+26(SB)/1, $0x01
-DATA int8Wide69<>+27(SB)/1, $0x00
-DATA int8Wide69<>+28(SB)/1, $0x01
-DATA int8Wide69<>+29(SB)/1, $0x00
-DATA int8Wide69<>+30(SB)/1, $0x01
-DATA int8Wide69<>+31(SB)/1, $0x00
-DATA int8Wide69<>+32(SB)/1, $0x01
-DATA int8Wide69<>+33(SB)/1, $0x00
-DATA int8Wide69<>+34(SB)/1, $0x01
-DATA int8Wide69<>+35(SB)/1, $0x00
-DATA int8Wide69<>+36(SB)/1, $0x01
-DATA int8Wide69<>+37(SB)/1, $0x00
-DATA int8Wide69<>+38(SB)/1, $0x01
-DATA int8Wide69<>+39(SB)/1, $0x00
-DATA int8Wide69<>+40(SB)/1, $0x01
-DATA int8Wide69<>+41(SB)/1, $0x00
-DATA int8Wide69<>+42(SB)/1, $0x01
-DATA int8Wide69<>+43(SB)/1, $0x00
-DATA int8Wide69<>+44(SB)/1, $0x01
-DATA int8Wide69<>+45(SB)/1, $0x00
-DATA int8Wide69<>+46(SB)/1, $0x01
-DATA int8Wide69<>+47(SB)/1, $0x00
-DATA int8Wide69<>+48(SB)/1, $0x01
-DATA int8Wide69<>+49(SB)/1, $0x00
-DATA int8Wide69<>+50(SB)/1, $0x01
-DATA int8Wide69<>+51(SB)/1, $0x00
-DATA int8Wide69<>+52(SB)/1, $0x01
-DATA int8Wide69<>+53(SB)/1, $0x00
-DATA int8Wide69<>+54(SB)/1, $0x01
-DATA int8Wide69<>+55(SB)/1, $0x00
-DATA int8Wide69<>+56(SB)/1, $0x01
-DATA int8Wide69<>+57(SB)/1, $0x00
-DATA int8Wide69<>+58(SB)/1, $0x01
-DATA int8Wide69<>+59(SB)/1, $0x00
-DATA int8Wide69<>+60(SB)/1, $0x01
-DATA int8Wide69<>+61(SB)/1, $0x00
-DATA int8Wide69<>+62(SB)/1, $0x01
-DATA int8Wide69<>+63(SB)/1, $0x00
+DATA int8Wide69<>+0(SB)/1, $0x22
+DATA int8Wide69<>+1(SB)/1, $0x62
+DATA int8Wide69<>+2(SB)/1, $0x62
+DATA int8Wide69<>+3(SB)/1, $0x62
+DATA int8Wide69<>+4(SB)/1, $0xa2
+DATA int8Wide69<>+5(SB)/1, $0xa2
+DATA int8Wide69<>+6(SB)/1, $0xa2
+DATA int8Wide69<>+7(SB)/1, $0xa2
+DATA int8Wide69<>+8(SB)/1, $0x06
+DATA int8Wide69<>+9(SB)/1, $0x06
+DATA int8Wide69<>+10(SB)/1, $0x06
+DATA int8Wide69<>+11(SB)/1, $0x46
+DATA int8Wide69<>+12(SB)/1, $0x46
+DATA int8Wide69<>+13(SB)/1, $0x46
+DATA int8Wide69<>+14(SB)/1, $0x86
+DATA int8Wide69<>+15(SB)/1, $0x86
+DATA int8Wide69<>+16(SB)/1, $0x86
+DATA int8Wide69<>+17(SB)/1, $0x16
+DATA int8Wide69<>+18(SB)/1, $0x16
+DATA int8Wide69<>+19(SB)/1, $0x16
+DATA int8Wide69<>+20(SB)/1, $0x56
+DATA int8Wide69<>+21(SB)/1, $0x56
+DATA int8Wide69<>+22(SB)/1, $0x56
+DATA int8Wide69<>+23(SB)/1, $0x96
+DATA int8Wide69<>+24(SB)/1, $0x96
+DATA int8Wide69<>+25(SB)/1, $0x96
+DATA int8Wide69<>+26(SB)/1, $0x96
+DATA int8Wide69<>+27(SB)/1, $0x26
+DATA int8Wide69<>+28(SB)/1, $0x26
+DATA int8Wide69<>+29(SB)/1, $0x26
+DATA int8Wide69<>+30(SB)/1, $0x66
+DATA int8Wide69<>+31(SB)/1, $0x66
+DATA int8Wide69<>+32(SB)/1, $0x66
+DATA int8Wide69<>+33(SB)/1, $0xa6
+DATA int8Wide69<>+34(SB)/1, $0xa6
+DATA int8Wide69<>+35(SB)/1, $0xa6
+DATA int8Wide69<>+36(SB)/1, $0x0a
+DATA int8Wide69<>+37(SB)/1, $0x0a
+DATA int8Wide69<>+38(SB)/1, $0x0a
+DATA int8Wide69<>+39(SB)/1, $0x4a
+DATA int8Wide69<>+40(SB)/1, $0x4a
+DATA int8Wide69<>+41(SB)/1, $0x4a
+DATA int8Wide69<>+42(SB)/1, $0x8a
+DATA int8Wide69<>+43(SB)/1, $0x8a
+DATA int8Wide69<>+44(SB)/1, $0x8a
+DATA int8Wide69<>+45(SB)/1, $0x8a
+DATA int8Wide69<>+46(SB)/1, $0x1a
+DATA int8Wide69<>+47(SB)/1, $0x1a
+DATA int8Wide69<>+48(SB)/1, $0x1a
+DATA int8Wide69<>+49(SB)/1, $0x5a
+DATA int8Wide69<>+50(SB)/1, $0x5a
+DATA int8Wide69<>+51(SB)/1, $0x5a
+DATA int8Wide69<>+52(SB)/1, $0x9a
+DATA int8Wide69<>+53(SB)/1, $0x9a
+DATA int8Wide69<>+54(SB)/1, $0x9a
+DATA int8Wide69<>+55(SB)/1, $0x2a
+DATA int8Wide69<>+56(SB)/1, $0x2a
+DATA int8Wide69<>+57(SB)/1, $0x2a
+DATA int8Wide69<>+58(SB)/1, $0x6a
+DATA int8Wide69<>+59(SB)/1, $0x6a
+DATA int8Wide69<>+60(SB)/1, $0x6a
+DATA int8Wide69<>+61(SB)/1, $0xaa
+DATA int8Wide69<>+62(SB)/1, $0xaa
+DATA int8Wide69<>+63(SB)/1, $0xaa
 GLOBL int8Wide69<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide70<>+0(SB)/1, $0x03
-DATA int8Wide70<>+1(SB)/1, $0x03
-DATA int8Wide70<>+2(SB)/1, $0x03
-DATA int8Wide70<>+3(SB)/1, $0x03
-DATA int8Wide70<>+4(SB)/1, $0x03
-DATA int8Wide70<>+5(SB)/1, $0x03
-DATA int8Wide70<>+6(SB)/1, $0x03
-DATA int8Wide70<>+7(SB)/1, $0x03
-DATA int8Wide70<>+8(SB)/1, $0x03
-DATA int8Wide70<>+9(SB)/1, $0x03
-DATA int8Wide70<>+10(SB)/1, $0x03
-DATA int8Wide70<>+11(SB)/1, $0x03
-DATA int8Wide70<>+12(SB)/1, $0x03
-DATA int8Wide70<>+13(SB)/1, $0x03
-DATA int8Wide70<>+14(SB)/1, $0x03
-DATA int8Wide70<>+15(SB)/1, $0x03
-DATA int8Wide70<>+16(SB)/1, $0x03
-DATA int8Wide70<>+17(SB)/1, $0x03
-DATA int8Wide70<>+18(SB)/1, $0x03
-DATA int8Wide70<>+19(SB)/1, $0x03
-DATA int8Wide70<>+20(SB)/1, $0x03
-DATA int8Wide70<>+21(SB)/1, $0x03
-DATA int8Wide70<>+22(SB)/1, $0x03
-DATA int8Wide70<>+23(SB)/1, $0x03
-DATA int8Wide70<>+24(SB)/1, $0x03
-DATA int8Wide70<>+25(SB)/1, $0x03
-DATA int8Wide70<>+26(SB)/1, $0x03
-DATA int8Wide70<>+27(SB)/1, $0x03
-DATA int8Wide70<>+28(SB)/1, $0x03
-DATA int8Wide70<>+29(SB)/1, $0x03
-DATA int8Wide70<>+30(SB)/1, $0x03
-DATA int8Wide70<>+31(SB)/1, $0x03
-DATA int8Wide70<>+32(SB)/1, $0x03
-DATA int8Wide70<>+33(SB)/1, $0x03
-DATA int8Wide70<>+34(SB)/1, $0x03
-DATA int8Wide70<>+35(SB)/1, $0x03
-DATA int8Wide70<>+36(SB)/1, $0x03
-DATA int8Wide70<>+37(SB)/1, $0x03
-DATA int8Wide70<>+38(SB)/1, $0x03
-DATA int8Wide70<>+39(SB)/1, $0x03
-DATA int8Wide70<>+40(SB)/1, $0x03
-DATA int8Wide70<>+41(SB)/1, $0x03
-DATA int8Wide70<>+42(SB)/1, $0x03
-DATA int8Wide70<>+43(SB)/1, $0x03
-DATA int8Wide70<>+44(SB)/1, $0x03
-DATA int8Wide70<>+45(SB)/1, $0x03
-DATA int8Wide70<>+46(SB)/1, $0x03
-DATA int8Wide70<>+47(SB)/1, $0x03
-DATA int8Wide70<>+48(SB)/1, $0x03
-DATA int8Wide70<>+49(SB)/1, $0x03
-DATA int8Wide70<>+50(SB)/1, $0x03
-DATA int8Wide70<>+51(SB)/1, $0x03
-DATA int8Wide70<>+52(SB)/1, $0x03
-DATA int8Wide70<>+53(SB)/1, $0x03
-DATA int8Wide70<>+54(SB)/1, $0x03
-DATA int8Wide70<>+55(SB)/1, $0x03
-DATA int8Wide70<>+56(SB)/1, $0x03
-DATA int8Wide70<>+57(SB)/1, $0x03
-DATA int8Wide70<>+58(SB)/1, $0x03
-DATA int8Wide70<>+59(SB)/1, $0x03
-DATA int8Wide70<>+60(SB)/1, $0x03
-DATA int8Wide70<>+61(SB)/1, $0x03
-DATA int8Wide70<>+62(SB)/1, $0x03
-DATA int8Wide70<>+63(SB)/1, $0x03
+DATA int8Wide70<>+0(SB)/1, $0x00
+DATA int8Wide70<>+1(SB)/1, $0x00
+DATA int8Wide70<>+2(SB)/1, $0x01
+DATA int8Wide70<>+3(SB)/1, $0x02
+DATA int8Wide70<>+4(SB)/1, $0x00
+DATA int8Wide70<>+5(SB)/1, $0x01
+DATA int8Wide70<>+6(SB)/1, $0x02
+DATA int8Wide70<>+7(SB)/1, $0x00
+DATA int8Wide70<>+8(SB)/1, $0x01
+DATA int8Wide70<>+9(SB)/1, $0x02
+DATA int8Wide70<>+10(SB)/1, $0x00
+DATA int8Wide70<>+11(SB)/1, $0x01
+DATA int8Wide70<>+12(SB)/1, $0x02
+DATA int8Wide70<>+13(SB)/1, $0x00
+DATA int8Wide70<>+14(SB)/1, $0x01
+DATA int8Wide70<>+15(SB)/1, $0x02
+DATA int8Wide70<>+16(SB)/1, $0x00
+DATA int8Wide70<>+17(SB)/1, $0x01
+DATA int8Wide70<>+18(SB)/1, $0x02
+DATA int8Wide70<>+19(SB)/1, $0x00
+DATA int8Wide70<>+20(SB)/1, $0x00
+DATA int8Wide70<>+21(SB)/1, $0x01
+DATA int8Wide70<>+22(SB)/1, $0x02
+DATA int8Wide70<>+23(SB)/1, $0x00
+DATA int8Wide70<>+24(SB)/1, $0x01
+DATA int8Wide70<>+25(SB)/1, $0x02
+DATA int8Wide70<>+26(SB)/1, $0x00
+DATA int8Wide70<>+27(SB)/1, $0x01
+DATA int8Wide70<>+28(SB)/1, $0x02
+DATA int8Wide70<>+29(SB)/1, $0x00
+DATA int8Wide70<>+30(SB)/1, $0x01
+DATA int8Wide70<>+31(SB)/1, $0x02
+DATA int8Wide70<>+32(SB)/1, $0x00
+DATA int8Wide70<>+33(SB)/1, $0x01
+DATA int8Wide70<>+34(SB)/1, $0x02
+DATA int8Wide70<>+35(SB)/1, $0x00
+DATA int8Wide70<>+36(SB)/1, $0x01
+DATA int8Wide70<>+37(SB)/1, $0x02
+DATA int8Wide70<>+38(SB)/1, $0x00
+DATA int8Wide70<>+39(SB)/1, $0x01
+DATA int8Wide70<>+40(SB)/1, $0x01
+DATA int8Wide70<>+41(SB)/1, $0x02
+DATA int8Wide70<>+42(SB)/1, $0x00
+DATA int8Wide70<>+43(SB)/1, $0x01
+DATA int8Wide70<>+44(SB)/1, $0x02
+DATA int8Wide70<>+45(SB)/1, $0x00
+DATA int8Wide70<>+46(SB)/1, $0x01
+DATA int8Wide70<>+47(SB)/1, $0x02
+DATA int8Wide70<>+48(SB)/1, $0x00
+DATA int8Wide70<>+49(SB)/1, $0x01
+DATA int8Wide70<>+50(SB)/1, $0x02
+DATA int8Wide70<>+51(SB)/1, $0x00
+DATA int8Wide70<>+52(SB)/1, $0x01
+DATA int8Wide70<>+53(SB)/1, $0x02
+DATA int8Wide70<>+54(SB)/1, $0x00
+DATA int8Wide70<>+55(SB)/1, $0x01
+DATA int8Wide70<>+56(SB)/1, $0x02
+DATA int8Wide70<>+57(SB)/1, $0x00
+DATA int8Wide70<>+58(SB)/1, $0x01
+DATA int8Wide70<>+59(SB)/1, $0x02
+DATA int8Wide70<>+60(SB)/1, $0x02
+DATA int8Wide70<>+61(SB)/1, $0x00
+DATA int8Wide70<>+62(SB)/1, $0x01
+DATA int8Wide70<>+63(SB)/1, $0x02
 GLOBL int8Wide70<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide71<>+0(SB)/1, $0x0c
-DATA int8Wide71<>+1(SB)/1, $0x0c
-DATA int8Wide71<>+2(SB)/1, $0x0c
-DATA int8Wide71<>+3(SB)/1, $0x0c
-DATA int8Wide71<>+4(SB)/1, $0x0c
-DATA int8Wide71<>+5(SB)/1, $0x0c
-DATA int8Wide71<>+6(SB)/1, $0x0c
-DATA int8Wide71<>+7(SB)/1, $0x0c
-DATA int8Wide71<>+8(SB)/1, $0x0c
-DATA int8Wide71<>+9(SB)/1, $0x0c
-DATA int8Wide71<>+10(SB)/1, $0x0c
-DATA int8Wide71<>+11(SB)/1, $0x0c
-DATA int8Wide71<>+12(SB)/1, $0x0c
-DATA int8Wide71<>+13(SB)/1, $0x0c
-DATA int8Wide71<>+14(SB)/1, $0x0c
-DATA int8Wide71<>+15(SB)/1, $0x0c
-DATA int8Wide71<>+16(SB)/1, $0x0c
-DATA int8Wide71<>+17(SB)/1, $0x0c
-DATA int8Wide71<>+18(SB)/1, $0x0c
-DATA int8Wide71<>+19(SB)/1, $0x0c
-DATA int8Wide71<>+20(SB)/1, $0x0c
-DATA int8Wide71<>+21(SB)/1, $0x0c
-DATA int8Wide71<>+22(SB)/1, $0x0c
-DATA int8Wide71<>+23(SB)/1, $0x0c
-DATA int8Wide71<>+24(SB)/1, $0x0c
-DATA int8Wide71<>+25(SB)/1, $0x0c
-DATA int8Wide71<>+26(SB)/1, $0x0c
-DATA int8Wide71<>+27(SB)/1, $0x0c
-DATA int8Wide71<>+28(SB)/1, $0x0c
-DATA int8Wide71<>+29(SB)/1, $0x0c
-DATA int8Wide71<>+30(SB)/1, $0x0c
-DATA int8Wide71<>+31(SB)/1, $0x0c
-DATA int8Wide71<>+32(SB)/1, $0x0c
-DATA int8Wide71<>+33(SB)/1, $0x0c
-DATA int8Wide71<>+34(SB)/1, $0x0c
-DATA int8Wide71<>+35(SB)/1, $0x0c
-DATA int8Wide71<>+36(SB)/1, $0x0c
-DATA int8Wide71<>+37(SB)/1, $0x0c
-DATA int8Wide71<>+38(SB)/1, $0x0c
-DATA int8Wide71<>+39(SB)/1, $0x0c
-DATA int8Wide71<>+40(SB)/1, $0x0c
-DATA int8Wide71<>+41(SB)/1, $0x0c
-DATA int8Wide71<>+42(SB)/1, $0x0c
-DATA int8Wide71<>+43(SB)/1, $0x0c
-DATA int8Wide71<>+44(SB)/1, $0x0c
-DATA int8Wide71<>+45(SB)/1, $0x0c
-DATA int8Wide71<>+46(SB)/1, $0x0c
-DATA int8Wide71<>+47(SB)/1, $0x0c
-DATA int8Wide71<>+48(SB)/1, $0x0c
-DATA int8Wide71<>+49(SB)/1, $0x0c
-DATA int8Wide71<>+50(SB)/1, $0x0c
-DATA int8Wide71<>+51(SB)/1, $0x0c
-DATA int8Wide71<>+52(SB)/1, $0x0c
-DATA int8Wide71<>+53(SB)/1, $0x0c
-DATA int8Wide71<>+54(SB)/1, $0x0c
-DATA int8Wide71<>+55(SB)/1, $0x0c
-DATA int8Wide71<>+56(SB)/1, $0x0c
-DATA int8Wide71<>+57(SB)/1, $0x0c
-DATA int8Wide71<>+58(SB)/1, $0x0c
-DATA int8Wide71<>+59(SB)/1, $0x0c
-DATA int8Wide71<>+60(SB)/1, $0x0c
-DATA int8Wide71<>+61(SB)/1, $0x0c
-DATA int8Wide71<>+62(SB)/1, $0x0c
-DATA int8Wide71<>+63(SB)/1, $0x0c
+DATA int8Wide71<>+0(SB)/1, $0x00
+DATA int8Wide71<>+1(SB)/1, $0x01
+DATA int8Wide71<>+2(SB)/1, $0x02
+DATA int8Wide71<>+3(SB)/1, $0x00
+DATA int8Wide71<>+4(SB)/1, $0x01
+DATA int8Wide71<>+5(SB)/1, $0x02
+DATA int8Wide71<>+6(SB)/1, $0x00
+DATA int8Wide71<>+7(SB)/1, $0x01
+DATA int8Wide71<>+8(SB)/1, $0x02
+DATA int8Wide71<>+9(SB)/1, $0x00
+DATA int8Wide71<>+10(SB)/1, $0x01
+DATA int8Wide71<>+11(SB)/1, $0x02
+DATA int8Wide71<>+12(SB)/1, $0x00
+DATA int8Wide71<>+13(SB)/1, $0x01
+DATA int8Wide71<>+14(SB)/1, $0x02
+DATA int8Wide71<>+15(SB)/1, $0x02
+DATA int8Wide71<>+16(SB)/1, $0x00
+DATA int8Wide71<>+17(SB)/1, $0x01
+DATA int8Wide71<>+18(SB)/1, $0x02
+DATA int8Wide71<>+19(SB)/1, $0x00
+DATA int8Wide71<>+20(SB)/1, $0x01
+DATA int8Wide71<>+21(SB)/1, $0x02
+DATA int8Wide71<>+22(SB)/1, $0x00
+DATA int8Wide71<>+23(SB)/1, $0x01
+DATA int8Wide71<>+24(SB)/1, $0x02
+DATA int8Wide71<>+25(SB)/1, $0x00
+DATA int8Wide71<>+26(SB)/1, $0x01
+DATA int8Wide71<>+27(SB)/1, $0x02
+DATA int8Wide71<>+28(SB)/1, $0x00
+DATA int8Wide71<>+29(SB)/1, $0x01
+DATA int8Wide71<>+30(SB)/1, $0x02
+DATA int8Wide71<>+31(SB)/1, $0x00
+DATA int8Wide71<>+32(SB)/1, $0x01
+DATA int8Wide71<>+33(SB)/1, $0x02
+DATA int8Wide71<>+34(SB)/1, $0x00
+DATA int8Wide71<>+35(SB)/1, $0x00
+DATA int8Wide71<>+36(SB)/1, $0x01
+DATA int8Wide71<>+37(SB)/1, $0x02
+DATA int8Wide71<>+38(SB)/1, $0x00
+DATA int8Wide71<>+39(SB)/1, $0x01
+DATA int8Wide71<>+40(SB)/1, $0x02
+DATA int8Wide71<>+41(SB)/1, $0x00
+DATA int8Wide71<>+42(SB)/1, $0x01
+DATA int8Wide71<>+43(SB)/1, $0x02
+DATA int8Wide71<>+44(SB)/1, $0x00
+DATA int8Wide71<>+45(SB)/1, $0x01
+DATA int8Wide71<>+46(SB)/1, $0x02
+DATA int8Wide71<>+47(SB)/1, $0x00
+DATA int8Wide71<>+48(SB)/1, $0x01
+DATA int8Wide71<>+49(SB)/1, $0x02
+DATA int8Wide71<>+50(SB)/1, $0x00
+DATA int8Wide71<>+51(SB)/1, $0x01
+DATA int8Wide71<>+52(SB)/1, $0x02
+DATA int8Wide71<>+53(SB)/1, $0x00
+DATA int8Wide71<>+54(SB)/1, $0x01
+DATA int8Wide71<>+55(SB)/1, $0x01
+DATA int8Wide71<>+56(SB)/1, $0x02
+DATA int8Wide71<>+57(SB)/1, $0x00
+DATA int8Wide71<>+58(SB)/1, $0x01
+DATA int8Wide71<>+59(SB)/1, $0x02
+DATA int8Wide71<>+60(SB)/1, $0x00
+DATA int8Wide71<>+61(SB)/1, $0x01
+DATA int8Wide71<>+62(SB)/1, $0x02
+DATA int8Wide71<>+63(SB)/1, $0x00
 GLOBL int8Wide71<>(SB), RODATA|NOPTR, $64
 
 DATA int8Wide72<>+0(SB)/1, $0x01
-DATA int8Wide72<>+1(SB)/1, $0x00
-DATA int8Wide72<>+2(SB)/1, $0x01
-DATA int8Wide72<>+3(SB)/1, $0x00
-DATA int8Wide72<>+4(SB)/1, $0x01
+DATA int8Wide72<>+1(SB)/1, $0x02
+DATA int8Wide72<>+2(SB)/1, $0x00
+DATA int8Wide72<>+3(SB)/1, $0x01
+DATA int8Wide72<>+4(SB)/1, $0x02
 DATA int8Wide72<>+5(SB)/1, $0x00
 DATA int8Wide72<>+6(SB)/1, $0x01
-DATA int8Wide72<>+7(SB)/1, $0x00
-DATA int8Wide72<>+8(SB)/1, $0x01
-DATA int8Wide72<>+9(SB)/1, $0x00
+DATA int8Wide72<>+7(SB)/1, $0x02
+DATA int8Wide72<>+8(SB)/1, $0x00
+DATA int8Wide72<>+9(SB)/1, $0x01
 DATA int8Wide72<>+10(SB)/1, $0x01
-DATA int8Wide72<>+11(SB)/1, $0x00
-DATA int8Wide72<>+12(SB)/1, $0x01
-DATA int8Wide72<>+13(SB)/1, $0x00
-DATA int8Wide72<>+14(SB)/1, $0x01
+DATA int8Wide72<>+11(SB)/1, $0x02
+DATA int8Wide72<>+12(SB)/1, $0x00
+DATA int8Wide72<>+13(SB)/1, $0x01
+DATA int8Wide72<>+14(SB)/1, $0x02
 DATA int8Wide72<>+15(SB)/1, $0x00
 DATA int8Wide72<>+16(SB)/1, $0x01
-DATA int8Wide72<>+17(SB)/1, $0x00
-DATA int8Wide72<>+18(SB)/1, $0x01
-DATA int8Wide72<>+19(SB)/1, $0x00
-DATA int8Wide72<>+20(SB)/1, $0x01
+DATA int8Wide72<>+17(SB)/1, $0x02
+DATA int8Wide72<>+18(SB)/1, $0x00
+DATA int8Wide72<>+19(SB)/1, $0x01
+DATA int8Wide72<>+20(SB)/1, $0x02
 DATA int8Wide72<>+21(SB)/1, $0x00
 DATA int8Wide72<>+22(SB)/1, $0x01
-DATA int8Wide72<>+23(SB)/1, $0x00
-DATA int8Wide72<>+24(SB)/1, $0x01
-DATA int8Wide72<>+25(SB)/1, $0x00
-DATA int8Wide72<>+26(SB)/1, $0x01
+DATA int8Wide72<>+23(SB)/1, $0x02
+DATA int8Wide72<>+24(SB)/1, $0x00
+DATA int8Wide72<>+25(SB)/1, $0x01
+DATA int8Wide72<>+26(SB)/1, $0x02
 DATA int8Wide72<>+27(SB)/1, $0x00
 DATA int8Wide72<>+28(SB)/1, $0x01
-DATA int8Wide72<>+29(SB)/1, $0x00
-DATA int8Wide72<>+30(SB)/1, $0x01
+DATA int8Wide72<>+29(SB)/1, $0x02
+DATA int8Wide72<>+30(SB)/1, $0x02
 DATA int8Wide72<>+31(SB)/1, $0x00
 DATA int8Wide72<>+32(SB)/1, $0x01
-DATA int8Wide72<>+33(SB)/1, $0x00
-DATA int8Wide72<>+34(SB)/1, $0x01
-DATA int8Wide72<>+35(SB)/1, $0x00
-DATA int8Wide72<>+36(SB)/1, $0x01
+DATA int8Wide72<>+33(SB)/1, $0x02
+DATA int8Wide72<>+34(SB)/1, $0x00
+DATA int8Wide72<>+35(SB)/1, $0x01
+DATA int8Wide72<>+36(SB)/1, $0x02
 DATA int8Wide72<>+37(SB)/1, $0x00
 DATA int8Wide72<>+38(SB)/1, $0x01
-DATA int8Wide72<>+39(SB)/1, $0x00
-DATA int8Wide72<>+40(SB)/1, $0x01
-DATA int8Wide72<>+41(SB)/1, $0x00
-DATA int8Wide72<>+42(SB)/1, $0x01
+DATA int8Wide72<>+39(SB)/1, $0x02
+DATA int8Wide72<>+40(SB)/1, $0x00
+DATA int8Wide72<>+41(SB)/1, $0x01
+DATA int8Wide72<>+42(SB)/1, $0x02
 DATA int8Wide72<>+43(SB)/1, $0x00
 DATA int8Wide72<>+44(SB)/1, $0x01
-DATA int8Wide72<>+45(SB)/1, $0x00
-DATA int8Wide72<>+46(SB)/1, $0x01
-DATA int8Wide72<>+47(SB)/1, $0x00
-DATA int8Wide72<>+48(SB)/1, $0x01
+DATA int8Wide72<>+45(SB)/1, $0x02
+DATA int8Wide72<>+46(SB)/1, $0x00
+DATA int8Wide72<>+47(SB)/1, $0x01
+DATA int8Wide72<>+48(SB)/1, $0x02
 DATA int8Wide72<>+49(SB)/1, $0x00
-DATA int8Wide72<>+50(SB)/1, $0x01
-DATA int8Wide72<>+51(SB)/1, $0x00
-DATA int8Wide72<>+52(SB)/1, $0x01
+DATA int8Wide72<>+50(SB)/1, $0x00
+DATA int8Wide72<>+51(SB)/1, $0x01
+DATA int8Wide72<>+52(SB)/1, $0x02
 DATA int8Wide72<>+53(SB)/1, $0x00
 DATA int8Wide72<>+54(SB)/1, $0x01
-DATA int8Wide72<>+55(SB)/1, $0x00
-DATA int8Wide72<>+56(SB)/1, $0x01
-DATA int8Wide72<>+57(SB)/1, $0x00
-DATA int8Wide72<>+58(SB)/1, $0x01
+DATA int8Wide72<>+55(SB)/1, $0x02
+DATA int8Wide72<>+56(SB)/1, $0x00
+DATA int8Wide72<>+57(SB)/1, $0x01
+DATA int8Wide72<>+58(SB)/1, $0x02
 DATA int8Wide72<>+59(SB)/1, $0x00
 DATA int8Wide72<>+60(SB)/1, $0x01
-DATA int8Wide72<>+61(SB)/1, $0x00
-DATA int8Wide72<>+62(SB)/1, $0x01
-DATA int8Wide72<>+63(SB)/1, $0x00
+DATA int8Wide72<>+61(SB)/1, $0x02
+DATA int8Wide72<>+62(SB)/1, $0x00
+DATA int8Wide72<>+63(SB)/1, $0x01
 GLOBL int8Wide72<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide73<>+0(SB)/1, $0x0c
-DATA int8Wide73<>+1(SB)/1, $0x0d
-DATA int8Wide73<>+2(SB)/1, $0x0e
-DATA int8Wide73<>+3(SB)/1, $0x0f
-DATA int8Wide73<>+4(SB)/1, $0x10
-DATA int8Wide73<>+5(SB)/1, $0x12
-DATA int8Wide73<>+6(SB)/1, $0x14
-DATA int8Wide73<>+7(SB)/1, $0x18
-DATA int8Wide73<>+8(SB)/1, $0x0c
-DATA int8Wide73<>+9(SB)/1, $0x0b
-DATA int8Wide73<>+10(SB)/1, $0x0a
-DATA int8Wide73<>+11(SB)/1, $0x09
-DATA int8Wide73<>+12(SB)/1, $0x08
-DATA int8Wide73<>+13(SB)/1, $0x06
-DATA int8Wide73<>+14(SB)/1, $0x04
-DATA int8Wide73<>+15(SB)/1, $0x00
-DATA int8Wide73<>+16(SB)/1, $0x0c
-DATA int8Wide73<>+17(SB)/1, $0x0d
-DATA int8Wide73<>+18(SB)/1, $0x0e
-DATA int8Wide73<>+19(SB)/1, $0x0f
-DATA int8Wide73<>+20(SB)/1, $0x10
-DATA int8Wide73<>+21(SB)/1, $0x12
-DATA int8Wide73<>+22(SB)/1, $0x14
-DATA int8Wide73<>+23(SB)/1, $0x18
-DATA int8Wide73<>+24(SB)/1, $0x0c
-DATA int8Wide73<>+25(SB)/1, $0x0b
-DATA int8Wide73<>+26(SB)/1, $0x0a
-DATA int8Wide73<>+27(SB)/1, $0x09
-DATA int8Wide73<>+28(SB)/1, $0x08
-DATA int8Wide73<>+29(SB)/1, $0x06
-DATA int8Wide73<>+30(SB)/1, $0x04
-DATA int8Wide73<>+31(SB)/1, $0x00
-DATA int8Wide73<>+32(SB)/1, $0x0c
-DATA int8Wide73<>+33(SB)/1, $0x0d
-DATA int8Wide73<>+34(SB)/1, $0x0e
-DATA int8Wide73<>+35(SB)/1, $0x0f
-DATA int8Wide73<>+36(SB)/1, $0x10
-DATA int8Wide73<>+37(SB)/1, $0x12
-DATA int8Wide73<>+38(SB)/1, $0x14
-DATA int8Wide73<>+39(SB)/1, $0x18
-DATA int8Wide73<>+40(SB)/1, $0x0c
-DATA int8Wide73<>+41(SB)/1, $0x0b
-DATA int8Wide73<>+42(SB)/1, $0x0a
-DATA int8Wide73<>+43(SB)/1, $0x09
-DATA int8Wide73<>+44(SB)/1, $0x08
-DATA int8Wide73<>+45(SB)/1, $0x06
-DATA int8Wide73<>+46(SB)/1, $0x04
-DATA int8Wide73<>+47(SB)/1, $0x00
-DATA int8Wide73<>+48(SB)/1, $0x0c
-DATA int8Wide73<>+49(SB)/1, $0x0d
-DATA int8Wide73<>+50(SB)/1, $0x0e
-DATA int8Wide73<>+51(SB)/1, $0x0f
-DATA int8Wide73<>+52(SB)/1, $0x10
-DATA int8Wide73<>+53(SB)/1, $0x12
-DATA int8Wide73<>+54(SB)/1, $0x14
-DATA int8Wide73<>+55(SB)/1, $0x18
-DATA int8Wide73<>+56(SB)/1, $0x0c
-DATA int8Wide73<>+57(SB)/1, $0x0b
-DATA int8Wide73<>+58(SB)/1, $0x0a
-DATA int8Wide73<>+59(SB)/1, $0x09
-DATA int8Wide73<>+60(SB)/1, $0x08
-DATA int8Wide73<>+61(SB)/1, $0x06
-DATA int8Wide73<>+62(SB)/1, $0x04
-DATA int8Wide73<>+63(SB)/1, $0x00
+DATA int8Wide73<>+0(SB)/1, $0x02
+DATA int8Wide73<>+1(SB)/1, $0x00
+DATA int8Wide73<>+2(SB)/1, $0x01
+DATA int8Wide73<>+3(SB)/1, $0x02
+DATA int8Wide73<>+4(SB)/1, $0x00
+DATA int8Wide73<>+5(SB)/1, $0x00
+DATA int8Wide73<>+6(SB)/1, $0x01
+DATA int8Wide73<>+7(SB)/1, $0x02
+DATA int8Wide73<>+8(SB)/1, $0x00
+DATA int8Wide73<>+9(SB)/1, $0x01
+DATA int8Wide73<>+10(SB)/1, $0x02
+DATA int8Wide73<>+11(SB)/1, $0x00
+DATA int8Wide73<>+12(SB)/1, $0x01
+DATA int8Wide73<>+13(SB)/1, $0x02
+DATA int8Wide73<>+14(SB)/1, $0x00
+DATA int8Wide73<>+15(SB)/1, $0x01
+DATA int8Wide73<>+16(SB)/1, $0x02
+DATA int8Wide73<>+17(SB)/1, $0x00
+DATA int8Wide73<>+18(SB)/1, $0x01
+DATA int8Wide73<>+19(SB)/1, $0x02
+DATA int8Wide73<>+20(SB)/1, $0x00
+DATA int8Wide73<>+21(SB)/1, $0x01
+DATA int8Wide73<>+22(SB)/1, $0x02
+DATA int8Wide73<>+23(SB)/1, $0x00
+DATA int8Wide73<>+24(SB)/1, $0x01
+DATA int8Wide73<>+25(SB)/1, $0x01
+DATA int8Wide73<>+26(SB)/1, $0x02
+DATA int8Wide73<>+27(SB)/1, $0x00
+DATA int8Wide73<>+28(SB)/1, $0x01
+DATA int8Wide73<>+29(SB)/1, $0x02
+DATA int8Wide73<>+30(SB)/1, $0x00
+DATA int8Wide73<>+31(SB)/1, $0x01
+DATA int8Wide73<>+32(SB)/1, $0x02
+DATA int8Wide73<>+33(SB)/1, $0x00
+DATA int8Wide73<>+34(SB)/1, $0x01
+DATA int8Wide73<>+35(SB)/1, $0x02
+DATA int8Wide73<>+36(SB)/1, $0x00
+DATA int8Wide73<>+37(SB)/1, $0x01
+DATA int8Wide73<>+38(SB)/1, $0x02
+DATA int8Wide73<>+39(SB)/1, $0x00
+DATA int8Wide73<>+40(SB)/1, $0x01
+DATA int8Wide73<>+41(SB)/1, $0x02
+DATA int8Wide73<>+42(SB)/1, $0x00
+DATA int8Wide73<>+43(SB)/1, $0x01
+DATA int8Wide73<>+44(SB)/1, $0x02
+DATA int8Wide73<>+45(SB)/1, $0x02
+DATA int8Wide73<>+46(SB)/1, $0x00
+DATA int8Wide73<>+47(SB)/1, $0x01
+DATA int8Wide73<>+48(SB)/1, $0x02
+DATA int8Wide73<>+49(SB)/1, $0x00
+DATA int8Wide73<>+50(SB)/1, $0x01
+DATA int8Wide73<>+51(SB)/1, $0x02
+DATA int8Wide73<>+52(SB)/1, $0x00
+DATA int8Wide73<>+53(SB)/1, $0x01
+DATA int8Wide73<>+54(SB)/1, $0x02
+DATA int8Wide73<>+55(SB)/1, $0x00
+DATA int8Wide73<>+56(SB)/1, $0x01
+DATA int8Wide73<>+57(SB)/1, $0x02
+DATA int8Wide73<>+58(SB)/1, $0x00
+DATA int8Wide73<>+59(SB)/1, $0x01
+DATA int8Wide73<>+60(SB)/1, $0x02
+DATA int8Wide73<>+61(SB)/1, $0x00
+DATA int8Wide73<>+62(SB)/1, $0x01
+DATA int8Wide73<>+63(SB)/1, $0x02
 GLOBL int8Wide73<>(SB), RODATA|NOPTR, $64
 
 DATA int8Wide74<>+0(SB)/1, $0x00
-DATA int8Wide74<>+1(SB)/1, $0x00
-DATA int8Wide74<>+2(SB)/1, $0x00
+DATA int8Wide74<>+1(SB)/1, $0x10
+DATA int8Wide74<>+2(SB)/1, $0x20
 DATA int8Wide74<>+3(SB)/1, $0x00
 DATA int8Wide74<>+4(SB)/1, $0x01
-DATA int8Wide74<>+5(SB)/1, $0x01
-DATA int8Wide74<>+6(SB)/1, $0x01
-DATA int8Wide74<>+7(SB)/1, $0x01
+DATA int8Wide74<>+5(SB)/1, $0x11
+DATA int8Wide74<>+6(SB)/1, $0x21
+DATA int8Wide74<>+7(SB)/1, $0x00
 DATA int8Wide74<>+8(SB)/1, $0x02
-DATA int8Wide74<>+9(SB)/1, $0x02
-DATA int8Wide74<>+10(SB)/1, $0x02
-DATA int8Wide74<>+11(SB)/1, $0x02
+DATA int8Wide74<>+9(SB)/1, $0x12
+DATA int8Wide74<>+10(SB)/1, $0x22
+DATA int8Wide74<>+11(SB)/1, $0x00
 DATA int8Wide74<>+12(SB)/1, $0x03
-DATA int8Wide74<>+13(SB)/1, $0x03
-DATA int8Wide74<>+14(SB)/1, $0x03
-DATA int8Wide74<>+15(SB)/1, $0x03
+DATA int8Wide74<>+13(SB)/1, $0x13
+DATA int8Wide74<>+14(SB)/1, $0x23
+DATA int8Wide74<>+15(SB)/1, $0x00
 DATA int8Wide74<>+16(SB)/1, $0x04
-DATA int8Wide74<>+17(SB)/1, $0x04
-DATA int8Wide74<>+18(SB)/1, $0x04
-DATA int8Wide74<>+19(SB)/1, $0x04
+DATA int8Wide74<>+17(SB)/1, $0x14
+DATA int8Wide74<>+18(SB)/1, $0x24
+DATA int8Wide74<>+19(SB)/1, $0x00
 DATA int8Wide74<>+20(SB)/1, $0x05
-DATA int8Wide74<>+21(SB)/1, $0x05
-DATA int8Wide74<>+22(SB)/1, $0x05
-DATA int8Wide74<>+23(SB)/1, $0x05
+DATA int8Wide74<>+21(SB)/1, $0x15
+DATA int8Wide74<>+22(SB)/1, $0x25
+DATA int8Wide74<>+23(SB)/1, $0x00
 DATA int8Wide74<>+24(SB)/1, $0x06
-DATA int8Wide74<>+25(SB)/1, $0x06
-DATA int8Wide74<>+26(SB)/1, $0x06
-DATA int8Wide74<>+27(SB)/1, $0x06
+DATA int8Wide74<>+25(SB)/1, $0x16
+DATA int8Wide74<>+26(SB)/1, $0x26
+DATA int8Wide74<>+27(SB)/1, $0x00
 DATA int8Wide74<>+28(SB)/1, $0x07
-DATA int8Wide74<>+29(SB)/1, $0x07
-DATA int8Wide74<>+30(SB)/1, $0x07
-DATA int8Wide74<>+31(SB)/1, $0x07
-DATA int8Wide74<>+32(SB)/1, $0x00
-DATA int8Wide74<>+33(SB)/1, $0x00
-DATA int8Wide74<>+34(SB)/1, $0x00
+DATA int8Wide74<>+29(SB)/1, $0x17
+DATA int8Wide74<>+30(SB)/1, $0x27
+DATA int8Wide74<>+31(SB)/1, $0x00
+DATA int8Wide74<>+32(SB)/1, $0x08
+DATA int8Wide74<>+33(SB)/1, $0x18
+DATA int8Wide74<>+34(SB)/1, $0x28
 DATA int8Wide74<>+35(SB)/1, $0x00
-DATA int8Wide74<>+36(SB)/1, $0x01
-DATA int8Wide74<>+37(SB)/1, $0x01
-DATA int8Wide74<>+38(SB)/1, $0x01
-DATA int8Wide74<>+39(SB)/1, $0x01
-DATA int8Wide74<>+40(SB)/1, $0x02
-DATA int8Wide74<>+41(SB)/1, $0x02
-DATA int8Wide74<>+42(SB)/1, $0x02
-DATA int8Wide74<>+43(SB)/1, $0x02
-DATA int8Wide74<>+44(SB)/1, $0x03
-DATA int8Wide74<>+45(SB)/1, $0x03
-DATA int8Wide74<>+46(SB)/1, $0x03
-DATA int8Wide74<>+47(SB)/1, $0x03
-DATA int8Wide74<>+48(SB)/1, $0x04
-DATA int8Wide74<>+49(SB)/1, $0x04
-DATA int8Wide74<>+50(SB)/1, $0x04
-DATA int8Wide74<>+51(SB)/1, $0x04
-DATA int8Wide74<>+52(SB)/1, $0x05
-DATA int8Wide74<>+53(SB)/1, $0x05
-DATA int8Wide74<>+54(SB)/1, $0x05
-DATA int8Wide74<>+55(SB)/1, $0x05
-DATA int8Wide74<>+56(SB)/1, $0x06
-DATA int8Wide74<>+57(SB)/1, $0x06
-DATA int8Wide74<>+58(SB)/1, $0x06
-DATA int8Wide74<>+59(SB)/1, $0x06
-DATA int8Wide74<>+60(SB)/1, $0x07
-DATA int8Wide74<>+61(SB)/1, $0x07
-DATA int8Wide74<>+62(SB)/1, $0x07
-DATA int8Wide74<>+63(SB)/1, $0x07
+DATA int8Wide74<>+36(SB)/1, $0x09
+DATA int8Wide74<>+37(SB)/1, $0x19
+DATA int8Wide74<>+38(SB)/1, $0x29
+DATA int8Wide74<>+39(SB)/1, $0x00
+DATA int8Wide74<>+40(SB)/1, $0x0a
+DATA int8Wide74<>+41(SB)/1, $0x1a
+DATA int8Wide74<>+42(SB)/1, $0x2a
+DATA int8Wide74<>+43(SB)/1, $0x00
+DATA int8Wide74<>+44(SB)/1, $0x0b
+DATA int8Wide74<>+45(SB)/1, $0x1b
+DATA int8Wide74<>+46(SB)/1, $0x2b
+DATA int8Wide74<>+47(SB)/1, $0x00
+DATA int8Wide74<>+48(SB)/1, $0x0c
+DATA int8Wide74<>+49(SB)/1, $0x1c
+DATA int8Wide74<>+50(SB)/1, $0x2c
+DATA int8Wide74<>+51(SB)/1, $0x00
+DATA int8Wide74<>+52(SB)/1, $0x0d
+DATA int8Wide74<>+53(SB)/1, $0x1d
+DATA int8Wide74<>+54(SB)/1, $0x2d
+DATA int8Wide74<>+55(SB)/1, $0x00
+DATA int8Wide74<>+56(SB)/1, $0x0e
+DATA int8Wide74<>+57(SB)/1, $0x1e
+DATA int8Wide74<>+58(SB)/1, $0x2e
+DATA int8Wide74<>+59(SB)/1, $0x00
+DATA int8Wide74<>+60(SB)/1, $0x0f
+DATA int8Wide74<>+61(SB)/1, $0x1f
+DATA int8Wide74<>+62(SB)/1, $0x2f
+DATA int8Wide74<>+63(SB)/1, $0x00
 GLOBL int8Wide74<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide75<>+0(SB)/1, $0x7f
-DATA int8Wide75<>+1(SB)/1, $0x00
-DATA int8Wide75<>+2(SB)/1, $0x7f
+DATA int8Wide75<>+0(SB)/1, $0x01
+DATA int8Wide75<>+1(SB)/1, $0x04
+DATA int8Wide75<>+2(SB)/1, $0x10
 DATA int8Wide75<>+3(SB)/1, $0x00
-DATA int8Wide75<>+4(SB)/1, $0x7f
-DATA int8Wide75<>+5(SB)/1, $0x00
-DATA int8Wide75<>+6(SB)/1, $0x7f
+DATA int8Wide75<>+4(SB)/1, $0x01
+DATA int8Wide75<>+5(SB)/1, $0x04
+DATA int8Wide75<>+6(SB)/1, $0x10
 DATA int8Wide75<>+7(SB)/1, $0x00
-DATA int8Wide75<>+8(SB)/1, $0x7f
-DATA int8Wide75<>+9(SB)/1, $0x00
-DATA int8Wide75<>+10(SB)/1, $0x7f
+DATA int8Wide75<>+8(SB)/1, $0x01
+DATA int8Wide75<>+9(SB)/1, $0x04
+DATA int8Wide75<>+10(SB)/1, $0x10
 DATA int8Wide75<>+11(SB)/1, $0x00
-DATA int8Wide75<>+12(SB)/1, $0x7f
-DATA int8Wide75<>+13(SB)/1, $0x00
-DATA int8Wide75<>+14(SB)/1, $0x7f
+DATA int8Wide75<>+12(SB)/1, $0x01
+DATA int8Wide75<>+13(SB)/1, $0x04
+DATA int8Wide75<>+14(SB)/1, $0x10
 DATA int8Wide75<>+15(SB)/1, $0x00
-DATA int8Wide75<>+16(SB)/1, $0x7f
-DATA int8Wide75<>+17(SB)/1, $0x00
-DATA int8Wide75<>+18(SB)/1, $0x7f
+DATA int8Wide75<>+16(SB)/1, $0x01
+DATA int8Wide75<>+17(SB)/1, $0x04
+DATA int8Wide75<>+18(SB)/1, $0x10
 DATA int8Wide75<>+19(SB)/1, $0x00
-DATA int8Wide75<>+20(SB)/1, $0x7f
-DATA int8Wide75<>+21(SB)/1, $0x00
-DATA int8Wide75<>+22(SB)/1, $0x7f
+DATA int8Wide75<>+20(SB)/1, $0x01
+DATA int8Wide75<>+21(SB)/1, $0x04
+DATA int8Wide75<>+22(SB)/1, $0x10
 DATA int8Wide75<>+23(SB)/1, $0x00
-DATA int8Wide75<>+24(SB)/1, $0x7f
-DATA int8Wide75<>+25(SB)/1, $0x00
-DATA int8Wide75<>+26(SB)/1, $0x7f
+DATA int8Wide75<>+24(SB)/1, $0x01
+DATA int8Wide75<>+25(SB)/1, $0x04
+DATA int8Wide75<>+26(SB)/1, $0x10
 DATA int8Wide75<>+27(SB)/1, $0x00
-DATA int8Wide75<>+28(SB)/1, $0x7f
-DATA int8Wide75<>+29(SB)/1, $0x00
-DATA int8Wide75<>+30(SB)/1, $0x7f
+DATA int8Wide75<>+28(SB)/1, $0x01
+DATA int8Wide75<>+29(SB)/1, $0x04
+DATA int8Wide75<>+30(SB)/1, $0x10
 DATA int8Wide75<>+31(SB)/1, $0x00
-DATA int8Wide75<>+32(SB)/1, $0x7f
-DATA int8Wide75<>+33(SB)/1, $0x00
-DATA int8Wide75<>+34(SB)/1, $0x7f
+DATA int8Wide75<>+32(SB)/1, $0x01
+DATA int8Wide75<>+33(SB)/1, $0x04
+DATA int8Wide75<>+34(SB)/1, $0x10
 DATA int8Wide75<>+35(SB)/1, $0x00
-DATA int8Wide75<>+36(SB)/1, $0x7f
-DATA int8Wide75<>+37(SB)/1, $0x00
-DATA int8Wide75<>+38(SB)/1, $0x7f
+DATA int8Wide75<>+36(SB)/1, $0x01
+DATA int8Wide75<>+37(SB)/1, $0x04
+DATA int8Wide75<>+38(SB)/1, $0x10
 DATA int8Wide75<>+39(SB)/1, $0x00
-DATA int8Wide75<>+40(SB)/1, $0x7f
-DATA int8Wide75<>+41(SB)/1, $0x00
-DATA int8Wide75<>+42(SB)/1, $0x7f
+DATA int8Wide75<>+40(SB)/1, $0x01
+DATA int8Wide75<>+41(SB)/1, $0x04
+DATA int8Wide75<>+42(SB)/1, $0x10
 DATA int8Wide75<>+43(SB)/1, $0x00
-DATA int8Wide75<>+44(SB)/1, $0x7f
-DATA int8Wide75<>+45(SB)/1, $0x00
-DATA int8Wide75<>+46(SB)/1, $0x7f
+DATA int8Wide75<>+44(SB)/1, $0x01
+DATA int8Wide75<>+45(SB)/1, $0x04
+DATA int8Wide75<>+46(SB)/1, $0x10
 DATA int8Wide75<>+47(SB)/1, $0x00
-DATA int8Wide75<>+48(SB)/1, $0x7f
-DATA int8Wide75<>+49(SB)/1, $0x00
-DATA int8Wide75<>+50(SB)/1, $0x7f
+DATA int8Wide75<>+48(SB)/1, $0x01
+DATA int8Wide75<>+49(SB)/1, $0x04
+DATA int8Wide75<>+50(SB)/1, $0x10
 DATA int8Wide75<>+51(SB)/1, $0x00
-DATA int8Wide75<>+52(SB)/1, $0x7f
-DATA int8Wide75<>+53(SB)/1, $0x00
-DATA int8Wide75<>+54(SB)/1, $0x7f
+DATA int8Wide75<>+52(SB)/1, $0x01
+DATA int8Wide75<>+53(SB)/1, $0x04
+DATA int8Wide75<>+54(SB)/1, $0x10
 DATA int8Wide75<>+55(SB)/1, $0x00
-DATA int8Wide75<>+56(SB)/1, $0x7f
-DATA int8Wide75<>+57(SB)/1, $0x00
-DATA int8Wide75<>+58(SB)/1, $0x7f
+DATA int8Wide75<>+56(SB)/1, $0x01
+DATA int8Wide75<>+57(SB)/1, $0x04
+DATA int8Wide75<>+58(SB)/1, $0x10
 DATA int8Wide75<>+59(SB)/1, $0x00
-DATA int8Wide75<>+60(SB)/1, $0x7f
-DATA int8Wide75<>+61(SB)/1, $0x00
-DATA int8Wide75<>+62(SB)/1, $0x7f
+DATA int8Wide75<>+60(SB)/1, $0x01
+DATA int8Wide75<>+61(SB)/1, $0x04
+DATA int8Wide75<>+62(SB)/1, $0x10
 DATA int8Wide75<>+63(SB)/1, $0x00
 GLOBL int8Wide75<>(SB), RODATA|NOPTR, $64
 
-DATA int8Wide76<>+0(SB)/1, $0x00
+DATA int8Wide76<>+0(SB)/1, $0x30
 DATA int8Wide76<>+1(SB)/1, $0x00
 DATA int8Wide76<>+2(SB)/1, $0x00
-DATA int8Wide76<>+3(SB)/1, $0x43
-DATA int8Wide76<>+4(SB)/1, $0x00
+DATA int8Wide76<>+3(SB)/1, $0x00
+DATA int8Wide76<>+4(SB)/1, $0x31
 DATA int8Wide76<>+5(SB)/1, $0x00
 DATA int8Wide76<>+6(SB)/1, $0x00
-DATA int8Wide76<>+7(SB)/1, $0x43
-DATA int8Wide76<>+8(SB)/1, $0x00
+DATA int8Wide76<>+7(SB)/1, $0x00
+DATA int8Wide76<>+8(SB)/1, $0x32
 DATA int8Wide76<>+9(SB)/1, $0x00
 DATA int8Wide76<>+10(SB)/1, $0x00
-DATA int8Wide76<>+11(SB)/1, $0x43
-DATA int8Wide76<>+12(SB)/1, $0x00
+DATA int8Wide76<>+11(SB)/1, $0x00
+DATA int8Wide76<>+12(SB)/1, $0x33
 DATA int8Wide76<>+13(SB)/1, $0x00
 DATA int8Wide76<>+14(SB)/1, $0x00
-DATA int8Wide76<>+15(SB)/1, $0x43
-DATA int8Wide76<>+16(SB)/1, $0x00
+DATA int8Wide76<>+15(SB)/1, $0x00
+DATA int8Wide76<>+16(SB)/1, $0x30
 DATA int8Wide76<>+17(SB)/1, $0x00
 DATA int8Wide76<>+18(SB)/1, $0x00
-DATA int8Wide76<>+19(SB)/1, $0x43
-DATA int8Wide76<>+20(SB)/1, $0x00
+DATA int8Wide76<>+19(SB)/1, $0x00
+DATA int8Wide76<>+20(SB)/1, $0x31
 DATA int8Wide76<>+21(SB)/1, $0x00
 DATA int8Wide76<>+22(SB)/1, $0x00
-DATA int8Wide76<>+23(SB)/1, $0x43
-DATA int8Wide76<>+24(SB)/1, $0x00
+DATA int8Wide76<>+23(SB)/1, $0x00
+DATA int8Wide76<>+24(SB)/1, $0x32
 DATA int8Wide76<>+25(SB)/1, $0x00
 DATA int8Wide76<>+26(SB)/1, $0x00
-DATA int8Wide76<>+27(SB)/1, $0x43
-DATA int8Wide76<>+28(SB)/1, $0x00
+DATA int8Wide76<>+27(SB)/1, $0x00
+DATA int8Wide76<>+28(SB)/1, $0x33
 DATA int8Wide76<>+29(SB)/1, $0x00
 DATA int8Wide76<>+30(SB)/1, $0x00
-DATA int8Wide76<>+31(SB)/1, $0x43
-DATA int8Wide76<>+32(SB)/1, $0x00
+DATA int8Wide76<>+31(SB)/1, $0x00
+DATA int8Wide76<>+32(SB)/1, $0x30
 DATA int8Wide76<>+33(SB)/1, $0x00
 DATA int8Wide76<>+34(SB)/1, $0x00
-DATA int8Wide76<>+35(SB)/1, $0x43
-DATA int8Wide76<>+36(SB)/1, $0x00
+DATA int8Wide76<>+35(SB)/1, $0x00
+DATA int8Wide76<>+36(SB)/1, $0x31
 DATA int8Wide76<>+37(SB)/1, $0x00
 DATA int8Wide76<>+38(SB)/1, $0x00
-DATA int8Wide76<>+39(SB)/1, $0x43
-DATA int8Wide76<>+40(SB)/1, $0x00
+DATA int8Wide76<>+39(SB)/1, $0x00
+DATA int8Wide76<>+40(SB)/1, $0x32
 DATA int8Wide76<>+41(SB)/1, $0x00
 DATA int8Wide76<>+42(SB)/1, $0x00
-DATA int8Wide76<>+43(SB)/1, $0x43
-DATA int8Wide76<>+44(SB)/1, $0x00
+DATA int8Wide76<>+43(SB)/1, $0x00
+DATA int8Wide76<>+44(SB)/1, $0x33
 DATA int8Wide76<>+45(SB)/1, $0x00
 DATA int8Wide76<>+46(SB)/1, $0x00
-DATA int8Wide76<>+47(SB)/1, $0x43
-DATA int8Wide76<>+48(SB)/1, $0x00
+DATA int8Wide76<>+47(SB)/1, $0x00
+DATA int8Wide76<>+48(SB)/1, $0x30
 DATA int8Wide76<>+49(SB)/1, $0x00
 DATA int8Wide76<>+50(SB)/1, $0x00
-DATA int8Wide76<>+51(SB)/1, $0x43
-DATA int8Wide76<>+52(SB)/1, $0x00
+DATA int8Wide76<>+51(SB)/1, $0x00
+DATA int8Wide76<>+52(SB)/1, $0x31
 DATA int8Wide76<>+53(SB)/1, $0x00
 DATA int8Wide76<>+54(SB)/1, $0x00
-DATA int8Wide76<>+55(SB)/1, $0x43
-DATA int8Wide76<>+56(SB)/1, $0x00
+DATA int8Wide76<>+55(SB)/1, $0x00
+DATA int8Wide76<>+56(SB)/1, $0x32
 DATA int8Wide76<>+57(SB)/1, $0x00
 DATA int8Wide76<>+58(SB)/1, $0x00
-DATA int8Wide76<>+59(SB)/1, $0x43
-DATA int8Wide76<>+60(SB)/1, $0x00
+DATA int8Wide76<>+59(SB)/1, $0x00
+DATA int8Wide76<>+60(SB)/1, $0x33
 DATA int8Wide76<>+61(SB)/1, $0x00
 DATA int8Wide76<>+62(SB)/1, $0x00
-DATA int8Wide76<>+63(SB)/1, $0x43
+DATA int8Wide76<>+63(SB)/1, $0x00
 GLOBL int8Wide76<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide77<>+0(SB)/1, $0x06
+DATA int8Wide77<>+1(SB)/1, $0x00
+DATA int8Wide77<>+2(SB)/1, $0x00
+DATA int8Wide77<>+3(SB)/1, $0x00
+DATA int8Wide77<>+4(SB)/1, $0x06
+DATA int8Wide77<>+5(SB)/1, $0x00
+DATA int8Wide77<>+6(SB)/1, $0x00
+DATA int8Wide77<>+7(SB)/1, $0x00
+DATA int8Wide77<>+8(SB)/1, $0x06
+DATA int8Wide77<>+9(SB)/1, $0x00
+DATA int8Wide77<>+10(SB)/1, $0x00
+DATA int8Wide77<>+11(SB)/1, $0x00
+DATA int8Wide77<>+12(SB)/1, $0x06
+DATA int8Wide77<>+13(SB)/1, $0x00
+DATA int8Wide77<>+14(SB)/1, $0x00
+DATA int8Wide77<>+15(SB)/1, $0x00
+DATA int8Wide77<>+16(SB)/1, $0x04
+DATA int8Wide77<>+17(SB)/1, $0x00
+DATA int8Wide77<>+18(SB)/1, $0x00
+DATA int8Wide77<>+19(SB)/1, $0x00
+DATA int8Wide77<>+20(SB)/1, $0x04
+DATA int8Wide77<>+21(SB)/1, $0x00
+DATA int8Wide77<>+22(SB)/1, $0x00
+DATA int8Wide77<>+23(SB)/1, $0x00
+DATA int8Wide77<>+24(SB)/1, $0x04
+DATA int8Wide77<>+25(SB)/1, $0x00
+DATA int8Wide77<>+26(SB)/1, $0x00
+DATA int8Wide77<>+27(SB)/1, $0x00
+DATA int8Wide77<>+28(SB)/1, $0x04
+DATA int8Wide77<>+29(SB)/1, $0x00
+DATA int8Wide77<>+30(SB)/1, $0x00
+DATA int8Wide77<>+31(SB)/1, $0x00
+DATA int8Wide77<>+32(SB)/1, $0x02
+DATA int8Wide77<>+33(SB)/1, $0x00
+DATA int8Wide77<>+34(SB)/1, $0x00
+DATA int8Wide77<>+35(SB)/1, $0x00
+DATA int8Wide77<>+36(SB)/1, $0x02
+DATA int8Wide77<>+37(SB)/1, $0x00
+DATA int8Wide77<>+38(SB)/1, $0x00
+DATA int8Wide77<>+39(SB)/1, $0x00
+DATA int8Wide77<>+40(SB)/1, $0x02
+DATA int8Wide77<>+41(SB)/1, $0x00
+DATA int8Wide77<>+42(SB)/1, $0x00
+DATA int8Wide77<>+43(SB)/1, $0x00
+DATA int8Wide77<>+44(SB)/1, $0x02
+DATA int8Wide77<>+45(SB)/1, $0x00
+DATA int8Wide77<>+46(SB)/1, $0x00
+DATA int8Wide77<>+47(SB)/1, $0x00
+DATA int8Wide77<>+48(SB)/1, $0x00
+DATA int8Wide77<>+49(SB)/1, $0x00
+DATA int8Wide77<>+50(SB)/1, $0x00
+DATA int8Wide77<>+51(SB)/1, $0x00
+DATA int8Wide77<>+52(SB)/1, $0x00
+DATA int8Wide77<>+53(SB)/1, $0x00
+DATA int8Wide77<>+54(SB)/1, $0x00
+DATA int8Wide77<>+55(SB)/1, $0x00
+DATA int8Wide77<>+56(SB)/1, $0x00
+DATA int8Wide77<>+57(SB)/1, $0x00
+DATA int8Wide77<>+58(SB)/1, $0x00
+DATA int8Wide77<>+59(SB)/1, $0x00
+DATA int8Wide77<>+60(SB)/1, $0x00
+DATA int8Wide77<>+61(SB)/1, $0x00
+DATA int8Wide77<>+62(SB)/1, $0x00
+DATA int8Wide77<>+63(SB)/1, $0x00
+GLOBL int8Wide77<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide78<>+0(SB)/1, $0xc0
+DATA int8Wide78<>+1(SB)/1, $0x00
+DATA int8Wide78<>+2(SB)/1, $0x00
+DATA int8Wide78<>+3(SB)/1, $0x00
+DATA int8Wide78<>+4(SB)/1, $0xc0
+DATA int8Wide78<>+5(SB)/1, $0x00
+DATA int8Wide78<>+6(SB)/1, $0x00
+DATA int8Wide78<>+7(SB)/1, $0x00
+DATA int8Wide78<>+8(SB)/1, $0xc0
+DATA int8Wide78<>+9(SB)/1, $0x00
+DATA int8Wide78<>+10(SB)/1, $0x00
+DATA int8Wide78<>+11(SB)/1, $0x00
+DATA int8Wide78<>+12(SB)/1, $0xc0
+DATA int8Wide78<>+13(SB)/1, $0x00
+DATA int8Wide78<>+14(SB)/1, $0x00
+DATA int8Wide78<>+15(SB)/1, $0x00
+DATA int8Wide78<>+16(SB)/1, $0xc0
+DATA int8Wide78<>+17(SB)/1, $0x00
+DATA int8Wide78<>+18(SB)/1, $0x00
+DATA int8Wide78<>+19(SB)/1, $0x00
+DATA int8Wide78<>+20(SB)/1, $0xc0
+DATA int8Wide78<>+21(SB)/1, $0x00
+DATA int8Wide78<>+22(SB)/1, $0x00
+DATA int8Wide78<>+23(SB)/1, $0x00
+DATA int8Wide78<>+24(SB)/1, $0xc0
+DATA int8Wide78<>+25(SB)/1, $0x00
+DATA int8Wide78<>+26(SB)/1, $0x00
+DATA int8Wide78<>+27(SB)/1, $0x00
+DATA int8Wide78<>+28(SB)/1, $0xc0
+DATA int8Wide78<>+29(SB)/1, $0x00
+DATA int8Wide78<>+30(SB)/1, $0x00
+DATA int8Wide78<>+31(SB)/1, $0x00
+DATA int8Wide78<>+32(SB)/1, $0xc0
+DATA int8Wide78<>+33(SB)/1, $0x00
+DATA int8Wide78<>+34(SB)/1, $0x00
+DATA int8Wide78<>+35(SB)/1, $0x00
+DATA int8Wide78<>+36(SB)/1, $0xc0
+DATA int8Wide78<>+37(SB)/1, $0x00
+DATA int8Wide78<>+38(SB)/1, $0x00
+DATA int8Wide78<>+39(SB)/1, $0x00
+DATA int8Wide78<>+40(SB)/1, $0xc0
+DATA int8Wide78<>+41(SB)/1, $0x00
+DATA int8Wide78<>+42(SB)/1, $0x00
+DATA int8Wide78<>+43(SB)/1, $0x00
+DATA int8Wide78<>+44(SB)/1, $0xc0
+DATA int8Wide78<>+45(SB)/1, $0x00
+DATA int8Wide78<>+46(SB)/1, $0x00
+DATA int8Wide78<>+47(SB)/1, $0x00
+DATA int8Wide78<>+48(SB)/1, $0xc0
+DATA int8Wide78<>+49(SB)/1, $0x00
+DATA int8Wide78<>+50(SB)/1, $0x00
+DATA int8Wide78<>+51(SB)/1, $0x00
+DATA int8Wide78<>+52(SB)/1, $0xc0
+DATA int8Wide78<>+53(SB)/1, $0x00
+DATA int8Wide78<>+54(SB)/1, $0x00
+DATA int8Wide78<>+55(SB)/1, $0x00
+DATA int8Wide78<>+56(SB)/1, $0xc0
+DATA int8Wide78<>+57(SB)/1, $0x00
+DATA int8Wide78<>+58(SB)/1, $0x00
+DATA int8Wide78<>+59(SB)/1, $0x00
+DATA int8Wide78<>+60(SB)/1, $0xc0
+DATA int8Wide78<>+61(SB)/1, $0x00
+DATA int8Wide78<>+62(SB)/1, $0x00
+DATA int8Wide78<>+63(SB)/1, $0x00
+GLOBL int8Wide78<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide79<>+0(SB)/1, $0x00
+DATA int8Wide79<>+1(SB)/1, $0x04
+DATA int8Wide79<>+2(SB)/1, $0x08
+DATA int8Wide79<>+3(SB)/1, $0x0c
+DATA int8Wide79<>+4(SB)/1, $0x10
+DATA int8Wide79<>+5(SB)/1, $0x14
+DATA int8Wide79<>+6(SB)/1, $0x18
+DATA int8Wide79<>+7(SB)/1, $0x1c
+DATA int8Wide79<>+8(SB)/1, $0x20
+DATA int8Wide79<>+9(SB)/1, $0x24
+DATA int8Wide79<>+10(SB)/1, $0x28
+DATA int8Wide79<>+11(SB)/1, $0x2c
+DATA int8Wide79<>+12(SB)/1, $0x30
+DATA int8Wide79<>+13(SB)/1, $0x34
+DATA int8Wide79<>+14(SB)/1, $0x38
+DATA int8Wide79<>+15(SB)/1, $0x3c
+DATA int8Wide79<>+16(SB)/1, $0x00
+DATA int8Wide79<>+17(SB)/1, $0x04
+DATA int8Wide79<>+18(SB)/1, $0x08
+DATA int8Wide79<>+19(SB)/1, $0x0c
+DATA int8Wide79<>+20(SB)/1, $0x10
+DATA int8Wide79<>+21(SB)/1, $0x14
+DATA int8Wide79<>+22(SB)/1, $0x18
+DATA int8Wide79<>+23(SB)/1, $0x1c
+DATA int8Wide79<>+24(SB)/1, $0x20
+DATA int8Wide79<>+25(SB)/1, $0x24
+DATA int8Wide79<>+26(SB)/1, $0x28
+DATA int8Wide79<>+27(SB)/1, $0x2c
+DATA int8Wide79<>+28(SB)/1, $0x30
+DATA int8Wide79<>+29(SB)/1, $0x34
+DATA int8Wide79<>+30(SB)/1, $0x38
+DATA int8Wide79<>+31(SB)/1, $0x3c
+DATA int8Wide79<>+32(SB)/1, $0x00
+DATA int8Wide79<>+33(SB)/1, $0x04
+DATA int8Wide79<>+34(SB)/1, $0x08
+DATA int8Wide79<>+35(SB)/1, $0x0c
+DATA int8Wide79<>+36(SB)/1, $0x10
+DATA int8Wide79<>+37(SB)/1, $0x14
+DATA int8Wide79<>+38(SB)/1, $0x18
+DATA int8Wide79<>+39(SB)/1, $0x1c
+DATA int8Wide79<>+40(SB)/1, $0x20
+DATA int8Wide79<>+41(SB)/1, $0x24
+DATA int8Wide79<>+42(SB)/1, $0x28
+DATA int8Wide79<>+43(SB)/1, $0x2c
+DATA int8Wide79<>+44(SB)/1, $0x30
+DATA int8Wide79<>+45(SB)/1, $0x34
+DATA int8Wide79<>+46(SB)/1, $0x38
+DATA int8Wide79<>+47(SB)/1, $0x3c
+DATA int8Wide79<>+48(SB)/1, $0x00
+DATA int8Wide79<>+49(SB)/1, $0x04
+DATA int8Wide79<>+50(SB)/1, $0x08
+DATA int8Wide79<>+51(SB)/1, $0x0c
+DATA int8Wide79<>+52(SB)/1, $0x10
+DATA int8Wide79<>+53(SB)/1, $0x14
+DATA int8Wide79<>+54(SB)/1, $0x18
+DATA int8Wide79<>+55(SB)/1, $0x1c
+DATA int8Wide79<>+56(SB)/1, $0x20
+DATA int8Wide79<>+57(SB)/1, $0x24
+DATA int8Wide79<>+58(SB)/1, $0x28
+DATA int8Wide79<>+59(SB)/1, $0x2c
+DATA int8Wide79<>+60(SB)/1, $0x30
+DATA int8Wide79<>+61(SB)/1, $0x34
+DATA int8Wide79<>+62(SB)/1, $0x38
+DATA int8Wide79<>+63(SB)/1, $0x3c
+GLOBL int8Wide79<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide80<>+0(SB)/1, $0x03
+DATA int8Wide80<>+1(SB)/1, $0x03
+DATA int8Wide80<>+2(SB)/1, $0x03
+DATA int8Wide80<>+3(SB)/1, $0x03
+DATA int8Wide80<>+4(SB)/1, $0x03
+DATA int8Wide80<>+5(SB)/1, $0x03
+DATA int8Wide80<>+6(SB)/1, $0x03
+DATA int8Wide80<>+7(SB)/1, $0x03
+DATA int8Wide80<>+8(SB)/1, $0x03
+DATA int8Wide80<>+9(SB)/1, $0x03
+DATA int8Wide80<>+10(SB)/1, $0x03
+DATA int8Wide80<>+11(SB)/1, $0x03
+DATA int8Wide80<>+12(SB)/1, $0x03
+DATA int8Wide80<>+13(SB)/1, $0x03
+DATA int8Wide80<>+14(SB)/1, $0x03
+DATA int8Wide80<>+15(SB)/1, $0x03
+DATA int8Wide80<>+16(SB)/1, $0x03
+DATA int8Wide80<>+17(SB)/1, $0x03
+DATA int8Wide80<>+18(SB)/1, $0x03
+DATA int8Wide80<>+19(SB)/1, $0x03
+DATA int8Wide80<>+20(SB)/1, $0x03
+DATA int8Wide80<>+21(SB)/1, $0x03
+DATA int8Wide80<>+22(SB)/1, $0x03
+DATA int8Wide80<>+23(SB)/1, $0x03
+DATA int8Wide80<>+24(SB)/1, $0x03
+DATA int8Wide80<>+25(SB)/1, $0x03
+DATA int8Wide80<>+26(SB)/1, $0x03
+DATA int8Wide80<>+27(SB)/1, $0x03
+DATA int8Wide80<>+28(SB)/1, $0x03
+DATA int8Wide80<>+29(SB)/1, $0x03
+DATA int8Wide80<>+30(SB)/1, $0x03
+DATA int8Wide80<>+31(SB)/1, $0x03
+DATA int8Wide80<>+32(SB)/1, $0x03
+DATA int8Wide80<>+33(SB)/1, $0x03
+DATA int8Wide80<>+34(SB)/1, $0x03
+DATA int8Wide80<>+35(SB)/1, $0x03
+DATA int8Wide80<>+36(SB)/1, $0x03
+DATA int8Wide80<>+37(SB)/1, $0x03
+DATA int8Wide80<>+38(SB)/1, $0x03
+DATA int8Wide80<>+39(SB)/1, $0x03
+DATA int8Wide80<>+40(SB)/1, $0x03
+DATA int8Wide80<>+41(SB)/1, $0x03
+DATA int8Wide80<>+42(SB)/1, $0x03
+DATA int8Wide80<>+43(SB)/1, $0x03
+DATA int8Wide80<>+44(SB)/1, $0x03
+DATA int8Wide80<>+45(SB)/1, $0x03
+DATA int8Wide80<>+46(SB)/1, $0x03
+DATA int8Wide80<>+47(SB)/1, $0x03
+DATA int8Wide80<>+48(SB)/1, $0x03
+DATA int8Wide80<>+49(SB)/1, $0x03
+DATA int8Wide80<>+50(SB)/1, $0x03
+DATA int8Wide80<>+51(SB)/1, $0x03
+DATA int8Wide80<>+52(SB)/1, $0x03
+DATA int8Wide80<>+53(SB)/1, $0x03
+DATA int8Wide80<>+54(SB)/1, $0x03
+DATA int8Wide80<>+55(SB)/1, $0x03
+DATA int8Wide80<>+56(SB)/1, $0x03
+DATA int8Wide80<>+57(SB)/1, $0x03
+DATA int8Wide80<>+58(SB)/1, $0x03
+DATA int8Wide80<>+59(SB)/1, $0x03
+DATA int8Wide80<>+60(SB)/1, $0x03
+DATA int8Wide80<>+61(SB)/1, $0x03
+DATA int8Wide80<>+62(SB)/1, $0x03
+DATA int8Wide80<>+63(SB)/1, $0x03
+GLOBL int8Wide80<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide81<>+0(SB)/1, $0x0c
+DATA int8Wide81<>+1(SB)/1, $0x0c
+DATA int8Wide81<>+2(SB)/1, $0x0c
+DATA int8Wide81<>+3(SB)/1, $0x0c
+DATA int8Wide81<>+4(SB)/1, $0x0c
+DATA int8Wide81<>+5(SB)/1, $0x0c
+DATA int8Wide81<>+6(SB)/1, $0x0c
+DATA int8Wide81<>+7(SB)/1, $0x0c
+DATA int8Wide81<>+8(SB)/1, $0x0c
+DATA int8Wide81<>+9(SB)/1, $0x0c
+DATA int8Wide81<>+10(SB)/1, $0x0c
+DATA int8Wide81<>+11(SB)/1, $0x0c
+DATA int8Wide81<>+12(SB)/1, $0x0c
+DATA int8Wide81<>+13(SB)/1, $0x0c
+DATA int8Wide81<>+14(SB)/1, $0x0c
+DATA int8Wide81<>+15(SB)/1, $0x0c
+DATA int8Wide81<>+16(SB)/1, $0x0c
+DATA int8Wide81<>+17(SB)/1, $0x0c
+DATA int8Wide81<>+18(SB)/1, $0x0c
+DATA int8Wide81<>+19(SB)/1, $0x0c
+DATA int8Wide81<>+20(SB)/1, $0x0c
+DATA int8Wide81<>+21(SB)/1, $0x0c
+DATA int8Wide81<>+22(SB)/1, $0x0c
+DATA int8Wide81<>+23(SB)/1, $0x0c
+DATA int8Wide81<>+24(SB)/1, $0x0c
+DATA int8Wide81<>+25(SB)/1, $0x0c
+DATA int8Wide81<>+26(SB)/1, $0x0c
+DATA int8Wide81<>+27(SB)/1, $0x0c
+DATA int8Wide81<>+28(SB)/1, $0x0c
+DATA int8Wide81<>+29(SB)/1, $0x0c
+DATA int8Wide81<>+30(SB)/1, $0x0c
+DATA int8Wide81<>+31(SB)/1, $0x0c
+DATA int8Wide81<>+32(SB)/1, $0x0c
+DATA int8Wide81<>+33(SB)/1, $0x0c
+DATA int8Wide81<>+34(SB)/1, $0x0c
+DATA int8Wide81<>+35(SB)/1, $0x0c
+DATA int8Wide81<>+36(SB)/1, $0x0c
+DATA int8Wide81<>+37(SB)/1, $0x0c
+DATA int8Wide81<>+38(SB)/1, $0x0c
+DATA int8Wide81<>+39(SB)/1, $0x0c
+DATA int8Wide81<>+40(SB)/1, $0x0c
+DATA int8Wide81<>+41(SB)/1, $0x0c
+DATA int8Wide81<>+42(SB)/1, $0x0c
+DATA int8Wide81<>+43(SB)/1, $0x0c
+DATA int8Wide81<>+44(SB)/1, $0x0c
+DATA int8Wide81<>+45(SB)/1, $0x0c
+DATA int8Wide81<>+46(SB)/1, $0x0c
+DATA int8Wide81<>+47(SB)/1, $0x0c
+DATA int8Wide81<>+48(SB)/1, $0x0c
+DATA int8Wide81<>+49(SB)/1, $0x0c
+DATA int8Wide81<>+50(SB)/1, $0x0c
+DATA int8Wide81<>+51(SB)/1, $0x0c
+DATA int8Wide81<>+52(SB)/1, $0x0c
+DATA int8Wide81<>+53(SB)/1, $0x0c
+DATA int8Wide81<>+54(SB)/1, $0x0c
+DATA int8Wide81<>+55(SB)/1, $0x0c
+DATA int8Wide81<>+56(SB)/1, $0x0c
+DATA int8Wide81<>+57(SB)/1, $0x0c
+DATA int8Wide81<>+58(SB)/1, $0x0c
+DATA int8Wide81<>+59(SB)/1, $0x0c
+DATA int8Wide81<>+60(SB)/1, $0x0c
+DATA int8Wide81<>+61(SB)/1, $0x0c
+DATA int8Wide81<>+62(SB)/1, $0x0c
+DATA int8Wide81<>+63(SB)/1, $0x0c
+GLOBL int8Wide81<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide82<>+0(SB)/1, $0x01
+DATA int8Wide82<>+1(SB)/1, $0x00
+DATA int8Wide82<>+2(SB)/1, $0x01
+DATA int8Wide82<>+3(SB)/1, $0x00
+DATA int8Wide82<>+4(SB)/1, $0x01
+DATA int8Wide82<>+5(SB)/1, $0x00
+DATA int8Wide82<>+6(SB)/1, $0x01
+DATA int8Wide82<>+7(SB)/1, $0x00
+DATA int8Wide82<>+8(SB)/1, $0x01
+DATA int8Wide82<>+9(SB)/1, $0x00
+DATA int8Wide82<>+10(SB)/1, $0x01
+DATA int8Wide82<>+11(SB)/1, $0x00
+DATA int8Wide82<>+12(SB)/1, $0x01
+DATA int8Wide82<>+13(SB)/1, $0x00
+DATA int8Wide82<>+14(SB)/1, $0x01
+DATA int8Wide82<>+15(SB)/1, $0x00
+DATA int8Wide82<>+16(SB)/1, $0x01
+DATA int8Wide82<>+17(SB)/1, $0x00
+DATA int8Wide82<>+18(SB)/1, $0x01
+DATA int8Wide82<>+19(SB)/1, $0x00
+DATA int8Wide82<>+20(SB)/1, $0x01
+DATA int8Wide82<>+21(SB)/1, $0x00
+DATA int8Wide82<>+22(SB)/1, $0x01
+DATA int8Wide82<>+23(SB)/1, $0x00
+DATA int8Wide82<>+24(SB)/1, $0x01
+DATA int8Wide82<>+25(SB)/1, $0x00
+DATA int8Wide82<>+26(SB)/1, $0x01
+DATA int8Wide82<>+27(SB)/1, $0x00
+DATA int8Wide82<>+28(SB)/1, $0x01
+DATA int8Wide82<>+29(SB)/1, $0x00
+DATA int8Wide82<>+30(SB)/1, $0x01
+DATA int8Wide82<>+31(SB)/1, $0x00
+DATA int8Wide82<>+32(SB)/1, $0x01
+DATA int8Wide82<>+33(SB)/1, $0x00
+DATA int8Wide82<>+34(SB)/1, $0x01
+DATA int8Wide82<>+35(SB)/1, $0x00
+DATA int8Wide82<>+36(SB)/1, $0x01
+DATA int8Wide82<>+37(SB)/1, $0x00
+DATA int8Wide82<>+38(SB)/1, $0x01
+DATA int8Wide82<>+39(SB)/1, $0x00
+DATA int8Wide82<>+40(SB)/1, $0x01
+DATA int8Wide82<>+41(SB)/1, $0x00
+DATA int8Wide82<>+42(SB)/1, $0x01
+DATA int8Wide82<>+43(SB)/1, $0x00
+DATA int8Wide82<>+44(SB)/1, $0x01
+DATA int8Wide82<>+45(SB)/1, $0x00
+DATA int8Wide82<>+46(SB)/1, $0x01
+DATA int8Wide82<>+47(SB)/1, $0x00
+DATA int8Wide82<>+48(SB)/1, $0x01
+DATA int8Wide82<>+49(SB)/1, $0x00
+DATA int8Wide82<>+50(SB)/1, $0x01
+DATA int8Wide82<>+51(SB)/1, $0x00
+DATA int8Wide82<>+52(SB)/1, $0x01
+DATA int8Wide82<>+53(SB)/1, $0x00
+DATA int8Wide82<>+54(SB)/1, $0x01
+DATA int8Wide82<>+55(SB)/1, $0x00
+DATA int8Wide82<>+56(SB)/1, $0x01
+DATA int8Wide82<>+57(SB)/1, $0x00
+DATA int8Wide82<>+58(SB)/1, $0x01
+DATA int8Wide82<>+59(SB)/1, $0x00
+DATA int8Wide82<>+60(SB)/1, $0x01
+DATA int8Wide82<>+61(SB)/1, $0x00
+DATA int8Wide82<>+62(SB)/1, $0x01
+DATA int8Wide82<>+63(SB)/1, $0x00
+GLOBL int8Wide82<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide83<>+0(SB)/1, $0x03
+DATA int8Wide83<>+1(SB)/1, $0x03
+DATA int8Wide83<>+2(SB)/1, $0x03
+DATA int8Wide83<>+3(SB)/1, $0x03
+DATA int8Wide83<>+4(SB)/1, $0x03
+DATA int8Wide83<>+5(SB)/1, $0x03
+DATA int8Wide83<>+6(SB)/1, $0x03
+DATA int8Wide83<>+7(SB)/1, $0x03
+DATA int8Wide83<>+8(SB)/1, $0x03
+DATA int8Wide83<>+9(SB)/1, $0x03
+DATA int8Wide83<>+10(SB)/1, $0x03
+DATA int8Wide83<>+11(SB)/1, $0x03
+DATA int8Wide83<>+12(SB)/1, $0x03
+DATA int8Wide83<>+13(SB)/1, $0x03
+DATA int8Wide83<>+14(SB)/1, $0x03
+DATA int8Wide83<>+15(SB)/1, $0x03
+DATA int8Wide83<>+16(SB)/1, $0x03
+DATA int8Wide83<>+17(SB)/1, $0x03
+DATA int8Wide83<>+18(SB)/1, $0x03
+DATA int8Wide83<>+19(SB)/1, $0x03
+DATA int8Wide83<>+20(SB)/1, $0x03
+DATA int8Wide83<>+21(SB)/1, $0x03
+DATA int8Wide83<>+22(SB)/1, $0x03
+DATA int8Wide83<>+23(SB)/1, $0x03
+DATA int8Wide83<>+24(SB)/1, $0x03
+DATA int8Wide83<>+25(SB)/1, $0x03
+DATA int8Wide83<>+26(SB)/1, $0x03
+DATA int8Wide83<>+27(SB)/1, $0x03
+DATA int8Wide83<>+28(SB)/1, $0x03
+DATA int8Wide83<>+29(SB)/1, $0x03
+DATA int8Wide83<>+30(SB)/1, $0x03
+DATA int8Wide83<>+31(SB)/1, $0x03
+DATA int8Wide83<>+32(SB)/1, $0x03
+DATA int8Wide83<>+33(SB)/1, $0x03
+DATA int8Wide83<>+34(SB)/1, $0x03
+DATA int8Wide83<>+35(SB)/1, $0x03
+DATA int8Wide83<>+36(SB)/1, $0x03
+DATA int8Wide83<>+37(SB)/1, $0x03
+DATA int8Wide83<>+38(SB)/1, $0x03
+DATA int8Wide83<>+39(SB)/1, $0x03
+DATA int8Wide83<>+40(SB)/1, $0x03
+DATA int8Wide83<>+41(SB)/1, $0x03
+DATA int8Wide83<>+42(SB)/1, $0x03
+DATA int8Wide83<>+43(SB)/1, $0x03
+DATA int8Wide83<>+44(SB)/1, $0x03
+DATA int8Wide83<>+45(SB)/1, $0x03
+DATA int8Wide83<>+46(SB)/1, $0x03
+DATA int8Wide83<>+47(SB)/1, $0x03
+DATA int8Wide83<>+48(SB)/1, $0x03
+DATA int8Wide83<>+49(SB)/1, $0x03
+DATA int8Wide83<>+50(SB)/1, $0x03
+DATA int8Wide83<>+51(SB)/1, $0x03
+DATA int8Wide83<>+52(SB)/1, $0x03
+DATA int8Wide83<>+53(SB)/1, $0x03
+DATA int8Wide83<>+54(SB)/1, $0x03
+DATA int8Wide83<>+55(SB)/1, $0x03
+DATA int8Wide83<>+56(SB)/1, $0x03
+DATA int8Wide83<>+57(SB)/1, $0x03
+DATA int8Wide83<>+58(SB)/1, $0x03
+DATA int8Wide83<>+59(SB)/1, $0x03
+DATA int8Wide83<>+60(SB)/1, $0x03
+DATA int8Wide83<>+61(SB)/1, $0x03
+DATA int8Wide83<>+62(SB)/1, $0x03
+DATA int8Wide83<>+63(SB)/1, $0x03
+GLOBL int8Wide83<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide84<>+0(SB)/1, $0x0c
+DATA int8Wide84<>+1(SB)/1, $0x0c
+DATA int8Wide84<>+2(SB)/1, $0x0c
+DATA int8Wide84<>+3(SB)/1, $0x0c
+DATA int8Wide84<>+4(SB)/1, $0x0c
+DATA int8Wide84<>+5(SB)/1, $0x0c
+DATA int8Wide84<>+6(SB)/1, $0x0c
+DATA int8Wide84<>+7(SB)/1, $0x0c
+DATA int8Wide84<>+8(SB)/1, $0x0c
+DATA int8Wide84<>+9(SB)/1, $0x0c
+DATA int8Wide84<>+10(SB)/1, $0x0c
+DATA int8Wide84<>+11(SB)/1, $0x0c
+DATA int8Wide84<>+12(SB)/1, $0x0c
+DATA int8Wide84<>+13(SB)/1, $0x0c
+DATA int8Wide84<>+14(SB)/1, $0x0c
+DATA int8Wide84<>+15(SB)/1, $0x0c
+DATA int8Wide84<>+16(SB)/1, $0x0c
+DATA int8Wide84<>+17(SB)/1, $0x0c
+DATA int8Wide84<>+18(SB)/1, $0x0c
+DATA int8Wide84<>+19(SB)/1, $0x0c
+DATA int8Wide84<>+20(SB)/1, $0x0c
+DATA int8Wide84<>+21(SB)/1, $0x0c
+DATA int8Wide84<>+22(SB)/1, $0x0c
+DATA int8Wide84<>+23(SB)/1, $0x0c
+DATA int8Wide84<>+24(SB)/1, $0x0c
+DATA int8Wide84<>+25(SB)/1, $0x0c
+DATA int8Wide84<>+26(SB)/1, $0x0c
+DATA int8Wide84<>+27(SB)/1, $0x0c
+DATA int8Wide84<>+28(SB)/1, $0x0c
+DATA int8Wide84<>+29(SB)/1, $0x0c
+DATA int8Wide84<>+30(SB)/1, $0x0c
+DATA int8Wide84<>+31(SB)/1, $0x0c
+DATA int8Wide84<>+32(SB)/1, $0x0c
+DATA int8Wide84<>+33(SB)/1, $0x0c
+DATA int8Wide84<>+34(SB)/1, $0x0c
+DATA int8Wide84<>+35(SB)/1, $0x0c
+DATA int8Wide84<>+36(SB)/1, $0x0c
+DATA int8Wide84<>+37(SB)/1, $0x0c
+DATA int8Wide84<>+38(SB)/1, $0x0c
+DATA int8Wide84<>+39(SB)/1, $0x0c
+DATA int8Wide84<>+40(SB)/1, $0x0c
+DATA int8Wide84<>+41(SB)/1, $0x0c
+DATA int8Wide84<>+42(SB)/1, $0x0c
+DATA int8Wide84<>+43(SB)/1, $0x0c
+DATA int8Wide84<>+44(SB)/1, $0x0c
+DATA int8Wide84<>+45(SB)/1, $0x0c
+DATA int8Wide84<>+46(SB)/1, $0x0c
+DATA int8Wide84<>+47(SB)/1, $0x0c
+DATA int8Wide84<>+48(SB)/1, $0x0c
+DATA int8Wide84<>+49(SB)/1, $0x0c
+DATA int8Wide84<>+50(SB)/1, $0x0c
+DATA int8Wide84<>+51(SB)/1, $0x0c
+DATA int8Wide84<>+52(SB)/1, $0x0c
+DATA int8Wide84<>+53(SB)/1, $0x0c
+DATA int8Wide84<>+54(SB)/1, $0x0c
+DATA int8Wide84<>+55(SB)/1, $0x0c
+DATA int8Wide84<>+56(SB)/1, $0x0c
+DATA int8Wide84<>+57(SB)/1, $0x0c
+DATA int8Wide84<>+58(SB)/1, $0x0c
+DATA int8Wide84<>+59(SB)/1, $0x0c
+DATA int8Wide84<>+60(SB)/1, $0x0c
+DATA int8Wide84<>+61(SB)/1, $0x0c
+DATA int8Wide84<>+62(SB)/1, $0x0c
+DATA int8Wide84<>+63(SB)/1, $0x0c
+GLOBL int8Wide84<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide85<>+0(SB)/1, $0x01
+DATA int8Wide85<>+1(SB)/1, $0x00
+DATA int8Wide85<>+2(SB)/1, $0x01
+DATA int8Wide85<>+3(SB)/1, $0x00
+DATA int8Wide85<>+4(SB)/1, $0x01
+DATA int8Wide85<>+5(SB)/1, $0x00
+DATA int8Wide85<>+6(SB)/1, $0x01
+DATA int8Wide85<>+7(SB)/1, $0x00
+DATA int8Wide85<>+8(SB)/1, $0x01
+DATA int8Wide85<>+9(SB)/1, $0x00
+DATA int8Wide85<>+10(SB)/1, $0x01
+DATA int8Wide85<>+11(SB)/1, $0x00
+DATA int8Wide85<>+12(SB)/1, $0x01
+DATA int8Wide85<>+13(SB)/1, $0x00
+DATA int8Wide85<>+14(SB)/1, $0x01
+DATA int8Wide85<>+15(SB)/1, $0x00
+DATA int8Wide85<>+16(SB)/1, $0x01
+DATA int8Wide85<>+17(SB)/1, $0x00
+DATA int8Wide85<>+18(SB)/1, $0x01
+DATA int8Wide85<>+19(SB)/1, $0x00
+DATA int8Wide85<>+20(SB)/1, $0x01
+DATA int8Wide85<>+21(SB)/1, $0x00
+DATA int8Wide85<>+22(SB)/1, $0x01
+DATA int8Wide85<>+23(SB)/1, $0x00
+DATA int8Wide85<>+24(SB)/1, $0x01
+DATA int8Wide85<>+25(SB)/1, $0x00
+DATA int8Wide85<>+26(SB)/1, $0x01
+DATA int8Wide85<>+27(SB)/1, $0x00
+DATA int8Wide85<>+28(SB)/1, $0x01
+DATA int8Wide85<>+29(SB)/1, $0x00
+DATA int8Wide85<>+30(SB)/1, $0x01
+DATA int8Wide85<>+31(SB)/1, $0x00
+DATA int8Wide85<>+32(SB)/1, $0x01
+DATA int8Wide85<>+33(SB)/1, $0x00
+DATA int8Wide85<>+34(SB)/1, $0x01
+DATA int8Wide85<>+35(SB)/1, $0x00
+DATA int8Wide85<>+36(SB)/1, $0x01
+DATA int8Wide85<>+37(SB)/1, $0x00
+DATA int8Wide85<>+38(SB)/1, $0x01
+DATA int8Wide85<>+39(SB)/1, $0x00
+DATA int8Wide85<>+40(SB)/1, $0x01
+DATA int8Wide85<>+41(SB)/1, $0x00
+DATA int8Wide85<>+42(SB)/1, $0x01
+DATA int8Wide85<>+43(SB)/1, $0x00
+DATA int8Wide85<>+44(SB)/1, $0x01
+DATA int8Wide85<>+45(SB)/1, $0x00
+DATA int8Wide85<>+46(SB)/1, $0x01
+DATA int8Wide85<>+47(SB)/1, $0x00
+DATA int8Wide85<>+48(SB)/1, $0x01
+DATA int8Wide85<>+49(SB)/1, $0x00
+DATA int8Wide85<>+50(SB)/1, $0x01
+DATA int8Wide85<>+51(SB)/1, $0x00
+DATA int8Wide85<>+52(SB)/1, $0x01
+DATA int8Wide85<>+53(SB)/1, $0x00
+DATA int8Wide85<>+54(SB)/1, $0x01
+DATA int8Wide85<>+55(SB)/1, $0x00
+DATA int8Wide85<>+56(SB)/1, $0x01
+DATA int8Wide85<>+57(SB)/1, $0x00
+DATA int8Wide85<>+58(SB)/1, $0x01
+DATA int8Wide85<>+59(SB)/1, $0x00
+DATA int8Wide85<>+60(SB)/1, $0x01
+DATA int8Wide85<>+61(SB)/1, $0x00
+DATA int8Wide85<>+62(SB)/1, $0x01
+DATA int8Wide85<>+63(SB)/1, $0x00
+GLOBL int8Wide85<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide86<>+0(SB)/1, $0x0c
+DATA int8Wide86<>+1(SB)/1, $0x0d
+DATA int8Wide86<>+2(SB)/1, $0x0e
+DATA int8Wide86<>+3(SB)/1, $0x0f
+DATA int8Wide86<>+4(SB)/1, $0x10
+DATA int8Wide86<>+5(SB)/1, $0x12
+DATA int8Wide86<>+6(SB)/1, $0x14
+DATA int8Wide86<>+7(SB)/1, $0x18
+DATA int8Wide86<>+8(SB)/1, $0x0c
+DATA int8Wide86<>+9(SB)/1, $0x0b
+DATA int8Wide86<>+10(SB)/1, $0x0a
+DATA int8Wide86<>+11(SB)/1, $0x09
+DATA int8Wide86<>+12(SB)/1, $0x08
+DATA int8Wide86<>+13(SB)/1, $0x06
+DATA int8Wide86<>+14(SB)/1, $0x04
+DATA int8Wide86<>+15(SB)/1, $0x00
+DATA int8Wide86<>+16(SB)/1, $0x0c
+DATA int8Wide86<>+17(SB)/1, $0x0d
+DATA int8Wide86<>+18(SB)/1, $0x0e
+DATA int8Wide86<>+19(SB)/1, $0x0f
+DATA int8Wide86<>+20(SB)/1, $0x10
+DATA int8Wide86<>+21(SB)/1, $0x12
+DATA int8Wide86<>+22(SB)/1, $0x14
+DATA int8Wide86<>+23(SB)/1, $0x18
+DATA int8Wide86<>+24(SB)/1, $0x0c
+DATA int8Wide86<>+25(SB)/1, $0x0b
+DATA int8Wide86<>+26(SB)/1, $0x0a
+DATA int8Wide86<>+27(SB)/1, $0x09
+DATA int8Wide86<>+28(SB)/1, $0x08
+DATA int8Wide86<>+29(SB)/1, $0x06
+DATA int8Wide86<>+30(SB)/1, $0x04
+DATA int8Wide86<>+31(SB)/1, $0x00
+DATA int8Wide86<>+32(SB)/1, $0x0c
+DATA int8Wide86<>+33(SB)/1, $0x0d
+DATA int8Wide86<>+34(SB)/1, $0x0e
+DATA int8Wide86<>+35(SB)/1, $0x0f
+DATA int8Wide86<>+36(SB)/1, $0x10
+DATA int8Wide86<>+37(SB)/1, $0x12
+DATA int8Wide86<>+38(SB)/1, $0x14
+DATA int8Wide86<>+39(SB)/1, $0x18
+DATA int8Wide86<>+40(SB)/1, $0x0c
+DATA int8Wide86<>+41(SB)/1, $0x0b
+DATA int8Wide86<>+42(SB)/1, $0x0a
+DATA int8Wide86<>+43(SB)/1, $0x09
+DATA int8Wide86<>+44(SB)/1, $0x08
+DATA int8Wide86<>+45(SB)/1, $0x06
+DATA int8Wide86<>+46(SB)/1, $0x04
+DATA int8Wide86<>+47(SB)/1, $0x00
+DATA int8Wide86<>+48(SB)/1, $0x0c
+DATA int8Wide86<>+49(SB)/1, $0x0d
+DATA int8Wide86<>+50(SB)/1, $0x0e
+DATA int8Wide86<>+51(SB)/1, $0x0f
+DATA int8Wide86<>+52(SB)/1, $0x10
+DATA int8Wide86<>+53(SB)/1, $0x12
+DATA int8Wide86<>+54(SB)/1, $0x14
+DATA int8Wide86<>+55(SB)/1, $0x18
+DATA int8Wide86<>+56(SB)/1, $0x0c
+DATA int8Wide86<>+57(SB)/1, $0x0b
+DATA int8Wide86<>+58(SB)/1, $0x0a
+DATA int8Wide86<>+59(SB)/1, $0x09
+DATA int8Wide86<>+60(SB)/1, $0x08
+DATA int8Wide86<>+61(SB)/1, $0x06
+DATA int8Wide86<>+62(SB)/1, $0x04
+DATA int8Wide86<>+63(SB)/1, $0x00
+GLOBL int8Wide86<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide87<>+0(SB)/1, $0x00
+DATA int8Wide87<>+1(SB)/1, $0x00
+DATA int8Wide87<>+2(SB)/1, $0x00
+DATA int8Wide87<>+3(SB)/1, $0x00
+DATA int8Wide87<>+4(SB)/1, $0x01
+DATA int8Wide87<>+5(SB)/1, $0x01
+DATA int8Wide87<>+6(SB)/1, $0x01
+DATA int8Wide87<>+7(SB)/1, $0x01
+DATA int8Wide87<>+8(SB)/1, $0x02
+DATA int8Wide87<>+9(SB)/1, $0x02
+DATA int8Wide87<>+10(SB)/1, $0x02
+DATA int8Wide87<>+11(SB)/1, $0x02
+DATA int8Wide87<>+12(SB)/1, $0x03
+DATA int8Wide87<>+13(SB)/1, $0x03
+DATA int8Wide87<>+14(SB)/1, $0x03
+DATA int8Wide87<>+15(SB)/1, $0x03
+DATA int8Wide87<>+16(SB)/1, $0x04
+DATA int8Wide87<>+17(SB)/1, $0x04
+DATA int8Wide87<>+18(SB)/1, $0x04
+DATA int8Wide87<>+19(SB)/1, $0x04
+DATA int8Wide87<>+20(SB)/1, $0x05
+DATA int8Wide87<>+21(SB)/1, $0x05
+DATA int8Wide87<>+22(SB)/1, $0x05
+DATA int8Wide87<>+23(SB)/1, $0x05
+DATA int8Wide87<>+24(SB)/1, $0x06
+DATA int8Wide87<>+25(SB)/1, $0x06
+DATA int8Wide87<>+26(SB)/1, $0x06
+DATA int8Wide87<>+27(SB)/1, $0x06
+DATA int8Wide87<>+28(SB)/1, $0x07
+DATA int8Wide87<>+29(SB)/1, $0x07
+DATA int8Wide87<>+30(SB)/1, $0x07
+DATA int8Wide87<>+31(SB)/1, $0x07
+DATA int8Wide87<>+32(SB)/1, $0x00
+DATA int8Wide87<>+33(SB)/1, $0x00
+DATA int8Wide87<>+34(SB)/1, $0x00
+DATA int8Wide87<>+35(SB)/1, $0x00
+DATA int8Wide87<>+36(SB)/1, $0x01
+DATA int8Wide87<>+37(SB)/1, $0x01
+DATA int8Wide87<>+38(SB)/1, $0x01
+DATA int8Wide87<>+39(SB)/1, $0x01
+DATA int8Wide87<>+40(SB)/1, $0x02
+DATA int8Wide87<>+41(SB)/1, $0x02
+DATA int8Wide87<>+42(SB)/1, $0x02
+DATA int8Wide87<>+43(SB)/1, $0x02
+DATA int8Wide87<>+44(SB)/1, $0x03
+DATA int8Wide87<>+45(SB)/1, $0x03
+DATA int8Wide87<>+46(SB)/1, $0x03
+DATA int8Wide87<>+47(SB)/1, $0x03
+DATA int8Wide87<>+48(SB)/1, $0x04
+DATA int8Wide87<>+49(SB)/1, $0x04
+DATA int8Wide87<>+50(SB)/1, $0x04
+DATA int8Wide87<>+51(SB)/1, $0x04
+DATA int8Wide87<>+52(SB)/1, $0x05
+DATA int8Wide87<>+53(SB)/1, $0x05
+DATA int8Wide87<>+54(SB)/1, $0x05
+DATA int8Wide87<>+55(SB)/1, $0x05
+DATA int8Wide87<>+56(SB)/1, $0x06
+DATA int8Wide87<>+57(SB)/1, $0x06
+DATA int8Wide87<>+58(SB)/1, $0x06
+DATA int8Wide87<>+59(SB)/1, $0x06
+DATA int8Wide87<>+60(SB)/1, $0x07
+DATA int8Wide87<>+61(SB)/1, $0x07
+DATA int8Wide87<>+62(SB)/1, $0x07
+DATA int8Wide87<>+63(SB)/1, $0x07
+GLOBL int8Wide87<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide88<>+0(SB)/1, $0x7f
+DATA int8Wide88<>+1(SB)/1, $0x00
+DATA int8Wide88<>+2(SB)/1, $0x7f
+DATA int8Wide88<>+3(SB)/1, $0x00
+DATA int8Wide88<>+4(SB)/1, $0x7f
+DATA int8Wide88<>+5(SB)/1, $0x00
+DATA int8Wide88<>+6(SB)/1, $0x7f
+DATA int8Wide88<>+7(SB)/1, $0x00
+DATA int8Wide88<>+8(SB)/1, $0x7f
+DATA int8Wide88<>+9(SB)/1, $0x00
+DATA int8Wide88<>+10(SB)/1, $0x7f
+DATA int8Wide88<>+11(SB)/1, $0x00
+DATA int8Wide88<>+12(SB)/1, $0x7f
+DATA int8Wide88<>+13(SB)/1, $0x00
+DATA int8Wide88<>+14(SB)/1, $0x7f
+DATA int8Wide88<>+15(SB)/1, $0x00
+DATA int8Wide88<>+16(SB)/1, $0x7f
+DATA int8Wide88<>+17(SB)/1, $0x00
+DATA int8Wide88<>+18(SB)/1, $0x7f
+DATA int8Wide88<>+19(SB)/1, $0x00
+DATA int8Wide88<>+20(SB)/1, $0x7f
+DATA int8Wide88<>+21(SB)/1, $0x00
+DATA int8Wide88<>+22(SB)/1, $0x7f
+DATA int8Wide88<>+23(SB)/1, $0x00
+DATA int8Wide88<>+24(SB)/1, $0x7f
+DATA int8Wide88<>+25(SB)/1, $0x00
+DATA int8Wide88<>+26(SB)/1, $0x7f
+DATA int8Wide88<>+27(SB)/1, $0x00
+DATA int8Wide88<>+28(SB)/1, $0x7f
+DATA int8Wide88<>+29(SB)/1, $0x00
+DATA int8Wide88<>+30(SB)/1, $0x7f
+DATA int8Wide88<>+31(SB)/1, $0x00
+DATA int8Wide88<>+32(SB)/1, $0x7f
+DATA int8Wide88<>+33(SB)/1, $0x00
+DATA int8Wide88<>+34(SB)/1, $0x7f
+DATA int8Wide88<>+35(SB)/1, $0x00
+DATA int8Wide88<>+36(SB)/1, $0x7f
+DATA int8Wide88<>+37(SB)/1, $0x00
+DATA int8Wide88<>+38(SB)/1, $0x7f
+DATA int8Wide88<>+39(SB)/1, $0x00
+DATA int8Wide88<>+40(SB)/1, $0x7f
+DATA int8Wide88<>+41(SB)/1, $0x00
+DATA int8Wide88<>+42(SB)/1, $0x7f
+DATA int8Wide88<>+43(SB)/1, $0x00
+DATA int8Wide88<>+44(SB)/1, $0x7f
+DATA int8Wide88<>+45(SB)/1, $0x00
+DATA int8Wide88<>+46(SB)/1, $0x7f
+DATA int8Wide88<>+47(SB)/1, $0x00
+DATA int8Wide88<>+48(SB)/1, $0x7f
+DATA int8Wide88<>+49(SB)/1, $0x00
+DATA int8Wide88<>+50(SB)/1, $0x7f
+DATA int8Wide88<>+51(SB)/1, $0x00
+DATA int8Wide88<>+52(SB)/1, $0x7f
+DATA int8Wide88<>+53(SB)/1, $0x00
+DATA int8Wide88<>+54(SB)/1, $0x7f
+DATA int8Wide88<>+55(SB)/1, $0x00
+DATA int8Wide88<>+56(SB)/1, $0x7f
+DATA int8Wide88<>+57(SB)/1, $0x00
+DATA int8Wide88<>+58(SB)/1, $0x7f
+DATA int8Wide88<>+59(SB)/1, $0x00
+DATA int8Wide88<>+60(SB)/1, $0x7f
+DATA int8Wide88<>+61(SB)/1, $0x00
+DATA int8Wide88<>+62(SB)/1, $0x7f
+DATA int8Wide88<>+63(SB)/1, $0x00
+GLOBL int8Wide88<>(SB), RODATA|NOPTR, $64
+
+DATA int8Wide89<>+0(SB)/1, $0x00
+DATA int8Wide89<>+1(SB)/1, $0x00
+DATA int8Wide89<>+2(SB)/1, $0x00
+DATA int8Wide89<>+3(SB)/1, $0x43
+DATA int8Wide89<>+4(SB)/1, $0x00
+DATA int8Wide89<>+5(SB)/1, $0x00
+DATA int8Wide89<>+6(SB)/1, $0x00
+DATA int8Wide89<>+7(SB)/1, $0x43
+DATA int8Wide89<>+8(SB)/1, $0x00
+DATA int8Wide89<>+9(SB)/1, $0x00
+DATA int8Wide89<>+10(SB)/1, $0x00
+DATA int8Wide89<>+11(SB)/1, $0x43
+DATA int8Wide89<>+12(SB)/1, $0x00
+DATA int8Wide89<>+13(SB)/1, $0x00
+DATA int8Wide89<>+14(SB)/1, $0x00
+DATA int8Wide89<>+15(SB)/1, $0x43
+DATA int8Wide89<>+16(SB)/1, $0x00
+DATA int8Wide89<>+17(SB)/1, $0x00
+DATA int8Wide89<>+18(SB)/1, $0x00
+DATA int8Wide89<>+19(SB)/1, $0x43
+DATA int8Wide89<>+20(SB)/1, $0x00
+DATA int8Wide89<>+21(SB)/1, $0x00
+DATA int8Wide89<>+22(SB)/1, $0x00
+DATA int8Wide89<>+23(SB)/1, $0x43
+DATA int8Wide89<>+24(SB)/1, $0x00
+DATA int8Wide89<>+25(SB)/1, $0x00
+DATA int8Wide89<>+26(SB)/1, $0x00
+DATA int8Wide89<>+27(SB)/1, $0x43
+DATA int8Wide89<>+28(SB)/1, $0x00
+DATA int8Wide89<>+29(SB)/1, $0x00
+DATA int8Wide89<>+30(SB)/1, $0x00
+DATA int8Wide89<>+31(SB)/1, $0x43
+DATA int8Wide89<>+32(SB)/1, $0x00
+DATA int8Wide89<>+33(SB)/1, $0x00
+DATA int8Wide89<>+34(SB)/1, $0x00
+DATA int8Wide89<>+35(SB)/1, $0x43
+DATA int8Wide89<>+36(SB)/1, $0x00
+DATA int8Wide89<>+37(SB)/1, $0x00
+DATA int8Wide89<>+38(SB)/1, $0x00
+DATA int8Wide89<>+39(SB)/1, $0x43
+DATA int8Wide89<>+40(SB)/1, $0x00
+DATA int8Wide89<>+41(SB)/1, $0x00
+DATA int8Wide89<>+42(SB)/1, $0x00
+DATA int8Wide89<>+43(SB)/1, $0x43
+DATA int8Wide89<>+44(SB)/1, $0x00
+DATA int8Wide89<>+45(SB)/1, $0x00
+DATA int8Wide89<>+46(SB)/1, $0x00
+DATA int8Wide89<>+47(SB)/1, $0x43
+DATA int8Wide89<>+48(SB)/1, $0x00
+DATA int8Wide89<>+49(SB)/1, $0x00
+DATA int8Wide89<>+50(SB)/1, $0x00
+DATA int8Wide89<>+51(SB)/1, $0x43
+DATA int8Wide89<>+52(SB)/1, $0x00
+DATA int8Wide89<>+53(SB)/1, $0x00
+DATA int8Wide89<>+54(SB)/1, $0x00
+DATA int8Wide89<>+55(SB)/1, $0x43
+DATA int8Wide89<>+56(SB)/1, $0x00
+DATA int8Wide89<>+57(SB)/1, $0x00
+DATA int8Wide89<>+58(SB)/1, $0x00
+DATA int8Wide89<>+59(SB)/1, $0x43
+DATA int8Wide89<>+60(SB)/1, $0x00
+DATA int8Wide89<>+61(SB)/1, $0x00
+DATA int8Wide89<>+62(SB)/1, $0x00
+DATA int8Wide89<>+63(SB)/1, $0x43
+GLOBL int8Wide89<>(SB), RODATA|NOPTR, $64

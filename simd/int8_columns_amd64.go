@@ -125,9 +125,32 @@ func inHalves(q []int8, quads []int32, scales []float32, _ int) {
 	placeRuns(q, quads, scales, [8]uint8{0, 4, 1, 5, 2, 6, 3, 7}, 4)
 }
 
-// lastSwapped is the order for kernels that read the last two runs of columnSuper elements in reverse order.
-func lastSwapped(q []int8, quads []int32, scales []float32, _ int) {
-	placeRuns(q, quads, scales, [8]uint8{0, 1, 2, 3, 4, 5, 7, 6}, 1)
+// withDigits is the order for kernels of TQ1_0. Vector n has, in the first two lanes, run n; in the third lane half of run 5, or of run
+// 6 from vector 2 on; and in the fourth lane half of run 4, or of run 7. The codes of the second and fourth vector are multiplied by
+// four. It replaces the first 32 quads of columnSuper elements by sums and scales like placeRuns.
+func withDigits(q []int8, quads []int32, scales []float32, _ int) {
+	for i := 0; i+columnSuper <= len(q); i += columnSuper {
+		x, v := *(*[columnSuper]int8)(q[i:]), quads[i/4:][:columnSuper/4]
+		sumQuads(v)
+		sums := *(*[8]int32)(v)
+		clear(v[:16])
+		for n := range 4 {
+			late := n / 2
+			runs := [4]int{n, n, 5 + late, 4 + 3*late} // of the lanes
+			copy(q[i+64*n:][:32], x[32*n:])
+			copy(q[i+64*n+32:][:16], x[160+16*n:])
+			copy(q[i+64*n+48:][:16], x[32*runs[3]+n%2*16:])
+			for lane, run := range runs {
+				scale := scales[i/32+run]
+				if n%2 > 0 {
+					scale /= 4
+				}
+				v[16+4*lane+n] = int32(math.Float32bits(scale))
+			}
+			v[n] = sums[n] * (1 + 3*int32(n%2))
+		}
+		v[8], v[10], v[12], v[14] = sums[5], sums[6], sums[4], sums[7]
+	}
 }
 
 // placeRuns stores the runs of each columnSuper elements in the given order, two in each of four vectors. It

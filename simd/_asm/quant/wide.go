@@ -188,18 +188,32 @@ func (w *wide) bytes(at func(i int) int) reg.VecVirtual {
 	if v, ok := w.known[b]; ok {
 		return v
 	}
-	name := fmt.Sprintf("int8Wide%d", len(w.later))
+	v := w.ZMM()
+	w.VMOVDQU64(w.constant(&b), v)
+	w.known[b] = v
+	return v
+}
+
+// constant returns memory with constant bytes.
+func (w *wide) constant(b *[64]byte) Mem {
+	name, all := fmt.Sprintf("int8Wide%d", len(w.later)), *b
 	w.later = append(w.later, func() {
 		w.StaticGlobal(name)
 		w.DataAttributes(attr.RODATA | attr.NOPTR)
-		for i, v := range b {
+		for i, v := range all {
 			w.AddDatum(i, U8(v))
 		}
 	})
-	v := w.ZMM()
-	w.VMOVDQU64(NewDataAddr(Symbol{Name: name, Static: true}, 0), v)
-	w.known[b] = v
-	return v
+	return NewDataAddr(Symbol{Name: name, Static: true}, 0)
+}
+
+// dwordsOf returns memory with sixteen constant numbers.
+func (w *wide) dwordsOf(at func(i int) int) Mem {
+	var b [64]byte
+	for i := range b {
+		b[i] = byte(uint32(at(i/4)) >> (i % 4 * 8))
+	}
+	return w.constant(&b)
 }
 
 // spread returns a register with 64 equal bytes, spreadWords with 32 equal words, dwords16 and

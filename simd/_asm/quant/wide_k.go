@@ -182,47 +182,78 @@ func (w *wide) runs(codes func() [4]reg.VecVirtual) func() {
 	}
 }
 
-// ternaryBlocks writes a super of TQ1_0. The first digit to base 3 of a byte is 0 up to 85, 1 up to 170 and 2 above; the byte times 3,
-// modulo 256, has the next digit. Five runs are digits of 32 bytes, two and a half runs digits of sixteen bytes, and the last sixteen elements
-// digits of four bytes. The last two runs are computed in reverse order.
+// ternaryBlocks writes a super of TQ1_0. A table has the first four digits to base 3 of each byte, in two bits each, as the bytes of TQ2_0,
+// and another table has the fifth digit. The last lane of these bytes gets the fifth digits of 48 bytes and the digits of the last
+// four bytes: see withDigits in package simd.
 func (w *wide) ternaryBlocks() func() {
-	third, two, one := w.spread(85), w.spread(170), w.spread(1)
-	upper, lane3 := w.mask(0xffffffff00000000), w.mask(0xffff000000000000)
-	tail := []reg.Register{w.mask(0xfff0ffff), w.mask(0xff000000), w.mask(0xf0000000)}
-	times3 := func(v reg.VecVirtual, k reg.Register) {
-		w.VPADDB(w.op3(w.VPADDB, v, v), v, k, v)
+	digits := func(from, to int) *byteTable {
+		return w.byteTable(func(v int) (y int) {
+			for n := range to {
+				if n >= from {
+					y |= v * 3 >> 8 << (2 * (n - from))
+				}
+				v = v * 3 & 0xff
+			}
+			return y
+		})
 	}
-	times9 := func(v reg.VecVirtual) reg.VecVirtual {
-		v = w.op3(w.VPADDB, v, w.op3(w.VPADDB, v, v))
-		return w.op3(w.VPADDB, v, w.op3(w.VPADDB, v, v))
-	}
+	first, fifth := digits(0, 4), digits(4, 5)
+	w.mask(1<<52 - 1)
+	w.mask(0x1111111111111111)
+	lane3 := w.mask(0xffff << 48)
+	// Most constants are in memory, because there are too few registers. Dword j of columns selects bytes j, 16+j, 32+j and one more,
+	// which counts 0.
+	columns := w.dwordsOf(func(i int) int { return i | (16+i)<<8 | (32+i)<<16 })
+	worth := w.dwordsOf(func(int) int { return 1 | 4<<8 | 16<<16 })
+	last := w.dwordsOf(func(i int) int { return 48 + i%4 })
+	shifts, top := w.dwordsOf(func(i int) int { return 6 - i/4*2 }), w.dwordsOf(func(int) int { return 0xc0 })
+	narrow := w.dwordsOf(func(i int) int { return 0x0c080400 + i%4*0x10101010 })
+	lower, upper := w.dwordsOf(func(int) int { return 0x03030303 }), w.dwordsOf(func(int) int { return 0x0c0c0c0c })
 	return w.runs(func() (codes [4]reg.VecVirtual) {
-		h, q := w.YMM(), w.XMM()
-		codes[0] = w.lane32(w.at(0))
-		times3(codes[0], upper)
-		codes[1] = times9(codes[0])
-		codes[2] = times9(codes[1])
-		w.VBROADCASTI128(w.at(32), h)
-		w.VINSERTI64X4(U8(1), h, codes[2], codes[2])
-		times3(codes[2], lane3)
-		n := times9(codes[2])
-		codes[3] = w.ZMM()
-		w.VSHUFI64X2(U8(3|2<<4|3<<6), n, n, codes[3])
-		w.VPBROADCASTD(w.at(48), q)
-		w.VINSERTI32X4(U8(1), q, codes[3], codes[3])
-		for _, k := range tail {
-			times3(codes[3], k)
-		}
-		for i, v := range codes {
-			above, far := w.K(), w.K()
-			w.VPCMPUB(U8(6), third, v, above)
-			w.VPCMPUB(U8(6), two, v, far)
-			codes[i] = w.ZMM()
-			w.VMOVDQU8_Z(one, above, codes[i])
-			w.VPADDB(one, codes[i], far, codes[i])
-		}
+		v := w.ZMM()
+		w.VMOVDQU8_Z(w.at(0), w.mask(1<<52-1), v)
+		q := w.byteOf(first, v)
+		t := w.bytesAt(q, w.load(last), 0x1111111111111111)
+		w.VPSLLVD(shifts, t, t)
+		w.VPANDD(top, t, t)
+		w.VPDPBUSD(worth, w.byteOf(fifth, w.bytesAt(v, w.load(columns), 0)), t)
+		w.VPERMB(t, w.load(narrow), lane3, q)
+		codes[0], codes[1] = w.and(lower, q), w.and(upper, q)
+		q = w.right(4, q)
+		codes[2], codes[3] = w.and(lower, q), w.and(upper, q)
 		return codes
 	})
+}
+
+// byteTable has 256 bytes, half of them in memory: there are too few registers.
+type byteTable struct {
+	low  [2]reg.VecVirtual
+	high [2]Mem
+}
+
+func (w *wide) byteTable(at func(v int) int) *byteTable {
+	t := new(byteTable)
+	for i := range t.low {
+		t.low[i] = w.bytes(func(j int) int { return at(128*i + j) })
+		var b [64]byte
+		for j := range b {
+			b[j] = byte(at(128*i + 64 + j))
+		}
+		t.high[i] = w.constant(&b)
+	}
+	return t
+}
+
+// byteOf returns the bytes of a table at the indices.
+func (w *wide) byteOf(t *byteTable, index reg.VecVirtual) reg.VecVirtual {
+	y, z, late := w.ZMM(), w.ZMM(), w.K()
+	w.VPMOVB2M(index, late)
+	w.VMOVDQA64(index, y)
+	w.VMOVDQA64(index, z)
+	w.VPERMI2B(t.high[0], t.low[0], y)
+	w.VPERMI2B(t.high[1], t.low[1], z)
+	w.VMOVDQU8(z, late, y)
+	return y
 }
 
 // blocks8 writes a super of Q8_0: a vector has two blocks, and codes are levels plus 128. The integers and quads have the order of
