@@ -67,8 +67,10 @@ func main() {
 
 type gen struct {
 	*build.Context
-	laneNumbers Mem            // 0 to 7, after the first kernel that uses them
-	ones        reg.VecVirtual // 1 in each lane, for kernels over columns
+	lanesFlipped map[int]Mem    // see flips
+	oddNumbers   Mem            // see odds
+	laneNumbers  Mem            // 0 to 7, after the first kernel that uses them
+	ones         reg.VecVirtual // 1 in each lane, for kernels over columns
 }
 
 func (g *gen) function(name, signature string, doc ...string) {
