@@ -84,7 +84,7 @@ done:
 	RET
 
 // func sortPartitionAVX512(low *uint32, from *uint32, group *uint32, unread int, free int, groups int, pivot uint32) (lows int, read int)
-// Requires: AVX, AVX512F, BMI2, CMOV, POPCNT
+// Requires: AVX, AVX512DQ, AVX512F, CMOV, POPCNT
 TEXT ·sortPartitionAVX512(SB), NOSPLIT, $0-72
 	MOVQ         low+0(FP), AX
 	MOVQ         from+8(FP), CX
@@ -97,7 +97,7 @@ TEXT ·sortPartitionAVX512(SB), NOSPLIT, $0-72
 	ADDQ         R8, DI
 	LEAQ         (AX)(DI*4), DI
 	MOVQ         AX, R8
-	MOVL         $0x0000ffff, R9
+	LEAQ         laneCounts<>+0(SB), R9
 	MOVQ         group+16(FP), R10
 	VMOVDQU32    (R10), Z1
 	VMOVDQU32    64(R10), Z3
@@ -130,8 +130,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z17
+	VPMOVD2M      Z17, K3
 	VPCOMPRESSD.Z Z1, K1, Z17
 	VPCOMPRESSD.Z Z1, K2, Z1
 	LEAQ          -64(DI)(R10*4), DI
@@ -142,8 +142,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z3, K1, Z1
 	VPCOMPRESSD.Z Z3, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -154,8 +154,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z5, K1, Z1
 	VPCOMPRESSD.Z Z5, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -166,8 +166,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z7, K1, Z1
 	VPCOMPRESSD.Z Z7, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -178,8 +178,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z9, K1, Z1
 	VPCOMPRESSD.Z Z9, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -190,8 +190,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z11, K1, Z1
 	VPCOMPRESSD.Z Z11, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -202,8 +202,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z13, K1, Z1
 	VPCOMPRESSD.Z Z13, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -214,8 +214,8 @@ loop:
 	KMOVW         K1, R10
 	KNOTW         K1, K2
 	POPCNTL       R10, R10
-	SHRXL         R10, R9, R11
-	KMOVW         R11, K3
+	VMOVDQU32     (R9)(R10*4), Z1
+	VPMOVD2M      Z1, K3
 	VPCOMPRESSD.Z Z15, K1, Z1
 	VPCOMPRESSD.Z Z15, K2, Z3
 	LEAQ          -64(DI)(R10*4), DI
@@ -249,6 +249,24 @@ loop:
 	MOVQ          BX, read+64(FP)
 	VZEROUPPER
 	RET
+
+DATA laneCounts<>+0(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+8(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+16(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+24(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+32(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+40(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+48(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+56(SB)/8, $0xffffffffffffffff
+DATA laneCounts<>+64(SB)/8, $0x0000000000000000
+DATA laneCounts<>+72(SB)/8, $0x0000000000000000
+DATA laneCounts<>+80(SB)/8, $0x0000000000000000
+DATA laneCounts<>+88(SB)/8, $0x0000000000000000
+DATA laneCounts<>+96(SB)/8, $0x0000000000000000
+DATA laneCounts<>+104(SB)/8, $0x0000000000000000
+DATA laneCounts<>+112(SB)/8, $0x0000000000000000
+DATA laneCounts<>+120(SB)/8, $0x0000000000000000
+GLOBL laneCounts<>(SB), RODATA|NOPTR, $128
 
 // func sortCountAVX512(counts *uint32, values *uint32, src *uint32, n int)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F
@@ -380,7 +398,7 @@ loop:
 	RET
 
 // func sortDivideWordsAVX512(dst *uint32, src *uint32, free int, n int, pivot uint32, flip uint32) int
-// Requires: AVX, AVX512F, BMI2, POPCNT
+// Requires: AVX, AVX512DQ, AVX512F, POPCNT
 TEXT ·sortDivideWordsAVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -392,23 +410,23 @@ TEXT ·sortDivideWordsAVX512(SB), NOSPLIT, $0-48
 	VPBROADCASTD SI, Z1
 	MOVQ         AX, SI
 	LEAQ         (AX)(DX*4), DX
-	MOVL         $0x0000ffff, DI
+	LEAQ         laneCounts<>+0(SB), R8
 
 loop:
 	VMOVDQU32     (CX), Z2
 	VPXORD        Z1, Z2, Z2
 	VPCMPUD       $0x02, Z0, Z2, K1
-	KMOVW         K1, R9
+	KMOVW         K1, DI
 	KNOTW         K1, K2
-	POPCNTL       R9, R9
-	SHRXL         R9, DI, R8
-	KMOVW         R8, K3
+	POPCNTL       DI, DI
+	VMOVDQU32     (R8)(DI*4), Z3
+	VPMOVD2M      Z3, K3
 	VPCOMPRESSD.Z Z2, K1, Z3
 	VPCOMPRESSD.Z Z2, K2, Z2
-	LEAQ          -64(DX)(R9*4), DX
+	LEAQ          -64(DX)(DI*4), DX
 	VMOVDQU32     Z3, (SI)
 	VMOVDQU32     Z2, K3, (DX)
-	LEAQ          (SI)(R9*4), SI
+	LEAQ          (SI)(DI*4), SI
 	ADDQ          $+64, CX
 	SUBQ          $+16, BX
 	JNZ           loop
@@ -419,7 +437,7 @@ loop:
 	RET
 
 // func sortDivideFloatsAVX512(dst *uint32, src *uint32, free int, n int, pivot uint32, flip uint32) (lows int, special uint32)
-// Requires: AVX, AVX512F, BMI2, POPCNT
+// Requires: AVX, AVX512DQ, AVX512F, POPCNT
 TEXT ·sortDivideFloatsAVX512(SB), NOSPLIT, $0-52
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -431,44 +449,44 @@ TEXT ·sortDivideFloatsAVX512(SB), NOSPLIT, $0-52
 	VPBROADCASTD SI, Z1
 	MOVQ         AX, SI
 	LEAQ         (AX)(DX*4), DX
-	MOVL         $0x0000ffff, DI
-	MOVL         $0x80000000, R8
-	VPBROADCASTD R8, Z4
-	VPXORD       Z5, Z5, Z5
-	XORL         R10, R10
+	LEAQ         laneCounts<>+0(SB), R8
+	MOVL         $0x80000000, DI
+	VPBROADCASTD DI, Z3
+	VPXORD       Z4, Z4, Z4
+	XORL         R9, R9
 
 loop:
 	VMOVDQU32     (CX), Z2
-	VPCMPEQD      Z4, Z2, K2
+	VPCMPEQD      Z3, Z2, K2
 	VCMPPS        $0x03, Z2, Z2, K1
 	KORW          K1, K2, K2
-	KMOVW         K2, R8
-	ORL           R8, R10
-	VADDPS        Z5, Z2, Z2
-	VPSRAD        $0x1f, Z2, Z3
-	VPORD         Z4, Z3, Z3
-	VPXORD        Z3, Z2, Z2
+	KMOVW         K2, DI
+	ORL           DI, R9
+	VADDPS        Z4, Z2, Z2
+	VPSRAD        $0x1f, Z2, Z5
+	VPORD         Z3, Z5, Z5
+	VPXORD        Z5, Z2, Z2
 	VPTERNLOGD    $0xff, Z2, Z2, K1, Z2
 	VPXORD        Z1, Z2, Z2
 	VPCMPUD       $0x02, Z0, Z2, K1
-	KMOVW         K1, R9
+	KMOVW         K1, DI
 	KNOTW         K1, K2
-	POPCNTL       R9, R9
-	SHRXL         R9, DI, R8
-	KMOVW         R8, K3
-	VPCOMPRESSD.Z Z2, K1, Z3
+	POPCNTL       DI, DI
+	VMOVDQU32     (R8)(DI*4), Z5
+	VPMOVD2M      Z5, K3
+	VPCOMPRESSD.Z Z2, K1, Z5
 	VPCOMPRESSD.Z Z2, K2, Z2
-	LEAQ          -64(DX)(R9*4), DX
-	VMOVDQU32     Z3, (SI)
+	LEAQ          -64(DX)(DI*4), DX
+	VMOVDQU32     Z5, (SI)
 	VMOVDQU32     Z2, K3, (DX)
-	LEAQ          (SI)(R9*4), SI
+	LEAQ          (SI)(DI*4), SI
 	ADDQ          $+64, CX
 	SUBQ          $+16, BX
 	JNZ           loop
 	SUBQ          AX, SI
 	SHRQ          $0x02, SI
 	MOVQ          SI, lows+40(FP)
-	MOVL          R10, special+48(FP)
+	MOVL          R9, special+48(FP)
 	VZEROUPPER
 	RET
 

@@ -86,6 +86,9 @@ func (k wordKey) keys(dst, x []uint32) bool {
 
 // restoreBits replaces the keys in x by the bits of elements.
 func (k wordKey) restoreBits(x []uint32) {
+	if !k.float && k.flip == 0 {
+		return
+	}
 	n := len(x) &^ 7
 	step := sortKernel.flip
 	if k.float {
@@ -183,7 +186,7 @@ func (s *quickSort) divideElements() (lows int, special bool) {
 // elements sorts keys, and replaces them by the bits of elements while the cache holds them. It uses to, which has the same length, as
 // scratch memory.
 func (s *quickSort) elements(keys, to []uint32, depth int) {
-	for ; len(keys) > sortChunk && depth > 0 && sortKernel.inward != nil; depth-- {
+	for ; len(keys) >= sortLimits.inward && depth > 0 && sortKernel.inward != nil; depth-- {
 		pivot, equal := s.pivot(keys)
 		if equal {
 			break

@@ -69,6 +69,7 @@ type gen struct {
 	*build.Context
 	lanesFlipped map[int]Mem    // see flips
 	oddNumbers   Mem            // see odds
+	counts       Mem            // see laneCounts
 	laneNumbers  Mem            // 0 to 7, after the first kernel that uses them
 	ones         reg.VecVirtual // 1 in each lane, for kernels over columns
 }
