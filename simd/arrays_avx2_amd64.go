@@ -411,6 +411,11 @@ func arraysFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, sta
 //go:noescape
 func columnsDeviationsAVX2(sum *float32, squares *float32, x *float32, mean *float32, n int, rows int, stride int)
 
+// columnsProductsAVX2 adds, for each of n columns of x and y, the products of their elements to dst. x and y have rows rows, stride apart. n is positive.
+//
+//go:noescape
+func columnsProductsAVX2(dst *float32, x *float32, y *float32, n int, rows int, stride int)
+
 // byteColumnsMaxAVX2 sets each of n bytes of dst to the maximum of it and of the bytes in the same column of rows rows of x, which
 // are stride bytes apart. n is at least 32 and rows at least 1.
 //

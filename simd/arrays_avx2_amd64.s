@@ -7984,6 +7984,96 @@ end:
 	VZEROUPPER
 	RET
 
+// func columnsProductsAVX2(dst *float32, x *float32, y *float32, n int, rows int, stride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·columnsProductsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         y+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         stride+40(FP), DI
+	SHLQ         $0x02, DI
+	MOVQ         BX, R8
+	ANDQ         $+7, R8
+	VMOVD        R8, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+
+rows:
+	SUBQ $0x02, SI
+	JLT  rest
+	LEAQ (CX)(DI*1), R9
+	LEAQ (DX)(DI*1), R10
+	MOVQ BX, R11
+	ANDQ $-8, R11
+	XORQ R8, R8
+	CMPQ R8, R11
+	JGE  twotail
+
+twovector:
+	VMOVUPS     (AX)(R8*4), Y1
+	VMOVUPS     (CX)(R8*4), Y2
+	VMOVUPS     (DX)(R8*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     (R9)(R8*4), Y2
+	VMOVUPS     (R10)(R8*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     Y1, (AX)(R8*4)
+	ADDQ        $+8, R8
+	CMPQ        R8, R11
+	JLT         twovector
+
+twotail:
+	CMPQ        R8, BX
+	JGE         twodone
+	VMASKMOVPS  (AX)(R8*4), Y0, Y1
+	VMASKMOVPS  (CX)(R8*4), Y0, Y2
+	VMASKMOVPS  (DX)(R8*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMASKMOVPS  (R9)(R8*4), Y0, Y2
+	VMASKMOVPS  (R10)(R8*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(R8*4)
+
+twodone:
+	LEAQ (R9)(DI*1), CX
+	LEAQ (R10)(DI*1), DX
+	JMP  rows
+
+rest:
+	ADDQ $0x02, SI
+	JEQ  end
+	MOVQ BX, SI
+	ANDQ $-8, SI
+	XORQ R8, R8
+	CMPQ R8, SI
+	JGE  onetail
+
+onevector:
+	VMOVUPS     (AX)(R8*4), Y1
+	VMOVUPS     (CX)(R8*4), Y2
+	VMOVUPS     (DX)(R8*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     Y1, (AX)(R8*4)
+	ADDQ        $+8, R8
+	CMPQ        R8, SI
+	JLT         onevector
+
+onetail:
+	CMPQ        R8, BX
+	JGE         onedone
+	VMASKMOVPS  (AX)(R8*4), Y0, Y1
+	VMASKMOVPS  (CX)(R8*4), Y0, Y2
+	VMASKMOVPS  (DX)(R8*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(R8*4)
+
+onedone:
+end:
+	VZEROUPPER
+	RET
+
 // func byteColumnsMaxAVX2(dst *uint8, x *uint8, n int, rows int, stride int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·byteColumnsMaxAVX2(SB), NOSPLIT, $0-40
