@@ -97,6 +97,12 @@ func copyRowsAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 //go:noescape
 func copyRowsStreamAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 
+// joinPiecesAVX2 writes count rows, which follow each other, to dst: each has one row of each of the n parts, each a JoinPart.
+// It moves the parts behind the rows.
+//
+//go:noescape
+func joinPiecesAVX2(dst *byte, parts *byte, n int, count int)
+
 // transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
 // becomes row j of dst, ds elements after the row before it.
 //

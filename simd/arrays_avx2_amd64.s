@@ -2242,6 +2242,43 @@ rest:
 	VZEROUPPER
 	RET
 
+// func joinPiecesAVX2(dst *byte, parts *byte, n int, count int)
+// Requires: AVX
+TEXT ·joinPiecesAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ parts+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ count+24(FP), BX
+
+row:
+	MOVQ CX, SI
+	MOVQ DX, DI
+
+part:
+	MOVQ (SI), R8
+	ADDQ 8(SI), R8
+	MOVQ 16(SI), R9
+	MOVQ $0x00000020, R10
+
+vector:
+	VMOVDQU -32(R8)(R10*1), Y0
+	VMOVDQU Y0, -32(AX)(R10*1)
+	ADDQ    $0x20, R10
+	CMPQ    R10, R9
+	JLE     vector
+	VMOVDQU -32(R8)(R9*1), Y0
+	VMOVDQU Y0, -32(AX)(R9*1)
+	ADDQ    R9, AX
+	MOVQ    24(SI), R10
+	ADDQ    R10, 8(SI)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNE     part
+	DECQ    BX
+	JNE     row
+	VZEROUPPER
+	RET
+
 // func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 // Requires: AVX
 TEXT ·transpose16AVX2(SB), NOSPLIT, $0-40

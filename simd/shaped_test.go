@@ -586,3 +586,37 @@ func TestCopyPast(t *testing.T) {
 		}
 	})
 }
+
+// TestJoinPieces joins rows of several parts, of any number of bytes from 32 on, at any distances. Bytes around the result must not change.
+func TestJoinPieces(t *testing.T) {
+	r := testutil.Rand(t)
+	for range 200 {
+		parts, count := make([]JoinPart, 1+r.IntN(4)), 1+r.IntN(20)
+		from := make([][]byte, len(parts))
+		row := 0
+		for k := range parts {
+			n := 32 + r.IntN(200)
+			p := JoinPart{At: r.IntN(9), Bytes: n, Stride: n + r.IntN(9)}
+			from[k] = make([]byte, p.At+count*p.Stride)
+			for i := range from[k] {
+				from[k][i] = byte(r.Uint32())
+			}
+			p.X = unsafe.Pointer(&from[k][0])
+			parts[k] = p
+			row += n
+		}
+		dst := make([]byte, 8+count*row+8)
+		want := slices.Clone(dst)
+		for i, at := 0, 8; i < count; i++ {
+			for k, p := range parts {
+				at += copy(want[at:at+p.Bytes], from[k][p.At+i*p.Stride:])
+			}
+		}
+		if !JoinPieces(&dst[8], parts, count) {
+			return
+		}
+		if !slices.Equal(dst, want) {
+			t.Fatalf("%d rows of parts %v: other bytes", count, parts)
+		}
+	}
+}

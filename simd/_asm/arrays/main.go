@@ -42,6 +42,7 @@ func main() {
 	}
 	g.rows(false)
 	g.rows(true)
+	g.weaveRows()
 	g.transpose()
 	g.turnRows()
 	for _, w := range []int{4, 8, 16} {
