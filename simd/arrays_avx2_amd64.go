@@ -109,6 +109,31 @@ func joinPiecesAVX2(dst *byte, parts *byte, n int, count int)
 //go:noescape
 func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 
+// turnTile1x32AVX2 transposes 32 rows of elements of 1 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 16.
+//
+//go:noescape
+func turnTile1x32AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile1x16AVX2 transposes 16 rows of elements of 1 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 16.
+//
+//go:noescape
+func turnTile1x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile2x16AVX2 transposes 16 rows of elements of 2 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 8.
+//
+//go:noescape
+func turnTile2x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile2x8AVX2 transposes 8 rows of elements of 2 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 8.
+//
+//go:noescape
+func turnTile2x8AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile8x4AVX2 transposes 4 rows of elements of 8 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 4.
+//
+//go:noescape
+func turnTile8x4AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
 // turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
 // The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The
 // kernel prefetches the data ahead bytes after each part of a row.

@@ -176,3 +176,17 @@ func JoinPieces(dst *byte, parts []JoinPart, count int) bool {
 	}
 	return true
 }
+
+var smallTiles = map[int][]smallTile{
+	1: {{32, 16, turnTile1x32AVX2}, {16, 16, turnTile1x16AVX2}},
+	2: {{16, 8, turnTile2x16AVX2}, {8, 8, turnTile2x8AVX2}},
+	8: {{4, 4, turnTile8x4AVX2}},
+}
+
+// smallTilesOf returns the kernels for elements of size bytes, those for more rows first.
+func smallTilesOf(size int) []smallTile {
+	if active < AVX2 {
+		return nil
+	}
+	return smallTiles[size]
+}

@@ -25,3 +25,6 @@ func CopyRows(_, _ *uint32, _, _, _, _ int, _ bool) bool { return false }
 
 // JoinPieces does nothing and returns false: there is no kernel for it.
 func JoinPieces(*byte, []JoinPart, int) bool { return false }
+
+// smallTilesOf returns nil: there are no kernels.
+func smallTilesOf(int) []smallTile { return nil }

@@ -44,6 +44,7 @@ func main() {
 	g.rows(true)
 	g.weaveRows()
 	g.transpose()
+	g.smallTiles()
 	g.turnRows()
 	for _, w := range []int{4, 8, 16} {
 		g.strip(w)
