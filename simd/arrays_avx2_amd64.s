@@ -2349,11 +2349,11 @@ block:
 // func turnTile1x32AVX2(dst *byte, x *byte, ds int, ss int, cols int)
 // Requires: AVX, AVX2
 TEXT ·turnTile1x32AVX2(SB), NOSPLIT, $64-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
 	MOVQ ds+16(FP), DX
 	MOVQ ss+24(FP), BX
 	MOVQ cols+32(FP), SI
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
 
 tile:
 	MOVQ        CX, DI
@@ -2550,11 +2550,11 @@ done:
 // func turnTile1x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
 // Requires: AVX, AVX2
 TEXT ·turnTile1x16AVX2(SB), NOSPLIT, $64-40
-	MOVQ ss+24(FP), BX
-	MOVQ cols+32(FP), SI
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ ds+16(FP), DX
+	MOVQ ss+24(FP), BX
+	MOVQ cols+32(FP), SI
 
 tile:
 	MOVQ       CX, DI
@@ -2717,11 +2717,11 @@ done:
 // func turnTile2x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
 // Requires: AVX, AVX2
 TEXT ·turnTile2x16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
 	MOVQ ds+16(FP), DX
 	MOVQ ss+24(FP), BX
 	MOVQ cols+32(FP), SI
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
 
 tile:
 	MOVQ        CX, DI
@@ -2905,11 +2905,11 @@ done:
 // func turnTile8x4AVX2(dst *byte, x *byte, ds int, ss int, cols int)
 // Requires: AVX, AVX2
 TEXT ·turnTile8x4AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ ds+16(FP), DX
 	MOVQ ss+24(FP), BX
 	MOVQ cols+32(FP), SI
-	MOVQ dst+0(FP), AX
 
 tile:
 	MOVQ        CX, DI

@@ -29,7 +29,8 @@ const (
 	// permuteLimits.piece elements.
 	stepsOfCall = 64
 
-	// smallAxis is the smallest number of steps along the axis for elements that do not have four bytes. Fewer are copied one after the other.
+	// smallAxis is the smallest number of bytes along the axis for elements that do not have four bytes, and there are at least four. Fewer are
+	// copied one after the other.
 	smallAxis = 16
 )
 
@@ -119,10 +120,11 @@ func permutationOfSize(l *op.Layout, size int) permutation {
 	if size == 4 || t.unit == 0 {
 		return t
 	}
-	if t.axis.N < smallAxis {
+	wide := max(4, smallAxis/size)
+	if t.axis.N < wide {
 		return permutation{}
 	}
-	if half := (t.axis.N + 1) / 2; half >= smallAxis && t.axis.N*t.unit > callElements { // two threads may share the work
+	if half := (t.axis.N + 1) / 2; half >= wide && t.axis.N*t.unit > callElements { // two threads may share the work
 		t.piece = min(t.piece, half*t.unit)
 	}
 	return t

@@ -30,8 +30,8 @@ func (g *gen) smallTile(size int, two bool) {
 	g.function(name, "func(dst, x *byte, ds, ss, cols int)",
 		fmt.Sprintf("%s transposes %d rows of elements of %d bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least %d.", name, rows, size, cols))
 	dst, x, ds, ss, n := reg.RAX, reg.RCX, reg.RDX, reg.RBX, reg.RSI
-	for param, r := range map[string]reg.GPPhysical{"dst": dst, "x": x, "ds": ds, "ss": ss, "cols": n} {
-		g.Load(g.Param(param), r)
+	for i, r := range []reg.GPPhysical{dst, x, ds, ss, n} {
+		g.Load(g.ParamIndex(i), r)
 	}
 	p, q := reg.RDI, reg.R8
 	g.Label("tile")
