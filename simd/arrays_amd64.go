@@ -11,8 +11,9 @@ var sortAVX2 = sortKernels{
 var sortAVX512 = sortKernels{
 	flip: sortFlipAVX2, floatKeys: sortFloatKeysAVX2, floatBits: sortFloatBitsAVX2,
 	partition: sortPartitionAVX2, split: sortSplitAVX512, inward: sortPartitionAVX512, count: sortCountAVX512,
+	divideWords: sortDivideWordsAVX512, divideFloats: sortDivideFloatsAVX512, sample: sortSampleAVX512,
 	network: [3]func(*uint32){sort32AVX2, sort64AVX2, sort128AVX2}, base: 256,
-	masked: [3]func(dst, src *uint32, n int){sort64AVX512, sort128AVX512, sort256AVX512},
+	masked: [4]func(dst, src *uint32, n int){sort64AVX512, sort128AVX512, sort192AVX512, sort256AVX512},
 }
 
 // sortKernelsOf returns the kernels of a level, or nil.

@@ -97,11 +97,42 @@ func copyRowsAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 //go:noescape
 func copyRowsStreamAVX2(dst *uint32, x *uint32, n int, ds int, ss int, count int)
 
+// joinPiecesAVX2 writes count rows, which follow each other, to dst: each has one row of each of the n parts, each a JoinPart.
+// It moves the parts behind the rows.
+//
+//go:noescape
+func joinPiecesAVX2(dst *byte, parts *byte, n int, count int)
+
 // transpose16AVX2 transposes a matrix of 16 rows, which are ss elements apart in x, and of 4 columns for each block. Column j
 // becomes row j of dst, ds elements after the row before it.
 //
 //go:noescape
 func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
+
+// turnTile1x32AVX2 transposes 32 rows of elements of 1 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 16.
+//
+//go:noescape
+func turnTile1x32AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile1x16AVX2 transposes 16 rows of elements of 1 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 16.
+//
+//go:noescape
+func turnTile1x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile2x16AVX2 transposes 16 rows of elements of 2 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 8.
+//
+//go:noescape
+func turnTile2x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile2x8AVX2 transposes 8 rows of elements of 2 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 8.
+//
+//go:noescape
+func turnTile2x8AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+
+// turnTile8x4AVX2 transposes 4 rows of elements of 8 bytes, which are ss bytes apart in x, to columns ds bytes apart in dst. cols is at least 4.
+//
+//go:noescape
+func turnTile8x4AVX2(dst *byte, x *byte, ds int, ss int, cols int)
 
 // turnRowsAVX2 transposes a matrix of 16 rows for each group and of 16 columns for each block. Row i is offs[i] bytes after x.
 // The columns of a group follow each other in dst; the next group is skip bytes after its end. dst is aligned to 32 bytes. The
@@ -410,6 +441,11 @@ func arraysFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, arrays int, sta
 //
 //go:noescape
 func columnsDeviationsAVX2(sum *float32, squares *float32, x *float32, mean *float32, n int, rows int, stride int)
+
+// columnsProductsAVX2 adds, for each of n columns of x and y, the products of their elements to dst. x and y have rows rows, stride apart. n is positive.
+//
+//go:noescape
+func columnsProductsAVX2(dst *float32, x *float32, y *float32, n int, rows int, stride int)
 
 // byteColumnsMaxAVX2 sets each of n bytes of dst to the maximum of it and of the bytes in the same column of rows rows of x, which
 // are stride bytes apart. n is at least 32 and rows at least 1.

@@ -2242,6 +2242,43 @@ rest:
 	VZEROUPPER
 	RET
 
+// func joinPiecesAVX2(dst *byte, parts *byte, n int, count int)
+// Requires: AVX
+TEXT ·joinPiecesAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ parts+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ count+24(FP), BX
+
+row:
+	MOVQ CX, SI
+	MOVQ DX, DI
+
+part:
+	MOVQ (SI), R8
+	ADDQ 8(SI), R8
+	MOVQ 16(SI), R9
+	MOVQ $0x00000020, R10
+
+vector:
+	VMOVDQU -32(R8)(R10*1), Y0
+	VMOVDQU Y0, -32(AX)(R10*1)
+	ADDQ    $0x20, R10
+	CMPQ    R10, R9
+	JLE     vector
+	VMOVDQU -32(R8)(R9*1), Y0
+	VMOVDQU Y0, -32(AX)(R9*1)
+	ADDQ    R9, AX
+	MOVQ    24(SI), R10
+	ADDQ    R10, 8(SI)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNE     part
+	DECQ    BX
+	JNE     row
+	VZEROUPPER
+	RET
+
 // func transpose16AVX2(dst *float32, x *float32, ds int, ss int, blocks int)
 // Requires: AVX
 TEXT ·transpose16AVX2(SB), NOSPLIT, $0-40
@@ -2306,6 +2343,615 @@ block:
 	LEAQ           (AX)(CX*4), AX
 	DECQ           BX
 	JNE            block
+	VZEROUPPER
+	RET
+
+// func turnTile1x32AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+// Requires: AVX, AVX2
+TEXT ·turnTile1x32AVX2(SB), NOSPLIT, $64-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ ss+24(FP), BX
+	MOVQ cols+32(FP), SI
+
+tile:
+	MOVQ        CX, DI
+	IMUL3Q      $0x00000010, BX, R8
+	ADDQ        CX, R8
+	VMOVDQU     (DI), X0
+	VINSERTI128 $0x01, (R8), Y0, Y0
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X1
+	VINSERTI128 $0x01, (R8), Y1, Y1
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X2
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X3
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X4
+	VINSERTI128 $0x01, (R8), Y4, Y4
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X5
+	VINSERTI128 $0x01, (R8), Y5, Y5
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X6
+	VINSERTI128 $0x01, (R8), Y6, Y6
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X7
+	VINSERTI128 $0x01, (R8), Y7, Y7
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X8
+	VINSERTI128 $0x01, (R8), Y8, Y8
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X9
+	VINSERTI128 $0x01, (R8), Y9, Y9
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X10
+	VINSERTI128 $0x01, (R8), Y10, Y10
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X11
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X12
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X13
+	VINSERTI128 $0x01, (R8), Y13, Y13
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X14
+	VINSERTI128 $0x01, (R8), Y14, Y14
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X15
+	VINSERTI128 $0x01, (R8), Y15, Y15
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     Y7, (SP)
+	VPUNPCKLBW  Y8, Y0, Y7
+	VPUNPCKHBW  Y8, Y0, Y0
+	VPUNPCKLBW  Y9, Y1, Y8
+	VPUNPCKHBW  Y9, Y1, Y1
+	VPUNPCKLBW  Y10, Y2, Y9
+	VPUNPCKHBW  Y10, Y2, Y2
+	VPUNPCKLBW  Y11, Y3, Y10
+	VPUNPCKHBW  Y11, Y3, Y3
+	VPUNPCKLBW  Y12, Y4, Y11
+	VPUNPCKHBW  Y12, Y4, Y4
+	VPUNPCKLBW  Y13, Y5, Y12
+	VPUNPCKHBW  Y13, Y5, Y5
+	VPUNPCKLBW  Y14, Y6, Y13
+	VPUNPCKHBW  Y14, Y6, Y6
+	VMOVDQU     (SP), Y14
+	VMOVDQU     Y3, 32(SP)
+	VPUNPCKLBW  Y15, Y14, Y3
+	VPUNPCKHBW  Y15, Y14, Y14
+	VPUNPCKLBW  Y11, Y7, Y15
+	VPUNPCKHBW  Y11, Y7, Y7
+	VPUNPCKLBW  Y4, Y0, Y11
+	VPUNPCKHBW  Y4, Y0, Y0
+	VPUNPCKLBW  Y12, Y8, Y4
+	VPUNPCKHBW  Y12, Y8, Y8
+	VPUNPCKLBW  Y5, Y1, Y12
+	VPUNPCKHBW  Y5, Y1, Y1
+	VPUNPCKLBW  Y13, Y9, Y5
+	VPUNPCKHBW  Y13, Y9, Y9
+	VPUNPCKLBW  Y6, Y2, Y13
+	VPUNPCKHBW  Y6, Y2, Y2
+	VPUNPCKLBW  Y3, Y10, Y6
+	VPUNPCKHBW  Y3, Y10, Y3
+	VMOVDQU     32(SP), Y10
+	VMOVDQU     Y1, (SP)
+	VPUNPCKLBW  Y14, Y10, Y1
+	VPUNPCKHBW  Y14, Y10, Y10
+	VPUNPCKLBW  Y5, Y15, Y14
+	VPUNPCKHBW  Y5, Y15, Y5
+	VPUNPCKLBW  Y9, Y7, Y15
+	VPUNPCKHBW  Y9, Y7, Y7
+	VPUNPCKLBW  Y13, Y11, Y9
+	VPUNPCKHBW  Y13, Y11, Y11
+	VPUNPCKLBW  Y2, Y0, Y13
+	VPUNPCKHBW  Y2, Y0, Y0
+	VPUNPCKLBW  Y6, Y4, Y2
+	VPUNPCKHBW  Y6, Y4, Y4
+	VPUNPCKLBW  Y3, Y8, Y6
+	VPUNPCKHBW  Y3, Y8, Y3
+	VPUNPCKLBW  Y1, Y12, Y8
+	VPUNPCKHBW  Y1, Y12, Y1
+	VMOVDQU     (SP), Y12
+	VMOVDQU     Y0, 32(SP)
+	VPUNPCKLBW  Y10, Y12, Y0
+	VPUNPCKHBW  Y10, Y12, Y10
+	VPUNPCKLBW  Y2, Y14, Y12
+	VPUNPCKHBW  Y2, Y14, Y2
+	VPUNPCKLBW  Y4, Y5, Y14
+	VPUNPCKHBW  Y4, Y5, Y4
+	VPUNPCKLBW  Y6, Y15, Y5
+	VPUNPCKHBW  Y6, Y15, Y6
+	VPUNPCKLBW  Y3, Y7, Y15
+	VPUNPCKHBW  Y3, Y7, Y3
+	VPUNPCKLBW  Y8, Y9, Y7
+	VPUNPCKHBW  Y8, Y9, Y8
+	VPUNPCKLBW  Y1, Y11, Y9
+	VPUNPCKHBW  Y1, Y11, Y1
+	VPUNPCKLBW  Y0, Y13, Y11
+	VPUNPCKHBW  Y0, Y13, Y0
+	VMOVDQU     32(SP), Y13
+	VMOVDQU     Y0, (SP)
+	VPUNPCKLBW  Y10, Y13, Y0
+	VPUNPCKHBW  Y10, Y13, Y10
+	MOVQ        AX, DI
+	VMOVDQU     Y12, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y2, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y14, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y4, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y5, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y6, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y15, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y3, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y7, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y8, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y9, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y1, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y11, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     (SP), Y1
+	VMOVDQU     Y1, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y0, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y10, (DI)
+	ADDQ        DX, DI
+	SUBQ        $0x10, SI
+	JEQ         done
+	ADDQ        $+16, CX
+	MOVQ        DI, AX
+	CMPQ        SI, $0x10
+	JGE         tile
+	SUBQ        $0x10, SI
+	LEAQ        (CX)(SI*1), CX
+	IMULQ       DX, SI
+	ADDQ        SI, AX
+	MOVQ        $0x00000010, SI
+	JMP         tile
+
+done:
+	VZEROUPPER
+	RET
+
+// func turnTile1x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+// Requires: AVX, AVX2
+TEXT ·turnTile1x16AVX2(SB), NOSPLIT, $64-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ ss+24(FP), BX
+	MOVQ cols+32(FP), SI
+
+tile:
+	MOVQ       CX, DI
+	VMOVDQU    (DI), X0
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X1
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X2
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X3
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X4
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X5
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X6
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X7
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X8
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X9
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X10
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X11
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X12
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X13
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X14
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X15
+	ADDQ       BX, DI
+	VMOVDQU    Y7, (SP)
+	VPUNPCKLBW Y8, Y0, Y7
+	VPUNPCKHBW Y8, Y0, Y0
+	VPUNPCKLBW Y9, Y1, Y8
+	VPUNPCKHBW Y9, Y1, Y1
+	VPUNPCKLBW Y10, Y2, Y9
+	VPUNPCKHBW Y10, Y2, Y2
+	VPUNPCKLBW Y11, Y3, Y10
+	VPUNPCKHBW Y11, Y3, Y3
+	VPUNPCKLBW Y12, Y4, Y11
+	VPUNPCKHBW Y12, Y4, Y4
+	VPUNPCKLBW Y13, Y5, Y12
+	VPUNPCKHBW Y13, Y5, Y5
+	VPUNPCKLBW Y14, Y6, Y13
+	VPUNPCKHBW Y14, Y6, Y6
+	VMOVDQU    (SP), Y14
+	VMOVDQU    Y3, 32(SP)
+	VPUNPCKLBW Y15, Y14, Y3
+	VPUNPCKHBW Y15, Y14, Y14
+	VPUNPCKLBW Y11, Y7, Y15
+	VPUNPCKHBW Y11, Y7, Y7
+	VPUNPCKLBW Y4, Y0, Y11
+	VPUNPCKHBW Y4, Y0, Y0
+	VPUNPCKLBW Y12, Y8, Y4
+	VPUNPCKHBW Y12, Y8, Y8
+	VPUNPCKLBW Y5, Y1, Y12
+	VPUNPCKHBW Y5, Y1, Y1
+	VPUNPCKLBW Y13, Y9, Y5
+	VPUNPCKHBW Y13, Y9, Y9
+	VPUNPCKLBW Y6, Y2, Y13
+	VPUNPCKHBW Y6, Y2, Y2
+	VPUNPCKLBW Y3, Y10, Y6
+	VPUNPCKHBW Y3, Y10, Y3
+	VMOVDQU    32(SP), Y10
+	VMOVDQU    Y1, (SP)
+	VPUNPCKLBW Y14, Y10, Y1
+	VPUNPCKHBW Y14, Y10, Y10
+	VPUNPCKLBW Y5, Y15, Y14
+	VPUNPCKHBW Y5, Y15, Y5
+	VPUNPCKLBW Y9, Y7, Y15
+	VPUNPCKHBW Y9, Y7, Y7
+	VPUNPCKLBW Y13, Y11, Y9
+	VPUNPCKHBW Y13, Y11, Y11
+	VPUNPCKLBW Y2, Y0, Y13
+	VPUNPCKHBW Y2, Y0, Y0
+	VPUNPCKLBW Y6, Y4, Y2
+	VPUNPCKHBW Y6, Y4, Y4
+	VPUNPCKLBW Y3, Y8, Y6
+	VPUNPCKHBW Y3, Y8, Y3
+	VPUNPCKLBW Y1, Y12, Y8
+	VPUNPCKHBW Y1, Y12, Y1
+	VMOVDQU    (SP), Y12
+	VMOVDQU    Y0, 32(SP)
+	VPUNPCKLBW Y10, Y12, Y0
+	VPUNPCKHBW Y10, Y12, Y10
+	VPUNPCKLBW Y2, Y14, Y12
+	VPUNPCKHBW Y2, Y14, Y2
+	VPUNPCKLBW Y4, Y5, Y14
+	VPUNPCKHBW Y4, Y5, Y4
+	VPUNPCKLBW Y6, Y15, Y5
+	VPUNPCKHBW Y6, Y15, Y6
+	VPUNPCKLBW Y3, Y7, Y15
+	VPUNPCKHBW Y3, Y7, Y3
+	VPUNPCKLBW Y8, Y9, Y7
+	VPUNPCKHBW Y8, Y9, Y8
+	VPUNPCKLBW Y1, Y11, Y9
+	VPUNPCKHBW Y1, Y11, Y1
+	VPUNPCKLBW Y0, Y13, Y11
+	VPUNPCKHBW Y0, Y13, Y0
+	VMOVDQU    32(SP), Y13
+	VMOVDQU    Y0, (SP)
+	VPUNPCKLBW Y10, Y13, Y0
+	VPUNPCKHBW Y10, Y13, Y10
+	MOVQ       AX, DI
+	VMOVDQU    X12, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X2, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X14, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X4, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X5, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X6, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X15, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X3, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X7, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X8, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X9, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X1, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X11, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    (SP), Y1
+	VMOVDQU    X1, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X0, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X10, (DI)
+	ADDQ       DX, DI
+	SUBQ       $0x10, SI
+	JEQ        done
+	ADDQ       $+16, CX
+	MOVQ       DI, AX
+	CMPQ       SI, $0x10
+	JGE        tile
+	SUBQ       $0x10, SI
+	LEAQ       (CX)(SI*1), CX
+	IMULQ      DX, SI
+	ADDQ       SI, AX
+	MOVQ       $0x00000010, SI
+	JMP        tile
+
+done:
+	VZEROUPPER
+	RET
+
+// func turnTile2x16AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+// Requires: AVX, AVX2
+TEXT ·turnTile2x16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ ss+24(FP), BX
+	MOVQ cols+32(FP), SI
+
+tile:
+	MOVQ        CX, DI
+	IMUL3Q      $0x00000008, BX, R8
+	ADDQ        CX, R8
+	VMOVDQU     (DI), X0
+	VINSERTI128 $0x01, (R8), Y0, Y0
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X1
+	VINSERTI128 $0x01, (R8), Y1, Y1
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X2
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X3
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X4
+	VINSERTI128 $0x01, (R8), Y4, Y4
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X5
+	VINSERTI128 $0x01, (R8), Y5, Y5
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X6
+	VINSERTI128 $0x01, (R8), Y6, Y6
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VMOVDQU     (DI), X7
+	VINSERTI128 $0x01, (R8), Y7, Y7
+	ADDQ        BX, R8
+	ADDQ        BX, DI
+	VPUNPCKLWD  Y4, Y0, Y8
+	VPUNPCKHWD  Y4, Y0, Y0
+	VPUNPCKLWD  Y5, Y1, Y4
+	VPUNPCKHWD  Y5, Y1, Y1
+	VPUNPCKLWD  Y6, Y2, Y5
+	VPUNPCKHWD  Y6, Y2, Y2
+	VPUNPCKLWD  Y7, Y3, Y6
+	VPUNPCKHWD  Y7, Y3, Y3
+	VPUNPCKLWD  Y5, Y8, Y7
+	VPUNPCKHWD  Y5, Y8, Y5
+	VPUNPCKLWD  Y2, Y0, Y8
+	VPUNPCKHWD  Y2, Y0, Y0
+	VPUNPCKLWD  Y6, Y4, Y2
+	VPUNPCKHWD  Y6, Y4, Y4
+	VPUNPCKLWD  Y3, Y1, Y6
+	VPUNPCKHWD  Y3, Y1, Y1
+	VPUNPCKLWD  Y2, Y7, Y3
+	VPUNPCKHWD  Y2, Y7, Y2
+	VPUNPCKLWD  Y4, Y5, Y7
+	VPUNPCKHWD  Y4, Y5, Y4
+	VPUNPCKLWD  Y6, Y8, Y5
+	VPUNPCKHWD  Y6, Y8, Y6
+	VPUNPCKLWD  Y1, Y0, Y8
+	VPUNPCKHWD  Y1, Y0, Y0
+	MOVQ        AX, DI
+	VMOVDQU     Y3, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y2, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y7, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y4, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y5, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y6, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y8, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y0, (DI)
+	ADDQ        DX, DI
+	SUBQ        $0x08, SI
+	JEQ         done
+	ADDQ        $+16, CX
+	MOVQ        DI, AX
+	CMPQ        SI, $0x08
+	JGE         tile
+	SUBQ        $0x08, SI
+	LEAQ        (CX)(SI*2), CX
+	IMULQ       DX, SI
+	ADDQ        SI, AX
+	MOVQ        $0x00000008, SI
+	JMP         tile
+
+done:
+	VZEROUPPER
+	RET
+
+// func turnTile2x8AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+// Requires: AVX, AVX2
+TEXT ·turnTile2x8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ ss+24(FP), BX
+	MOVQ cols+32(FP), SI
+
+tile:
+	MOVQ       CX, DI
+	VMOVDQU    (DI), X0
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X1
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X2
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X3
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X4
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X5
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X6
+	ADDQ       BX, DI
+	VMOVDQU    (DI), X7
+	ADDQ       BX, DI
+	VPUNPCKLWD Y4, Y0, Y8
+	VPUNPCKHWD Y4, Y0, Y0
+	VPUNPCKLWD Y5, Y1, Y4
+	VPUNPCKHWD Y5, Y1, Y1
+	VPUNPCKLWD Y6, Y2, Y5
+	VPUNPCKHWD Y6, Y2, Y2
+	VPUNPCKLWD Y7, Y3, Y6
+	VPUNPCKHWD Y7, Y3, Y3
+	VPUNPCKLWD Y5, Y8, Y7
+	VPUNPCKHWD Y5, Y8, Y5
+	VPUNPCKLWD Y2, Y0, Y8
+	VPUNPCKHWD Y2, Y0, Y0
+	VPUNPCKLWD Y6, Y4, Y2
+	VPUNPCKHWD Y6, Y4, Y4
+	VPUNPCKLWD Y3, Y1, Y6
+	VPUNPCKHWD Y3, Y1, Y1
+	VPUNPCKLWD Y2, Y7, Y3
+	VPUNPCKHWD Y2, Y7, Y2
+	VPUNPCKLWD Y4, Y5, Y7
+	VPUNPCKHWD Y4, Y5, Y4
+	VPUNPCKLWD Y6, Y8, Y5
+	VPUNPCKHWD Y6, Y8, Y6
+	VPUNPCKLWD Y1, Y0, Y8
+	VPUNPCKHWD Y1, Y0, Y0
+	MOVQ       AX, DI
+	VMOVDQU    X3, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X2, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X7, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X4, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X5, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X6, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X8, (DI)
+	ADDQ       DX, DI
+	VMOVDQU    X0, (DI)
+	ADDQ       DX, DI
+	SUBQ       $0x08, SI
+	JEQ        done
+	ADDQ       $+16, CX
+	MOVQ       DI, AX
+	CMPQ       SI, $0x08
+	JGE        tile
+	SUBQ       $0x08, SI
+	LEAQ       (CX)(SI*2), CX
+	IMULQ      DX, SI
+	ADDQ       SI, AX
+	MOVQ       $0x00000008, SI
+	JMP        tile
+
+done:
+	VZEROUPPER
+	RET
+
+// func turnTile8x4AVX2(dst *byte, x *byte, ds int, ss int, cols int)
+// Requires: AVX, AVX2
+TEXT ·turnTile8x4AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ ds+16(FP), DX
+	MOVQ ss+24(FP), BX
+	MOVQ cols+32(FP), SI
+
+tile:
+	MOVQ        CX, DI
+	VMOVDQU     (DI), Y0
+	ADDQ        BX, DI
+	VMOVDQU     (DI), Y1
+	ADDQ        BX, DI
+	VMOVDQU     (DI), Y2
+	ADDQ        BX, DI
+	VMOVDQU     (DI), Y3
+	ADDQ        BX, DI
+	VPUNPCKLQDQ Y1, Y0, Y4
+	VPUNPCKHQDQ Y1, Y0, Y0
+	VPUNPCKLQDQ Y3, Y2, Y1
+	VPUNPCKHQDQ Y3, Y2, Y2
+	VPERM2I128  $0x20, Y1, Y4, Y3
+	VPERM2I128  $0x20, Y2, Y0, Y5
+	VPERM2I128  $0x31, Y1, Y4, Y1
+	VPERM2I128  $0x31, Y2, Y0, Y0
+	MOVQ        AX, DI
+	VMOVDQU     Y3, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y5, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y1, (DI)
+	ADDQ        DX, DI
+	VMOVDQU     Y0, (DI)
+	ADDQ        DX, DI
+	SUBQ        $0x04, SI
+	JEQ         done
+	ADDQ        $+32, CX
+	MOVQ        DI, AX
+	CMPQ        SI, $0x04
+	JGE         tile
+	SUBQ        $0x04, SI
+	LEAQ        (CX)(SI*8), CX
+	IMULQ       DX, SI
+	ADDQ        SI, AX
+	MOVQ        $0x00000004, SI
+	JMP         tile
+
+done:
 	VZEROUPPER
 	RET
 
@@ -7980,6 +8626,96 @@ onedone:
 	ADDQ R8, DX
 	JMP  rows
 
+end:
+	VZEROUPPER
+	RET
+
+// func columnsProductsAVX2(dst *float32, x *float32, y *float32, n int, rows int, stride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·columnsProductsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         y+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         stride+40(FP), DI
+	SHLQ         $0x02, DI
+	MOVQ         BX, R8
+	ANDQ         $+7, R8
+	VMOVD        R8, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+
+rows:
+	SUBQ $0x02, SI
+	JLT  rest
+	LEAQ (CX)(DI*1), R9
+	LEAQ (DX)(DI*1), R10
+	MOVQ BX, R11
+	ANDQ $-8, R11
+	XORQ R8, R8
+	CMPQ R8, R11
+	JGE  twotail
+
+twovector:
+	VMOVUPS     (AX)(R8*4), Y1
+	VMOVUPS     (CX)(R8*4), Y2
+	VMOVUPS     (DX)(R8*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     (R9)(R8*4), Y2
+	VMOVUPS     (R10)(R8*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     Y1, (AX)(R8*4)
+	ADDQ        $+8, R8
+	CMPQ        R8, R11
+	JLT         twovector
+
+twotail:
+	CMPQ        R8, BX
+	JGE         twodone
+	VMASKMOVPS  (AX)(R8*4), Y0, Y1
+	VMASKMOVPS  (CX)(R8*4), Y0, Y2
+	VMASKMOVPS  (DX)(R8*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMASKMOVPS  (R9)(R8*4), Y0, Y2
+	VMASKMOVPS  (R10)(R8*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(R8*4)
+
+twodone:
+	LEAQ (R9)(DI*1), CX
+	LEAQ (R10)(DI*1), DX
+	JMP  rows
+
+rest:
+	ADDQ $0x02, SI
+	JEQ  end
+	MOVQ BX, SI
+	ANDQ $-8, SI
+	XORQ R8, R8
+	CMPQ R8, SI
+	JGE  onetail
+
+onevector:
+	VMOVUPS     (AX)(R8*4), Y1
+	VMOVUPS     (CX)(R8*4), Y2
+	VMOVUPS     (DX)(R8*4), Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     Y1, (AX)(R8*4)
+	ADDQ        $+8, R8
+	CMPQ        R8, SI
+	JLT         onevector
+
+onetail:
+	CMPQ        R8, BX
+	JGE         onedone
+	VMASKMOVPS  (AX)(R8*4), Y0, Y1
+	VMASKMOVPS  (CX)(R8*4), Y0, Y2
+	VMASKMOVPS  (DX)(R8*4), Y0, Y3
+	VFMADD231PS Y2, Y3, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(R8*4)
+
+onedone:
 end:
 	VZEROUPPER
 	RET

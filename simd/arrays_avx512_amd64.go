@@ -23,6 +23,23 @@ func sortPartitionAVX512(low *uint32, from *uint32, group *uint32, unread int, f
 //go:noescape
 func sortCountAVX512(counts *uint32, values *uint32, src *uint32, n int)
 
+// sortDivideWordsAVX512 moves the keys of n elements of src, with the bits inverted that are set in flip, to the two ends of the free elements at dst:
+// keys up to pivot to the lower end. It returns their number. free and n are positive multiples of 16.
+//
+//go:noescape
+func sortDivideWordsAVX512(dst *uint32, src *uint32, free int, n int, pivot uint32, flip uint32) int
+
+// sortDivideFloatsAVX512 moves the keys of n elements of src, with the bits inverted that are set in flip, to the two ends of the free elements at dst:
+// keys up to pivot to the lower end. It returns their number. free and n are positive multiples of 16. special is 0 only if no element is -0 or NaN.
+//
+//go:noescape
+func sortDivideFloatsAVX512(dst *uint32, src *uint32, free int, n int, pivot uint32, flip uint32) (lows int, special uint32)
+
+// sortSampleAVX512 sorts 32 keys of src: those at step, 3*step and so on. Key i comes to the elements of dst at i%2*16+i/2.
+//
+//go:noescape
+func sortSampleAVX512(dst *uint32, src *uint32, step int)
+
 // sort64AVX512 sets dst to the n sorted keys of src, 1 to 64.
 //
 //go:noescape
@@ -33,7 +50,12 @@ func sort64AVX512(dst *uint32, src *uint32, n int)
 //go:noescape
 func sort128AVX512(dst *uint32, src *uint32, n int)
 
-// sort256AVX512 sets dst to the n sorted keys of src, 129 to 256.
+// sort192AVX512 sets dst to the n sorted keys of src, 129 to 192.
+//
+//go:noescape
+func sort192AVX512(dst *uint32, src *uint32, n int)
+
+// sort256AVX512 sets dst to the n sorted keys of src, 193 to 256.
 //
 //go:noescape
 func sort256AVX512(dst *uint32, src *uint32, n int)

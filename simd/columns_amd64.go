@@ -91,3 +91,9 @@ func eachByte(dst, x *uint8, n, rows, stride int, join func(a, b uint8) uint8) {
 func ColumnDeviations(sum, squares, x, mean *float32, n, rows, stride int) {
 	columnsDeviationsAVX2(sum, squares, x, mean, n, rows, stride)
 }
+
+// ColumnProducts adds, for each of n columns of x and y, at least 1, the products of the elements in rows rows, which are stride
+// elements apart, to dst. It needs AVX2, as FoldColumns does.
+func ColumnProducts(dst, x, y *float32, n, rows, stride int) {
+	columnsProductsAVX2(dst, x, y, n, rows, stride)
+}

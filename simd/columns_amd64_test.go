@@ -5,7 +5,10 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestFoldColumns compares kernels with loops. Elements around the results must not change.
@@ -89,6 +92,39 @@ func TestFoldColumns(t *testing.T) {
 				if dst[i] != want[i] && (name[0] != 'f' || a == a || b == b) {
 					t.Fatalf("%s of %d rows of %d: element %d is %#x, want %#x", name, rows, n, i-8, dst[i], want[i])
 				}
+			}
+		}
+	}
+}
+
+// TestColumnProducts compares sums of products with a loop. Elements around the results must not change.
+func TestColumnProducts(t *testing.T) {
+	if Active() < AVX2 {
+		return
+	}
+	r := testutil.Rand(t)
+	for range 300 {
+		n, rows := 1+r.IntN(40), 1+r.IntN(9)
+		stride := n + r.IntN(5)
+		x, y, dst := make([]float32, rows*stride), make([]float32, rows*stride), make([]float32, n+16)
+		for i := range x {
+			x[i], y[i] = r.Float32()-0.5, r.Float32()-0.5
+		}
+		for i := range dst {
+			dst[i] = r.Float32()
+		}
+		want := slices.Clone(dst)
+		for i := range n {
+			sum := float64(dst[8+i])
+			for k := range rows {
+				sum += float64(x[k*stride+i]) * float64(y[k*stride+i])
+			}
+			want[8+i] = float32(sum)
+		}
+		ColumnProducts(&dst[8], &x[0], &y[0], n, rows, stride)
+		for i, v := range dst {
+			if d := math.Abs(float64(v - want[i])); d > 1e-6 || d > 0 && (i < 8 || i >= 8+n) {
+				t.Fatalf("%d rows of %d, stride %d: element %d is %v, not %v", rows, n, stride, i-8, v, want[i])
 			}
 		}
 	}

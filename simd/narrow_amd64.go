@@ -158,3 +158,35 @@ func CopyRows(dst, x *uint32, n, ds, ss, count int, past bool) bool {
 		dst, x = word(dst, k*ds), word(x, k*ss)
 	}
 }
+
+// JoinPieces writes count rows, which follow each other, to dst: each has one row of each part. It moves the parts behind these rows. If there is
+// no kernel for it, it does nothing and returns false.
+func JoinPieces(dst *byte, parts []JoinPart, count int) bool {
+	row := 0
+	for i := range parts {
+		if active < AVX2 || parts[i].Bytes < 32 {
+			return false
+		}
+		row += parts[i].Bytes
+	}
+	for most := max(1, 4*wordCall/row); count > 0; count -= most {
+		k := min(count, most)
+		joinPiecesAVX2(dst, (*byte)(unsafe.Pointer(&parts[0])), len(parts), k)
+		dst = (*byte)(unsafe.Add(unsafe.Pointer(dst), k*row))
+	}
+	return true
+}
+
+var smallTiles = map[int][]smallTile{
+	1: {{32, 16, turnTile1x32AVX2}, {16, 16, turnTile1x16AVX2}},
+	2: {{16, 8, turnTile2x16AVX2}, {8, 8, turnTile2x8AVX2}},
+	8: {{4, 4, turnTile8x4AVX2}},
+}
+
+// smallTilesOf returns the kernels for elements of size bytes, those for more rows first.
+func smallTilesOf(size int) []smallTile {
+	if active < AVX2 {
+		return nil
+	}
+	return smallTiles[size]
+}

@@ -22,3 +22,9 @@ const HasRows = false
 
 // CopyRows does nothing and returns false: there is no kernel for it.
 func CopyRows(_, _ *uint32, _, _, _, _ int, _ bool) bool { return false }
+
+// JoinPieces does nothing and returns false: there is no kernel for it.
+func JoinPieces(*byte, []JoinPart, int) bool { return false }
+
+// smallTilesOf returns nil: there are no kernels.
+func smallTilesOf(int) []smallTile { return nil }

@@ -28,11 +28,18 @@ type sortKernels struct {
 	// these. free is the number of free elements from low to from and behind the unread keys together, at least 2*sortGroup. It writes keys
 	// up to pivot at low, and the others at the end of the free elements. It returns the number of keys at low, and the number of keys that
 	// it read at from. It is nil for levels without compressions of vectors.
-	inward  func(low, from, group *uint32, unread, free, groups int, pivot uint32) (lows, read int)
+	inward func(low, from, group *uint32, unread, free, groups int, pivot uint32) (lows, read int)
+	// divideWords and divideFloats are partitions that compute the keys of elements, as flip and floatKeys do. n and free are multiples of
+	// 16. They exist for the levels with inward.
+	divideWords  func(dst, src *uint32, free, n int, pivot, flip uint32) int
+	divideFloats func(dst, src *uint32, free, n int, pivot, flip uint32) (lows int, special uint32)
+	// sample sorts the keys of src at step, 3*step and so on to 63*step. It sets dst to the 16 that have even places in the order and the 16
+	// that have odd ones. It exists for the levels with inward.
+	sample  func(dst, src *uint32, step int)
 	network [3]func(keys *uint32) // sorting networks of 32, 64 and 128 keys
-	// masked has sorting networks of up to 64, 128 and 256 keys, which set dst to the sorted keys of src. It is nil for levels
-	// without masks.
-	masked [3]func(dst, src *uint32, n int)
+	// masked has sorting networks of up to 64, 128, 192 and 256 keys, which set dst to the sorted keys of src. They exist for levels
+	// with masks.
+	masked [4]func(dst, src *uint32, n int)
 	// count adds how often 8 values occur in src to counts. n is a positive multiple of 16. It is nil for levels without it.
 	count func(counts, values, src *uint32, n int)
 	base  int // keys of the largest network
@@ -41,9 +48,10 @@ type sortKernels struct {
 var sortKernel = sortKernelsOf(active)
 
 const (
-	sortBase  = 128     // keys of the largest network without masks
-	sortChunk = 1 << 14 // elements of short rows whose keys are made at once
-	sortGroup = 128     // keys of a group of the kernels that divide keys in place
+	sortBase   = 128     // keys of the largest network without masks
+	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
+	sortGroup  = 128     // keys of a group of the kernels that divide keys in place
+	sortSample = 32      // keys whose median divides the others
 )
 
 var greatestKeys = func() (k [32]uint32) {
@@ -78,6 +86,9 @@ func (k wordKey) keys(dst, x []uint32) bool {
 
 // restoreBits replaces the keys in x by the bits of elements.
 func (k wordKey) restoreBits(x []uint32) {
+	if !k.float && k.flip == 0 {
+		return
+	}
 	n := len(x) &^ 7
 	step := sortKernel.flip
 	if k.float {
@@ -98,7 +109,7 @@ func (t *sortTask) quickRows(lo, hi int) {
 	}
 	s := quickSorts.Get().(*quickSort)
 	step := max(1, sortChunk/t.cols)
-	for ; lo < hi; lo += step {
+	for ; lo < hi && !t.keysLater(); lo += step {
 		n := min(step, hi-lo) * t.cols
 		x, values := t.x[lo*t.cols:][:n], t.values[lo*t.cols:][:n]
 		special := t.key.keys(values, x)
@@ -111,7 +122,81 @@ func (t *sortTask) quickRows(lo, hi int) {
 			t.key.restore(values[at:][:t.cols], x[at:][:t.cols])
 		}
 	}
+	for ; lo < hi; lo++ {
+		s.begin(t, lo)
+		n, special := s.divideElements()
+		depth := sortDepth(t.cols)
+		s.elements(s.values[:n], s.room(n), depth)
+		s.elements(s.values[n:], s.room(t.cols-n), depth)
+		s.done(special)
+	}
 	quickSorts.Put(s)
+}
+
+// keysLater reports whether the keys of a row are computed while the row is divided for the first time. The first cache does not hold such rows.
+func (t *sortTask) keysLater() bool { return sortKernel.inward != nil && t.cols >= sortLimits.inward }
+
+// begin prepares s for row r of t.
+func (s *quickSort) begin(t *sortTask, r int) {
+	n := t.cols
+	s.key, s.x, s.values = t.key, t.x[r*n:][:n], t.values[r*n:][:n]
+}
+
+// done restores the bits of elements that are special, and forgets the row.
+func (s *quickSort) done(special bool) {
+	if special {
+		s.key.restore(s.values, s.x)
+	}
+	s.x, s.values = nil, nil
+}
+
+// divideElements sets values to the keys of the row, divided by a pivot. It returns the number of keys up to the pivot, which come first, and whether some
+// elements are -0 or NaN, whose bits the keys do not determine.
+func (s *quickSort) divideElements() (lows int, special bool) {
+	x, dst, k := s.x, s.values, s.key
+	for i := range sortSample {
+		s.base[i] = k.of(x[(2*i+1)*(len(x)/(2*sortSample))])
+	}
+	sortKernel.network[0](&s.base[0])
+	pivot := s.base[sortSample/2]
+	n, hi := len(x)&^15, len(x)
+	for _, b := range x[n:] {
+		key := k.of(b)
+		special = special || k.float && k.bits(key) != b
+		if key <= pivot {
+			dst[lows] = key
+			lows++
+		} else {
+			hi--
+			dst[hi] = key
+		}
+	}
+	for at := 0; at < n; at += sortCall {
+		m := min(n-at, sortCall)
+		if k.float {
+			low, some := sortKernel.divideFloats(&dst[lows], &x[at], n-at, m, pivot, k.flip)
+			lows, special = lows+low, special || some != 0
+		} else {
+			lows += sortKernel.divideWords(&dst[lows], &x[at], n-at, m, pivot, k.flip)
+		}
+	}
+	return lows, special
+}
+
+// elements sorts keys, and replaces them by the bits of elements while the cache holds them. It uses to, which has the same length, as
+// scratch memory.
+func (s *quickSort) elements(keys, to []uint32, depth int) {
+	for ; len(keys) >= sortLimits.inward && depth > 0 && sortKernel.inward != nil; depth-- {
+		pivot, equal := s.pivot(keys)
+		if equal {
+			break
+		}
+		n := s.inward(keys, pivot)
+		s.elements(keys[n:], to[:len(keys)-n], depth-1)
+		keys = keys[:n]
+	}
+	s.sort(keys, keys, to[:len(keys)], depth)
+	s.key.restoreBits(keys)
 }
 
 // sortDepth returns the depth of partitions of n keys from which slices.Sort sorts the rest, because the
@@ -193,7 +278,7 @@ func (s *quickSort) small(dst, from []uint32) {
 		return
 	}
 	if sortKernel.masked[0] != nil {
-		sortKernel.masked[bits.Len(uint(n-1)/64)](&dst[0], &from[0], n)
+		sortKernel.masked[(n-1)/64](&dst[0], &from[0], n)
 		return
 	}
 	size := bits.Len(uint(n-1) / 32)
@@ -210,12 +295,16 @@ func (s *quickSort) small(dst, from []uint32) {
 
 // pivot returns the median of a sample of keys, and whether all keys of the sample are equal.
 func (s *quickSort) pivot(keys []uint32) (pivot uint32, equal bool) {
-	const few = 32
-	for i := range few {
-		s.base[i] = keys[(2*i+1)*(len(keys)/(2*few))]
+	step := len(keys) / (2 * sortSample)
+	if sortKernel.sample != nil {
+		sortKernel.sample(&s.base[0], &keys[0], step)
+		return s.base[sortSample/4], s.base[0] == s.base[sortSample-1]
+	}
+	for i := range sortSample {
+		s.base[i] = keys[(2*i+1)*step]
 	}
 	sortKernel.network[0](&s.base[0])
-	return s.base[few/2], s.base[0] == s.base[few-1]
+	return s.base[sortSample/2], s.base[0] == s.base[sortSample-1]
 }
 
 // A keysPart is a part of the keys with its place in the result and its scratch memory, as in the parameters of sort.
@@ -299,6 +388,9 @@ func (t *sortTask) ranged(r int) bool {
 		return false
 	}
 	x := t.x[r*n:][:n]
+	if t.spread(x) > min(n/4, sortLimits.values) {
+		return false
+	}
 	least, most := wordRange(x, t.key.flip != 0 && t.key.flip != math.MaxUint32)
 	values := int(most-least) + 1
 	if values > min(n/4, sortLimits.values) {
@@ -333,6 +425,16 @@ func (t *sortTask) ranged(r int) bool {
 	return true
 }
 
+// spread returns the number of integers in the range of a sample of x.
+func (t *sortTask) spread(x []uint32) int {
+	least, most := uint32(math.MaxUint32), uint32(0)
+	for i := range equalSample {
+		k := t.key.of(x[i*(len(x)/equalSample)])
+		least, most = min(least, k), max(most, k)
+	}
+	return int(most-least) + 1
+}
+
 // wordRange returns the least and the greatest integer of x, which has at least one.
 func wordRange(x []uint32, signed bool) (least, most uint32) {
 	lower, upper, flip := FoldRows("u32.minimum"), FoldRows("u32.maximum"), uint32(0)
@@ -357,11 +459,18 @@ func (t *sortTask) quickSplit(p *workers.Pool, r, threads int) {
 		return
 	}
 	s := quickSorts.Get().(*quickSort)
-	n := t.cols
-	s.key, s.x, s.values, s.last = t.key, t.x[r*n:][:n], t.values[r*n:][:n], false
+	n, special := t.cols, false
+	s.begin(t, r)
+	s.last = false
 	s.room(n)
-	special := s.key.keys(s.values, s.x)
-	s.pieces[0] = append(s.pieces[0][:0], quickPiece{0, n, false})
+	if t.keysLater() {
+		var lows int
+		lows, special = s.divideElements()
+		s.pieces[0] = append(s.pieces[0][:0], quickPiece{0, lows, false}, quickPiece{lows, n, false})
+	} else {
+		special = s.key.keys(s.values, s.x)
+		s.pieces[0] = append(s.pieces[0][:0], quickPiece{0, n, false})
+	}
 	for len(s.pieces[0]) < 4*threads {
 		s.pieces[1] = slices.Grow(s.pieces[1][:0], 2*len(s.pieces[0]))[:2*len(s.pieces[0])]
 		p.Do(len(s.pieces[0]), s)
@@ -369,10 +478,7 @@ func (t *sortTask) quickSplit(p *workers.Pool, r, threads int) {
 	}
 	s.last = true
 	p.Do(len(s.pieces[0]), s)
-	if special {
-		s.key.restore(s.values, s.x)
-	}
-	s.x, s.values = nil, nil
+	s.done(special)
 	quickSorts.Put(s)
 }
 
@@ -386,9 +492,12 @@ func (s *quickSort) Part(i int) {
 		from, to = to, from
 	}
 	switch {
-	case s.last:
+	case s.last && c.moved:
 		own.sort(dst, from, to, sortDepth(len(dst)))
 		s.key.restoreBits(dst)
+	case s.last:
+		own.key = s.key
+		own.elements(dst, to, sortDepth(len(dst)))
 	case len(from) <= sortKernel.base:
 		s.pieces[1][2*i], s.pieces[1][2*i+1] = c, quickPiece{c.hi, c.hi, c.moved}
 	default:

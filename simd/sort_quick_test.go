@@ -140,11 +140,7 @@ func TestInward(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	sortLevels(func(l Level) {
 		for k, network := range sortKernel.maskedNetworks() {
-			least := 1
-			if k > 0 {
-				least = 32<<k + 1
-			}
-			for n := least; n <= 64<<k; n++ {
+			for n := 64*k + 1; n <= 64*(k+1); n++ {
 				src, dst := make([]uint32, n), make([]uint32, n+16)
 				for i := range src {
 					src[i] = rand.Uint32() >> (rand.Uint32() % 32)
@@ -153,6 +149,74 @@ func TestNetworks(t *testing.T) {
 				if want := slices.Sorted(slices.Values(src)); !slices.Equal(dst[:n], want) || slices.Max(dst[n:]) > 0 {
 					t.Fatalf("%v, %d keys: not sorted", l, n)
 				}
+			}
+		}
+	})
+}
+
+// TestDivideElements compares the keys of elements and their number up to a pivot with a loop, for rows with and without -0 and NaN.
+func TestDivideElements(t *testing.T) {
+	r := testutil.Rand(t)
+	negative, nan := math.Float32bits(float32(math.Copysign(0, -1))), math.Float32bits(float32(math.NaN()))
+	sortLevels(func(l Level) {
+		if sortKernel == nil || sortKernel.inward == nil {
+			return
+		}
+		for i := range 300 {
+			n := 64 + r.IntN(3000)
+			if i%30 == 0 {
+				n += sortCall
+			}
+			x, key := make([]uint32, n), keyer[float32](i%2 == 0)
+			if i%3 == 0 {
+				key = keyer[int32](i%2 == 0)
+			}
+			for i := range x {
+				x[i] = math.Float32bits(float32(r.NormFloat64()))
+			}
+			some := [4]uint32{0, 1, negative, nan}[i%4]
+			x[r.IntN(n)] = some
+			s := &quickSort{key: key, x: x, values: make([]uint32, n+16)[:n]}
+			want := make([]uint32, n)
+			for i, b := range x {
+				want[i] = key.of(b)
+			}
+			lows, special := s.divideElements()
+			if lows > 0 && lows < n && slices.Max(s.values[:lows]) >= slices.Min(s.values[lows:]) {
+				t.Fatalf("%v, %d elements: the first %d keys are not the least", l, n, lows)
+			}
+			slices.Sort(want)
+			if slices.Sort(s.values); !slices.Equal(s.values, want) || slices.Max(s.values[n:n+16]) > 0 {
+				t.Fatalf("%v, %d elements: other keys, or written behind the array", l, n)
+			}
+			if special != (key.float && some > 1) {
+				t.Fatalf("%v, %d elements, one of bits %x: special is %v", l, n, some, special)
+			}
+		}
+	})
+}
+
+// TestPivot compares the median of a sample with that of its sorted keys.
+func TestPivot(t *testing.T) {
+	r := testutil.Rand(t)
+	sortLevels(func(l Level) {
+		for i := 0; i < 100 && sortKernel != nil; i++ {
+			keys, sample := make([]uint32, 2*sortSample+r.IntN(1000)), make([]uint32, sortSample)
+			for i := range keys {
+				keys[i] = r.Uint32()
+			}
+			for i := range sample {
+				sample[i] = keys[(2*i+1)*(len(keys)/(2*sortSample))]
+			}
+			slices.Sort(sample)
+			if pivot, equal := new(quickSort).pivot(keys); pivot != sample[sortSample/2] || equal {
+				t.Fatalf("%v, %d keys: %d, not %d, or equal", l, len(keys), pivot, sample[sortSample/2])
+			}
+			for i := range keys {
+				keys[i] = 5
+			}
+			if pivot, equal := new(quickSort).pivot(keys); pivot != 5 || !equal {
+				t.Fatalf("%v, %d equal keys: %d, or not equal", l, len(keys), pivot)
 			}
 		}
 	})

@@ -69,6 +69,7 @@ type program struct {
 
 // A call is one kernel over table entries.
 type call struct {
+	name         string
 	fn           kernel
 	past         kernel           // the same with non-temporal stores, or nil
 	rows         simd.MapRowsFunc // the same for many segments, or nil

@@ -93,9 +93,10 @@ type columnTask struct {
 	arrays             simd.ArrayFold      // for many arrays with few rows; nil if it is not faster
 	bytes              simd.ByteColumnFold // instead of kernel if the elements are bytes
 	outer, cols, inner int
-	parts, chunks      int // number of parts of the middle axis, and of chunks of the last axis
-	part, chunk        int // their length
-	unit               int // number of arrays in a piece of work; 0 if pieces are parts of an array
+	parts, chunks      int  // number of parts of the middle axis, and of chunks of the last axis
+	part, chunk        int  // their length
+	unit               int  // number of arrays in a piece of work; 0 if pieces are parts of an array
+	products           bool // the elements are the products of two arrays, and are added
 
 	x            source
 	dst, scratch unsafe.Pointer
@@ -107,7 +108,10 @@ type columnTask struct {
 type madeColumns struct{ columnTask }
 
 // source implements fed.
-func (t *madeColumns) source(p *program, at []place) { t.x.p, t.x.at = p, at }
+func (t *madeColumns) source(p *program, at []place) {
+	t.x.p, t.x.at = p, at
+	t.products = t.fold.kernel == "add" && t.typ == op.F32 && p.straight && p.inputs == 2 && p.block[0].name == "mul"
+}
 
 const (
 	// columnBlock is the number of elements of whole rows that a program makes at once. A longer row is made alone.
@@ -295,7 +299,7 @@ func (t *columnTask) Part(i int) {
 	l := lanes.Get().(*lane)
 	defer lanes.Put(l)
 	var made *lane
-	if t.x.p != nil {
+	if t.x.p != nil && !t.products {
 		made = lanes.Get().(*lane)
 		defer lanes.Put(made)
 		made.open(&t.x, max(columnBlock, t.chunk))
@@ -348,7 +352,10 @@ func (t *columnTask) piece(l, made *lane, o, part, chunk int) {
 	}
 	rows := to - from
 	step, stride := rows, t.inner
-	if t.x.p != nil { // rows follow each other, or one is made at a time
+	if t.products {
+		t.addProducts(acc, first, rows, k)
+		rows = 0
+	} else if t.x.p != nil { // rows follow each other, or one is made at a time
 		step, stride = 1, w
 		if w == t.inner {
 			step = max(k, columnBlock/w/k*k)
@@ -415,6 +422,22 @@ func (t *columnTask) rows(acc []uint32, x unsafe.Pointer, n, k, stride int, firs
 	}
 	if rest := n % k; rest > 0 {
 		t.take(t.kernel, &acc[0], unsafe.Add(x, 4*(n-rest)*stride), rest*stride, 1, rest*stride)
+	}
+}
+
+// addProducts sets acc to the sums of products of rows rows, which begin at element first. It adds k adjacent rows as one long row.
+func (t *columnTask) addProducts(acc []uint32, first, rows, k int) {
+	clear(acc)
+	x := unsafe.Add(t.x.at[0].base, 4*(first-t.x.at[0].org))
+	y := unsafe.Add(t.x.at[1].base, 4*(first-t.x.at[1].org))
+	add := func(n, rows, from, stride int) {
+		for step := max(1, callElements/n); rows > 0; from, rows = from+step*stride, rows-step {
+			simd.ColumnProducts((*float32)(unsafe.Pointer(&acc[0])), (*float32)(unsafe.Add(x, 4*from)), (*float32)(unsafe.Add(y, 4*from)), n, min(step, rows), stride)
+		}
+	}
+	add(len(acc), rows/k, 0, k*t.inner)
+	if rest := rows % k; rest > 0 {
+		add(rest*t.inner, 1, (rows-rest)*t.inner, rest*t.inner)
 	}
 }
 

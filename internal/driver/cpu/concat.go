@@ -90,6 +90,9 @@ func (t *concatTask) Part(i int) {
 		}
 		return
 	}
+	if t.joins(first, last) {
+		return
+	}
 	for each := max(1, concatBlock/(t.pitch*t.size)); first < last; first += each {
 		t.block(first, min(first+each, last))
 	}
@@ -129,22 +132,47 @@ func (t *concatTask) block(first, last int) {
 	}
 }
 
+// even returns the first element of operand k, and the distance of its rows. It returns false unless the elements of each row are adjacent in memory.
+func (t *concatTask) even(k int) (off, ss int, ok bool) {
+	n := t.rows[k]
+	if k >= len(t.from) || t.from[k] == nil {
+		return 0, n, true
+	}
+	l := t.from[k]
+	f := l.Factors()
+	switch {
+	case len(f) == 0 || l.Windowed() || f[len(f)-1].Stride != 1:
+		return 0, 0, false
+	case len(f) == 2 && f[1].N == n:
+		return l.Off, f[0].Stride, true
+	}
+	return l.Off, n, len(f) == 1
+}
+
+// joins writes rows [first, last) of the result with a kernel for the rows of all operands. It reports whether it did.
+func (t *concatTask) joins(first, last int) bool {
+	var parts [8]simd.JoinPart
+	n := 0
+	for k, width := range t.rows {
+		off, ss, ok := t.even(k)
+		switch {
+		case width == 0:
+			continue
+		case n == len(parts) || !ok:
+			return false
+		}
+		parts[n] = simd.JoinPart{X: t.in[k], At: (off + first*ss) * t.size, Bytes: width * t.size, Stride: ss * t.size}
+		n++
+	}
+	return simd.JoinPieces((*byte)(unsafe.Add(t.out, first*t.pitch*t.size)), parts[:n], last-first)
+}
+
 // copyRows copies rows [first, last) of operand k, of n elements each, to the rows of the result that begin at element at. It
 // does nothing and returns false unless the elements of each row are adjacent in memory.
 func (t *concatTask) copyRows(k, n, at, first, last int) bool {
-	off, ss := 0, n
-	if k < len(t.from) && t.from[k] != nil {
-		l := t.from[k]
-		f := l.Factors()
-		switch {
-		case len(f) == 0 || l.Windowed() || f[len(f)-1].Stride != 1:
-			return false
-		case len(f) == 2 && f[1].N == n:
-			ss = f[0].Stride
-		case len(f) > 1:
-			return false
-		}
-		off = l.Off
+	off, ss, ok := t.even(k)
+	if !ok {
+		return false
 	}
 	copyRows(unsafe.Add(t.out, at*t.size), unsafe.Add(t.in[k], (off+first*ss)*t.size), n*t.size, t.pitch*t.size, ss*t.size, last-first, false)
 	return true

@@ -149,9 +149,12 @@ func (d *processor) fuseAs(f *driver.Fused, out []driver.Operand, n int, q *nest
 		p.chain = newChain(b, f, out, loaded)
 	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
+	if p.moves {
+		p.piece = pieceOf(p.streams[0].layout, p.streams[0].size)
+	}
 	if p.moves && p.streams[0].size == 4 {
 		l := p.streams[0].layout
-		p.piece, p.boxes = permutationOf(l).piece, boxesOf(l)
+		p.boxes = boxesOf(l)
 		p.boxesPast = boxesPast(l, p.boxes)
 		p.passes = true
 	}

@@ -117,7 +117,7 @@ func (b *builder) makeCalls() {
 	p := b.p
 	for i := range b.insts {
 		in := &b.insts[i]
-		c := call{fn: in.fn, past: in.past, rows: simd.MapRows(in.name), dst: b.entry(in.dst), x: b.entry(in.args[0]), y: b.entry(in.args[1]),
+		c := call{name: in.name, fn: in.fn, past: in.past, rows: simd.MapRows(in.name), dst: b.entry(in.dst), x: b.entry(in.args[0]), y: b.entry(in.args[1]),
 			z: b.entry(in.args[2]), p: b.entry(in.par), n: int32(in.n)}
 		switch in.when {
 		case once:

@@ -28,6 +28,10 @@ const (
 	// A call processes stepsOfCall steps along the axis, so that it reads whole cache lines, or more until it has
 	// permuteLimits.piece elements.
 	stepsOfCall = 64
+
+	// smallAxis is the smallest number of bytes along the axis for elements that do not have four bytes, and there are at least four. Fewer are
+	// copied one after the other.
+	smallAxis = 16
 )
 
 // permutationOf returns the permutation of a layout.
@@ -55,29 +59,81 @@ func permutationOf(l *op.Layout) (t permutation) {
 	return t
 }
 
-// tiles writes elements from pos on to dst. pos and the length of dst are multiples of the unit.
-func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	for len(dst) > 0 {
-		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit)
-		t.transpose(&dst[0], t.unit, base, l, pos, t.unit, n)
-		dst, pos = dst[n*t.unit:], pos+n*t.unit
+// tiles writes n elements of size bytes from pos on to dst. pos and n are multiples of the unit.
+func (t *permutation) tiles(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
+	for n > 0 {
+		steps := min(t.axis.N-pos/t.unit%t.axis.N, n/t.unit)
+		t.transpose(dst, base, l, pos, steps, size)
+		k := steps * t.unit
+		dst, pos, n = unsafe.Add(dst, k*size), pos+k, n-k
 	}
 }
 
-// transpose writes width elements from pos on to the first row of a matrix at dst, whose rows are ds elements apart, and
-// as many for each of the next n-1 steps along the axis to the other rows.
-func (t *permutation) transpose(dst *uint32, ds int, base *uint32, l *op.Layout, pos, width, n int) {
+// transpose writes a unit of elements from pos on to the first row of a matrix at dst, and as many for each of the next n-1 steps along the
+// axis to the other rows.
+func (t *permutation) transpose(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 	columns := &l.F[l.Rank-1]
 	var o odometer
 	row := o.start(l, pos)
-	for at := 0; at < width; {
-		rows, x := min(columns.N-row, width-at), element(base, o.off+row*columns.Stride)
-		to := address(unsafe.Pointer(element(dst, at)))
-		if at, row = at+rows, 0; at < width {
-			if o.next(); rows*n <= permuteLimits.prefetch {
-				simd.Prefetch(address(unsafe.Pointer(element(base, o.off))), columns.Stride, rows, n)
+	for at := 0; at < t.unit; {
+		rows, x := min(columns.N-row, t.unit-at), unsafe.Add(base, (o.off+row*columns.Stride)*size)
+		to := unsafe.Add(dst, at*size)
+		if at, row = at+rows, 0; at < t.unit {
+			if o.next(); size == 4 && rows*n <= permuteLimits.prefetch {
+				simd.Prefetch(address(unsafe.Add(base, 4*o.off)), columns.Stride, rows, n)
 			}
 		}
-		simd.TransposeTile(to, address(unsafe.Pointer(x)), ds, columns.Stride, rows, n)
+		if size == 4 {
+			simd.TransposeTile(address(to), address(x), t.unit, columns.Stride, rows, n)
+		} else {
+			simd.TransposeSmall(to, x, size, t.unit, columns.Stride, rows, n)
+		}
 	}
+}
+
+// widen returns the layout of elements of up to eight bytes, each of several elements of size bytes that are adjacent in both arrays, and their number in
+// one. It returns 1 if there are no such elements.
+func widen(l *op.Layout, size int) (w op.Layout, times int) {
+	if l.Rank < 2 || l.Windowed() {
+		return w, 1
+	}
+	n, rest := l.F[l.Rank-1].N, l.Off
+	for _, f := range l.F[:l.Rank-1] {
+		rest |= f.Stride
+	}
+	if l.F[l.Rank-1].Stride != 1 || n < 2 || n&(n-1) != 0 || n*size > 8 || rest&(n-1) != 0 {
+		return w, 1
+	}
+	w = *l
+	w.Rank--
+	w.Off /= n
+	for k := range w.F[:w.Rank] {
+		w.F[k].Stride /= n
+	}
+	w.F[w.Rank] = op.Factor{}
+	return w, n
+}
+
+// permutationOfSize is permutationOf for elements of size bytes.
+func permutationOfSize(l *op.Layout, size int) permutation {
+	t := permutationOf(l)
+	if size == 4 || t.unit == 0 {
+		return t
+	}
+	wide := max(4, smallAxis/size)
+	if t.axis.N < wide {
+		return permutation{}
+	}
+	if half := (t.axis.N + 1) / 2; half >= wide && t.axis.N*t.unit > callElements { // two threads may share the work
+		t.piece = min(t.piece, half*t.unit)
+	}
+	return t
+}
+
+// pieceOf returns the number of elements in a piece of the copy of a layout of elements of size bytes, or 0 if it does not transpose.
+func pieceOf(l *op.Layout, size int) int {
+	if w, n := widen(l, size); n > 1 {
+		return n * pieceOf(&w, n*size)
+	}
+	return permutationOfSize(l, size).piece
 }

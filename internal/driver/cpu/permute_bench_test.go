@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,32 +14,47 @@ import (
 
 // BenchmarkPermute measures permuted copies beside plain copies of the same shape, in turns. Their result "share" is the speed as a
 // share of the speed of the plain copy.
-func BenchmarkPermute(b *testing.B) {
+func BenchmarkPermute(b *testing.B) { benchmarkPermutes(b, op.F32, permutes) }
+
+// BenchmarkPermuteSizes is BenchmarkPermute for elements of one and two bytes, and of eight: two of four bytes along a last axis.
+func BenchmarkPermuteSizes(b *testing.B) {
+	for _, typ := range []op.DType{op.U8, op.F16} {
+		b.Run(typ.String(), func(b *testing.B) { benchmarkPermutes(b, typ, permuteSizes) })
+	}
+	pairs := slices.Clone(permuteSizes)
+	for i, c := range pairs {
+		pairs[i] = permute{append(slices.Clip(c.shape), 2), append(slices.Clip(c.order), len(c.order))}
+	}
+	b.Run("pairs", func(b *testing.B) { benchmarkPermutes(b, op.F32, pairs) })
+}
+
+func benchmarkPermutes(b *testing.B, typ op.DType, permutes []permute) {
 	turn, turns := 4*time.Millisecond, 12
 	for _, c := range permutes {
 		for _, threads := range []int{1, 2} {
 			b.Run(strings.ReplaceAll(fmt.Sprintf("%v/%v/threads=%d", c.shape, c.order, threads), " ", "·"), func(b *testing.B) {
 				d := open(b, threads)
 				n := size(c.shape)
-				src, x := alloc(b, d, n)
-				dst, _ := alloc(b, d, n)
+				bytes := n * typ.Size()
+				src, x := alloc(b, d, (bytes+3)/4)
+				dst, _ := alloc(b, d, (bytes+3)/4)
 				defer src.Free()
 				defer dst.Free()
 				for i := range x {
 					x[i] = float32(i)
 				}
 				attrs, err := op.PermuteTo(c.order...)
-				l, ok := op.Permute.Layout(&attrs, op.RowMajor(n), c.shape, reordered(c.shape, c.order), op.F32)
+				l, ok := op.Permute.Layout(&attrs, op.RowMajor(n), c.shape, reordered(c.shape, c.order), typ)
 				if err != nil || !ok {
 					b.Fatal("no layout")
 				}
-				full := driver.Operand{Slot: 0, Type: op.F32, N: n}
+				full := driver.Operand{Slot: 0, Type: typ, N: n}
 				var calls [2]func()
-				for i, from := range []driver.Operand{full, {Slot: 0, Type: op.F32, Broadcast: op.Strided, Layout: &l}} {
+				for i, from := range []driver.Operand{full, {Slot: 0, Type: typ, Broadcast: op.Strided, Layout: &l}} {
 					s := op.Shape{n}
-					p := &driver.Program{Ext: 2, Slots: []driver.Slot{{Type: op.F32, Shape: s, Bytes: int64(4 * n)}, {Type: op.F32, Shape: s, Bytes: int64(4 * n), Ext: 1, Written: true}}}
+					p := &driver.Program{Ext: 2, Slots: []driver.Slot{{Type: typ, Shape: s, Bytes: int64(bytes)}, {Type: typ, Shape: s, Bytes: int64(bytes), Ext: 1, Written: true}}}
 					f := &driver.Fused{In: []driver.Operand{from}, Shape: s, Out: []int{0}}
-					p.Steps = []driver.Step{{Post: f, Out: []driver.Operand{{Slot: 1, Type: op.F32, N: n}}}}
+					p.Steps = []driver.Step{{Post: f, Out: []driver.Operand{{Slot: 1, Type: typ, N: n}}}}
 					e, ctx := prepare(b, d, p), context.Background()
 					sub := &driver.Submission{Ext: []driver.Binding{{Mem: src}, {Mem: dst}}, Wait: true}
 					calls[i] = func() {
@@ -77,11 +93,21 @@ func reordered(s op.Shape, order []int) (out op.Shape) {
 	return out
 }
 
-// permutes are copies for BenchmarkPermute.
-var permutes = []struct {
+// A permute is a copy of an array of a shape whose axes are in another order.
+type permute struct {
 	shape op.Shape
 	order []int
-}{
+}
+
+// permuteSizes are copies for BenchmarkPermuteSizes.
+var permuteSizes = []permute{
+	{op.Shape{1000, 1000}, []int{1, 0}}, {op.Shape{4096, 4096}, []int{1, 0}}, {op.Shape{100, 101, 103}, []int{2, 1, 0}}, {op.Shape{300, 301}, []int{1, 0}},
+	{op.Shape{8, 128, 12, 64}, []int{0, 2, 1, 3}}, {op.Shape{16, 3, 224, 224}, []int{0, 2, 3, 1}}, {op.Shape{32, 33, 31, 30}, []int{3, 2, 1, 0}}, {op.Shape{65, 67}, []int{1, 0}},
+	{op.Shape{640, 480, 3}, []int{2, 0, 1}},
+}
+
+// permutes are copies for BenchmarkPermute.
+var permutes = []permute{
 	{op.Shape{3001, 5003}, []int{1, 0}}, {op.Shape{100, 101, 103}, []int{2, 1, 0}}, {op.Shape{1000, 1000}, []int{1, 0}},
 	{op.Shape{16, 16, 16, 16, 16}, []int{4, 3, 2, 1, 0}}, {op.Shape{256, 256, 256}, []int{2, 1, 0}}, {op.Shape{4096, 4096}, []int{1, 0}},
 	{op.Shape{8, 128, 12, 64}, []int{0, 2, 1, 3}}, {op.Shape{64, 3, 224, 224}, []int{0, 2, 3, 1}}, {op.Shape{64, 128, 256}, []int{1, 0, 2}},

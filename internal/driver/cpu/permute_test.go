@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -95,5 +96,58 @@ func TestPermuted(t *testing.T) {
 	}
 	if turned == 0 {
 		t.Fatal("no array was transposed")
+	}
+}
+
+// TestPermutedSizes reads parts of permuted arrays of elements of one, two and four bytes. The last axes of some have few elements, which are copied
+// together.
+func TestPermutedSizes(t *testing.T) {
+	r := testutil.Rand(t)
+	extents := []int{1, 3, 8, 15, 16, 17, 32, 33, 70}
+	turned, wide := 0, 0
+	for i := range 300 {
+		size, rank := 1<<r.IntN(3), 2+r.IntN(3)
+		var s op.Shape
+		for n := 1; len(s) < rank; n *= s[len(s)-1] {
+			if s = append(s, extents[r.IntN(len(extents))]); n*s[len(s)-1] > 60_000 {
+				s[len(s)-1] = 3
+			}
+		}
+		order := r.Perm(rank)
+		if i%2 == 0 {
+			s, order = append(s, 2<<r.IntN(2)), append(order, rank)
+		}
+		l := permuted(s, order)
+		w, k := widen(&l, size)
+		if k > 1 {
+			wide++
+			turned += min(1, permutationOfSize(&w, k*size).unit)
+		} else {
+			turned += min(1, permutationOfSize(&l, size).unit)
+		}
+		n := l.Size()
+		x := make([]byte, n*size)
+		for i := range x {
+			x[i] = byte(r.Uint32())
+		}
+		for range 2 {
+			lo := r.IntN(n)
+			hi := lo + 1 + r.IntN(n-lo)
+			if r.IntN(2) == 0 {
+				lo, hi = 0, n
+			}
+			dst, want := make([]byte, (hi-lo+2)*size), make([]byte, (hi-lo+2)*size)
+			for i := lo; i < hi; i++ {
+				at, _ := l.At(i)
+				copy(want[(1+i-lo)*size:][:size], x[at*size:])
+			}
+			bring(unsafe.Pointer(&dst[size]), unsafe.Pointer(&x[0]), &l, lo, hi-lo, size, false)
+			if !slices.Equal(dst, want) {
+				t.Fatalf("%v by %v, elements of %d bytes, %d to %d: other elements", s, order, size, lo, hi)
+			}
+		}
+	}
+	if turned == 0 || wide == 0 {
+		t.Fatalf("%d arrays were transposed and %d had elements that are copied together", turned, wide)
 	}
 }

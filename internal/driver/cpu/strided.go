@@ -194,19 +194,20 @@ func (r *run) seek(l *op.Layout, pos int) {
 }
 
 // bring copies elements pos to pos+n of a layout over the memory at base to dst. Elements have
-// four, two or one bytes. With past, it uses non-temporal stores where it can; the caller then calls [simd.StreamFence].
+// eight, four, two or one bytes. With past, it uses non-temporal stores where it can; the caller then calls [simd.StreamFence].
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) {
 	if n == 0 {
+		return
+	}
+	if w, k := widen(l, size); k > 1 && pos%k == 0 && n%k == 0 {
+		bring(dst, base, &w, pos/k, n/k, k*size, past)
 		return
 	}
 	have := n
 	if f := &l.F[0]; l.Rank > 1 && f.Stride == 0 && !l.Windowed() {
 		have = min(n, l.Size()/f.N) // the other elements repeat these
 	}
-	t := permutation{}
-	if size == 4 {
-		t = permutationOf(l)
-	}
+	t := permutationOfSize(l, size)
 	for at := 0; at < have; {
 		k := have - at
 		if t.unit > 0 {
@@ -214,8 +215,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) 
 				k = min(k, t.unit-ahead)
 			} else if k >= 2*t.unit { // a single column is not transposed
 				k -= k % t.unit
-				to := unsafe.Slice((*uint32)(unsafe.Add(dst, 4*at)), k)
-				t.tiles(to, (*uint32)(base), l, pos+at)
+				t.tiles(unsafe.Add(dst, at*size), base, l, pos+at, k, size)
 				at += k
 				continue
 			}
@@ -225,6 +225,8 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) 
 			fetch(unsafe.Slice((*uint8)(to), k), (*uint8)(base), l, pos+at, past)
 		case 2:
 			fetch(unsafe.Slice((*uint16)(to), k), (*uint16)(base), l, pos+at, past)
+		case 8:
+			fetch(unsafe.Slice((*uint64)(to), k), (*uint64)(base), l, pos+at, past)
 		default:
 			fetch(unsafe.Slice((*uint32)(to), k), (*uint32)(base), l, pos+at, past)
 		}
@@ -237,7 +239,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) 
 }
 
 // fetch is bring by runs of the last factor.
-func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, past bool) {
+func fetch[T uint8 | uint16 | uint32 | uint64](dst []T, base *T, l *op.Layout, pos int, past bool) {
 	if l.Rank == 0 {
 		dst[0] = *element(base, l.Off)
 		return
@@ -274,7 +276,7 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int, p
 
 // wholeRuns copies several runs of the last factor, which has no window, and moves o to the last of them. It returns the
 // number of elements, or 0 if one call cannot copy several runs.
-func wholeRuns[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, o *odometer, past bool) int {
+func wholeRuns[T uint8 | uint16 | uint32 | uint64](dst []T, base *T, l *op.Layout, o *odometer, past bool) int {
 	f, bytes := l.F[l.Rank-1], int(unsafe.Sizeof(*base))
 	if n := o.repeated(len(dst) / f.N); n > 0 {
 		size, step := l.F[l.Rank-2].N*f.N, l.F[l.Rank-3].Stride
@@ -300,7 +302,7 @@ func wholeRuns[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, o *odo
 }
 
 // paddedRuns is wholeRuns for a last factor with a window on adjacent elements.
-func paddedRuns[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, o *odometer) int {
+func paddedRuns[T uint8 | uint16 | uint32 | uint64](dst []T, base *T, l *op.Layout, o *odometer) int {
 	f := &l.F[l.Rank-1]
 	n := o.inside(len(dst) / f.N)
 	if n <= 1 {
@@ -313,7 +315,7 @@ func paddedRuns[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, o *od
 
 // padRuns copies adjacent elements to the window of each run of f in dst, and sets the others to fill. step is the distance
 // between runs in src.
-func padRuns[T uint8 | uint16 | uint32](dst []T, src *T, f *op.Factor, step int, fill T) {
+func padRuns[T uint8 | uint16 | uint32 | uint64](dst []T, src *T, f *op.Factor, step int, fill T) {
 	size := int(unsafe.Sizeof(fill))
 	copyRows(unsafe.Pointer(&dst[f.Lo]), unsafe.Pointer(src), (f.Hi-f.Lo)*size, f.N*size, step*size, len(dst)/f.N, false)
 	for ; len(dst) >= f.N; dst = dst[f.N:] {
@@ -330,7 +332,7 @@ func padRuns[T uint8 | uint16 | uint32](dst []T, src *T, f *op.Factor, step int,
 const shortRun = 16
 
 // runs copies runs of n elements with the given stride to dst. step is the distance between runs.
-func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int, past bool) {
+func runs[T uint8 | uint16 | uint32 | uint64](dst []T, src *T, n, stride, step int, past bool) {
 	switch size := int(unsafe.Sizeof(*src)); {
 	case stride == 1 && n > 2 && step != 0 && simd.HasRows:
 		copyRows(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, n*size, step*size, len(dst)/n, past)
@@ -381,7 +383,7 @@ func element[T any](base *T, i int) *T {
 }
 
 // copyStrided copies elements with the given stride to dst, which must not be empty.
-func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
+func copyStrided[T uint8 | uint16 | uint32 | uint64](dst []T, src *T, stride int) {
 	switch stride {
 	case 0:
 		repeat(dst, *src)
@@ -400,7 +402,7 @@ func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 }
 
 // repeat sets all elements of dst to v.
-func repeat[T uint8 | uint16 | uint32](dst []T, v T) {
+func repeat[T uint8 | uint16 | uint32 | uint64](dst []T, v T) {
 	if d, ok := any(dst).([]uint32); ok && len(d) >= 8 {
 		w := uint32(v)
 		simd.Repeat(&d[0], &w, len(d), 0, 1)

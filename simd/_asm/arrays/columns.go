@@ -74,6 +74,7 @@ func (g *gen) columns() {
 		g.arrayFold(f)
 	}
 	g.columnDeviations()
+	g.columnProducts()
 }
 
 // pass writes a loop over the columns of some rows. block writes the code for one vector of
@@ -238,6 +239,44 @@ func (g *gen) columnDeviations() {
 	})
 	g.ADDQ(stride, x)
 	g.JMP(LabelRef("rows"))
+	g.Label("end")
+	g.ret()
+}
+
+// columnProducts writes the kernel of sums of products, which combines two rows in one pass over its results.
+func (g *gen) columnProducts() {
+	const name = "columnsProductsAVX2"
+	g.function(name, "func(dst, x, y *float32, n, rows, stride int)",
+		name+" adds, for each of n columns of x and y, the products of their elements to dst. x and y have rows rows, stride apart. n is positive.")
+	dst, x, y, n, rows, stride := g.param("dst"), g.param("x"), g.param("y"), g.param("n"), g.param("rows"), g.param("stride")
+	g.SHLQ(U8(2), stride)
+	i, mask, acc, v, w := g.GP64(), g.tailMask(n), g.YMM(), g.YMM(), g.YMM()
+	nextX, nextY := g.GP64(), g.GP64()
+	pass := func(label string, pairs ...[2]reg.GPVirtual) {
+		g.pass(label, n, i, mask, func(load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem)) {
+			at := func(p reg.GPVirtual) Mem { return Mem{Base: p, Index: i, Scale: 4} }
+			load(at(dst), acc)
+			for _, p := range pairs {
+				load(at(p[0]), v)
+				load(at(p[1]), w)
+				g.VFMADD231PS(v, w, acc)
+			}
+			store(acc, at(dst))
+		})
+	}
+	g.Label("rows")
+	g.SUBQ(U8(2), rows)
+	g.JLT(LabelRef("rest"))
+	g.LEAQ(Mem{Base: x, Index: stride, Scale: 1}, nextX)
+	g.LEAQ(Mem{Base: y, Index: stride, Scale: 1}, nextY)
+	pass("two", [2]reg.GPVirtual{x, y}, [2]reg.GPVirtual{nextX, nextY})
+	g.LEAQ(Mem{Base: nextX, Index: stride, Scale: 1}, x)
+	g.LEAQ(Mem{Base: nextY, Index: stride, Scale: 1}, y)
+	g.JMP(LabelRef("rows"))
+	g.Label("rest")
+	g.ADDQ(U8(2), rows)
+	g.JEQ(LabelRef("end"))
+	pass("one", [2]reg.GPVirtual{x, y})
 	g.Label("end")
 	g.ret()
 }

@@ -42,7 +42,9 @@ func main() {
 	}
 	g.rows(false)
 	g.rows(true)
+	g.weaveRows()
 	g.transpose()
+	g.smallTiles()
 	g.turnRows()
 	for _, w := range []int{4, 8, 16} {
 		g.strip(w)
@@ -67,8 +69,11 @@ func main() {
 
 type gen struct {
 	*build.Context
-	laneNumbers Mem            // 0 to 7, after the first kernel that uses them
-	ones        reg.VecVirtual // 1 in each lane, for kernels over columns
+	lanesFlipped map[int]Mem    // see flips
+	oddNumbers   Mem            // see odds
+	counts       Mem            // see laneCounts
+	laneNumbers  Mem            // 0 to 7, after the first kernel that uses them
+	ones         reg.VecVirtual // 1 in each lane, for kernels over columns
 }
 
 func (g *gen) function(name, signature string, doc ...string) {

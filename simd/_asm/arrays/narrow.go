@@ -196,3 +196,37 @@ func (g *gen) rows(past bool) {
 	g.JNE(LabelRef("row"))
 	g.ret()
 }
+
+// weaveRows writes the kernel that joins rows of several arrays.
+func (g *gen) weaveRows() {
+	g.function("joinPiecesAVX2", "func(dst, parts *byte, n, count int)",
+		"joinPiecesAVX2 writes count rows, which follow each other, to dst: each has one row of each of the n parts, each a JoinPart.",
+		"It moves the parts behind the rows.")
+	dst, parts, n, count := g.param("dst"), g.param("parts"), g.param("n"), g.param("count")
+	p, left, x, size, i, v := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.YMM()
+	g.Label("row")
+	g.MOVQ(parts, p)
+	g.MOVQ(n, left)
+	g.Label("part")
+	g.MOVQ(Mem{Base: p}, x)
+	g.ADDQ(Mem{Base: p, Disp: 8}, x)
+	g.MOVQ(Mem{Base: p, Disp: 16}, size)
+	g.MOVQ(U32(4*lanes), i)
+	g.Label("vector")
+	g.VMOVDQU(Mem{Base: x, Index: i, Scale: 1, Disp: -4 * lanes}, v)
+	g.VMOVDQU(v, Mem{Base: dst, Index: i, Scale: 1, Disp: -4 * lanes})
+	g.ADDQ(U8(4*lanes), i)
+	g.CMPQ(i, size)
+	g.JLE(LabelRef("vector"))
+	g.VMOVDQU(Mem{Base: x, Index: size, Scale: 1, Disp: -4 * lanes}, v)
+	g.VMOVDQU(v, Mem{Base: dst, Index: size, Scale: 1, Disp: -4 * lanes})
+	g.ADDQ(size, dst)
+	g.MOVQ(Mem{Base: p, Disp: 24}, i)
+	g.ADDQ(i, Mem{Base: p, Disp: 8})
+	g.ADDQ(U8(32), p)
+	g.DECQ(left)
+	g.JNE(LabelRef("part"))
+	g.DECQ(count)
+	g.JNE(LabelRef("row"))
+	g.ret()
+}

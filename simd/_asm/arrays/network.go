@@ -14,9 +14,10 @@ type value int
 // An instruction computes a value from other values, which are in registers or on the stack: see
 // place.
 type instruction struct {
-	from []value
-	do   func(dst reg.VecPhysical, from []reg.VecPhysical) // dst is unused if the instruction stores
-	dst  value                                             // -1: it stores
+	from  []value
+	do    func(dst reg.VecPhysical, from []reg.VecPhysical) // dst is unused if the instruction stores
+	dst   value                                             // -1: it stores
+	apart bool                                              // dst is none of the registers of from
 }
 
 // A list is a straight program over vectors.
@@ -25,7 +26,8 @@ type list struct {
 	code  []instruction
 	n     value
 	wide  bool                 // the vectors have 16 lanes, and there are 32 registers
-	upper map[int]reg.Register // masks of blends in registers, by lanes. Only wide vectors need them.
+	upper map[int]reg.Register // masks in registers, by lanes. Only wide vectors need them.
+	flip  map[int]value        // lane numbers i^x, by x, for wide vectors
 }
 
 // lanes returns the number of lanes of a vector.
@@ -54,7 +56,7 @@ func (l *list) move(from, to Op) {
 }
 
 func (l *list) add(do func(dst reg.VecPhysical, from []reg.VecPhysical), from ...value) value {
-	l.code = append(l.code, instruction{from, do, l.n})
+	l.code = append(l.code, instruction{from: from, do: do, dst: l.n})
 	l.n++
 	return l.n - 1
 }
@@ -64,7 +66,7 @@ func (l *list) load(m Mem) value {
 }
 
 func (l *list) store(v value, m Mem) {
-	l.code = append(l.code, instruction{[]value{v}, func(_ reg.VecPhysical, from []reg.VecPhysical) { l.move(from[0], m) }, -1})
+	l.code = append(l.code, instruction{from: []value{v}, do: func(_ reg.VecPhysical, from []reg.VecPhysical) { l.move(from[0], m) }, dst: -1})
 }
 
 func (l *list) min(a, b value) value {
@@ -77,13 +79,7 @@ func (l *list) max(a, b value) value {
 
 // blend returns the lanes of b whose bits are set in lanes, and the other lanes of a.
 func (l *list) blend(lanes int, a, b value) value {
-	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) {
-		if l.wide {
-			l.g.VPBLENDMD(from[1], from[0], l.upper[lanes], dst)
-		} else {
-			l.g.VPBLENDD(U8(lanes), from[1], from[0], dst)
-		}
-	}, a, b)
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPBLENDD(U8(lanes), from[1], from[0], dst) }, a, b)
 }
 
 // shuffle permutes each four lanes of a.
@@ -128,9 +124,25 @@ func (l *list) unpack(double, high bool, a, b value) value {
 	}, a, b)
 }
 
+// prune removes the instructions whose values are not used.
+func (l *list) prune() {
+	used := make([]bool, l.n)
+	for i := len(l.code) - 1; i >= 0; i-- {
+		c := l.code[i]
+		if c.dst >= 0 && !used[c.dst] {
+			l.code = slices.Delete(l.code, i, i+1)
+			continue
+		}
+		for _, v := range c.from {
+			used[v] = true
+		}
+	}
+}
+
 // emit writes the instructions. If there are not enough registers, it spills the value with the
 // furthest next use.
 func (l *list) emit() {
+	l.prune()
 	uses := make([][]int, l.n) // uses of each value, in order
 	for i, in := range l.code {
 		for _, v := range in.from {
@@ -168,6 +180,7 @@ func (l *list) emit() {
 	}
 	for _, c := range l.code {
 		var held []int
+		var dst reg.VecPhysical
 		for _, v := range c.from {
 			r := find(v)
 			if r < 0 {
@@ -175,6 +188,9 @@ func (l *list) emit() {
 				l.move(slots[v], l.reg(r))
 			}
 			held = append(held, r)
+		}
+		if c.apart {
+			dst = l.reg(room(c.dst, held))
 		}
 		for i, v := range c.from {
 			if uses[v] = uses[v][1:]; len(uses[v]) == 0 {
@@ -185,8 +201,7 @@ func (l *list) emit() {
 				}
 			}
 		}
-		var dst reg.VecPhysical
-		if c.dst >= 0 {
+		if c.dst >= 0 && !c.apart {
 			dst = l.reg(room(c.dst, nil))
 		}
 		var from []reg.VecPhysical
@@ -220,8 +235,34 @@ func (g *gen) network(n int) {
 	g.ret()
 }
 
+const greatest value = -1 // a vector of the greatest keys
+
 // order moves the smaller lanes of two vectors to the first and the greater lanes to the second.
-func (l *list) order(v []value, i, j int) { v[i], v[j] = l.min(v[i], v[j]), l.max(v[i], v[j]) }
+func (l *list) order(v []value, i, j int) {
+	if v[j] == greatest {
+		return
+	}
+	least := l.min(v[i], v[j])
+	v[i], v[j] = least, l.rest(v[i], v[j], least)
+}
+
+// rest returns the maximum of a and b. least is the minimum.
+func (l *list) rest(a, b, least value) value {
+	if l.wide {
+		return l.exclusive(a, b, least)
+	}
+	return l.max(a, b)
+}
+
+// mixed returns the maximum of a and b in the given lanes and the minimum in the others, and the reverse.
+func (l *list) mixed(lanes int, a, b value) (first, second value) {
+	if l.wide {
+		first = l.most(lanes, a, b)
+		return first, l.exclusive(a, b, first)
+	}
+	least, most := l.min(a, b), l.max(a, b)
+	return l.blend(lanes, least, most), l.blend(lanes, most, least)
+}
 
 // columns sorts the columns by Batcher's odd-even merges.
 func (l *list) columns(v []value) {
@@ -253,22 +294,27 @@ func (l *list) join(v []value, width int) {
 	// the lanes of a group of 2*width are reversed.
 	for i, j := 0, len(v)-1; i < j; i, j = i+1, j-1 {
 		other := l.across(v[j], 2*width-1)
-		less, more := l.min(v[i], other), l.max(v[i], other)
-		upper := l.upperLanes(width)
-		v[i], v[j] = l.blend(upper, less, more), l.across(l.blend(upper, more, less), 2*width-1)
+		first, second := l.mixed(l.upperLanes(width), v[i], other)
+		v[i], v[j] = first, l.across(second, 2*width-1)
 	}
 	for d := width / 2; d > 0; d /= 2 {
 		for i := range v {
 			other := l.across(v[i], d)
-			v[i] = l.blend(l.upperLanes(d), l.min(v[i], other), l.max(v[i], other))
+			v[i], _ = l.mixed(l.upperLanes(d), v[i], other)
 		}
 	}
-	for d := len(v) / 2; d > 0; d /= 2 {
+	run := len(v) // the greatest keys of a run are not greater than the least of the next
+	for ; run%2 == 0; run /= 2 {
 		for i := range v {
-			if i&d == 0 {
-				l.order(v, i, i+d)
+			if i%run < run/2 {
+				l.order(v, i, i+run/2)
 			}
 		}
+	}
+	for i := 0; run == 3 && i < len(v); i += run {
+		l.order(v, i, i+1)
+		l.order(v, i+1, i+2)
+		l.order(v, i, i+1)
 	}
 }
 
@@ -286,6 +332,8 @@ func (l *list) upperLanes(d int) int {
 // across exchanges each lane i with lane i^x.
 func (l *list) across(a value, x int) value {
 	switch {
+	case l.wide && x > 4 && x != 8:
+		return l.flipped(a, x)
 	case l.wide && x&12 != 0:
 		order := 0
 		for i := range 4 {

@@ -15,8 +15,11 @@ func avx512() *gen {
 	g.split()
 	g.partition512()
 	g.countEqual()
-	for _, n := range []int{4, 8, 16} {
-		g.network512(n)
+	g.divideKeys512(false)
+	g.divideKeys512(true)
+	g.pivot512()
+	for _, size := range [][2]int{{4, 1}, {8, 65}, {12, 129}, {16, 193}} { // vectors, and the smallest number of keys
+		g.network512(size[0], size[1])
 	}
 	g.mapRowsKernels()
 	g.turnRows512(16)
