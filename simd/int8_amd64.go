@@ -165,6 +165,7 @@ func int8VBMI() int8Kernels {
 		k.columns[f] = c
 	}
 	k.tiles = append(amxTiles(), k.tiles...)
+	k.turned = amxTurned()
 	return k
 }
 

@@ -28,6 +28,9 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 		l.packed, l.ws, l.wb = c.bytes(n), c.floats(n/p.group), c.floats(n/p.group)
 		l.edge = c.floats(p.tiles.most() * int8Width)
 	}
+	if p.turned != nil {
+		l.edge = c.floats(int8Width * int8Width)
+	}
 	l.words = c.words
 	return l
 }
