@@ -1,77 +1,63 @@
 //go:build linux && amd64 && !noasm && !wazero
 
+#include "go_asm.h"
 #include "textflag.h"
 
 // The assembler does not know AMX: these are the bytes of its instructions.
 #define LDTILECFG_AX    BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00
 #define STTILECFG_AX    BYTE $0xc4; BYTE $0xe2; BYTE $0x79; BYTE $0x49; BYTE $0x00
 #define TILEZERO_0      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0
-#define TILEZERO_1      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8
 #define TILELOAD_AXCX_2 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x14; BYTE $0x08
-#define TILELOAD_AXCX_4 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08
 #define TILELOAD_DXBX_3 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x1c; BYTE $0x1a
-#define TILELOAD_DXBX_5 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x1a
 #define TDPBSSD_3_2_0   BYTE $0xc4; BYTE $0xe2; BYTE $0x63; BYTE $0x5e; BYTE $0xc2
-#define TDPBSSD_5_4_1   BYTE $0xc4; BYTE $0xe2; BYTE $0x53; BYTE $0x5e; BYTE $0xcc
 #define TILESTORE_0     BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x1e
-#define TILESTORE_1     BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x1e; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
-// Tiles 0 and 1 hold sums for 16 rows of blocks and 16 rounded rows. Tiles 2 and 4 hold the levels of a group of 16 rows of blocks.
-// Tiles 3 and 5 hold the integers of that group of 16 rounded rows, four integers of all rows in a tile row.
+// Tile 0 holds sums for 16 rows of blocks and 16 rounded rows, tile 2 the levels of a group of 16 rows of blocks, tile 3
+// the integers of that group of 16 rounded rows, four integers of all rows in a tile row.
 DATA tiles32<>+0(SB)/8, $1
 DATA tiles32<>+8(SB)/8, $0
-DATA tiles32<>+16(SB)/8, $0x0040002000400040
-DATA tiles32<>+24(SB)/8, $0x0000000000400020
+DATA tiles32<>+16(SB)/8, $0x0040002000000040
+DATA tiles32<>+24(SB)/8, $0
 DATA tiles32<>+32(SB)/8, $0
 DATA tiles32<>+40(SB)/8, $0
-DATA tiles32<>+48(SB)/8, $0x0000081008101010
+DATA tiles32<>+48(SB)/8, $0x0000000008100010
 DATA tiles32<>+56(SB)/8, $0
 GLOBL tiles32<>(SB), RODATA|NOPTR, $64
 
 // The same for groups of 16 elements.
 DATA tiles16<>+0(SB)/8, $1
 DATA tiles16<>+8(SB)/8, $0
-DATA tiles16<>+16(SB)/8, $0x0040001000400040
-DATA tiles16<>+24(SB)/8, $0x0000000000400010
+DATA tiles16<>+16(SB)/8, $0x0040001000000040
+DATA tiles16<>+24(SB)/8, $0
 DATA tiles16<>+32(SB)/8, $0
 DATA tiles16<>+40(SB)/8, $0
-DATA tiles16<>+48(SB)/8, $0x0000041004101010
+DATA tiles16<>+48(SB)/8, $0x0000000004100010
 DATA tiles16<>+56(SB)/8, $0
 GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 
-// SUMS0 and SUMS1 store the sums of one group in the first and in the second half of the memory at SI.
-#define SUMS0 TILELOAD_AXCX_2; TILELOAD_DXBX_3; TILEZERO_0; TDPBSSD_3_2_0; TILESTORE_0; ADDQ step+40(FP), AX; ADDQ R14, DX
-#define SUMS1 TILELOAD_AXCX_4; TILELOAD_DXBX_5; TILEZERO_1; TDPBSSD_5_4_1; TILESTORE_1; ADDQ step+40(FP), AX; ADDQ R14, DX
+// NEXT moves an address to the next of the 4 parts of the ring.
+#define NEXT(at) \
+	ADDQ    $1024, at; \
+	CMPQ    at, end-8(SP); \
+	CMOVQEQ ring-16(SP), at
+
+// SUMS stores the sums of one group in a part of the ring.
+#define SUMS \
+	TILELOAD_AXCX_2; \
+	TILELOAD_DXBX_3; \
+	TILEZERO_0; \
+	TDPBSSD_3_2_0; \
+	TILESTORE_0; \
+	ADDQ step-24(SP), AX; \
+	ADDQ xStep-32(SP), DX; \
+	NEXT(SI)
 
 // ROW multiplies the sums of a row of blocks by the scales of the rounded rows in Z16 and by the scale of the row of blocks, and adds
 // them to acc.
 #define ROW(at, scale, acc, sum, factor) \
-	VCVTDQ2PS   at(SI), sum; \
+	VCVTDQ2PS   at(R15), sum; \
 	VMULPS.BCST scale, Z16, factor; \
 	VFMADD231PS sum, factor, acc
-
-// ROWS is ROW for the 16 rows of blocks.
-#define ROWS(at, next) \
-	VMOVUPS (DI), Z16; \
-	ROW(at+0, (R8), Z0, Z17, Z18); \
-	ROW(at+64, (R8)(R10*1), Z1, Z19, Z20); \
-	ROW(at+128, (R8)(R10*2), Z2, Z21, Z22); \
-	ROW(at+192, (R8)(R11*1), Z3, Z23, Z24); \
-	ROW(at+256, (R8)(R10*4), Z4, Z25, Z26); \
-	ROW(at+320, (R8)(R12*1), Z5, Z27, Z28); \
-	ROW(at+384, (R8)(R11*2), Z6, Z29, Z30); \
-	ROW(at+448, (R8)(R13*1), Z7, Z17, Z18); \
-	ROW(at+512, (R9), Z8, Z19, Z20); \
-	ROW(at+576, (R9)(R10*1), Z9, Z21, Z22); \
-	ROW(at+640, (R9)(R10*2), Z10, Z23, Z24); \
-	ROW(at+704, (R9)(R11*1), Z11, Z25, Z26); \
-	ROW(at+768, (R9)(R10*4), Z12, Z27, Z28); \
-	ROW(at+832, (R9)(R12*1), Z13, Z29, Z30); \
-	ROW(at+896, (R9)(R11*2), Z14, Z17, Z18); \
-	ROW(at+960, (R9)(R13*1), Z15, Z19, Z20); \
-	ADDQ next, DI; \
-	ADDQ scalesStep+72(FP), R8; \
-	ADDQ scalesStep+72(FP), R9
 
 // STORE adds sums to the next row of c.
 #define STORE(sums) \
@@ -89,33 +75,52 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 	LEAQ (R10)(R10*4), R12; \
 	LEAQ (R11)(R10*4), R13
 
-// func int8TurnedAMX(c *float32, cRow, rows int, levels *byte, row, step int, scales, biases *float32, scalesRow, scalesStep int, x *int8, xs, xsums *float32, group, groups int)
-TEXT ·int8TurnedAMX(SB), 0, $2240-120
-	LEAQ  buffer-2240(SP), SI
-	ADDQ  $63, SI
-	ANDQ  $~63, SI
-	LEAQ  2048(SI), AX
+// func int8TurnedAMX(t *int8TurnedCall)
+TEXT ·int8TurnedAMX(SB), 0, $4352-8
+	MOVQ t+0(FP), R14
+	LEAQ buffer-4352(SP), SI
+	ADDQ $63, SI
+	ANDQ $~63, SI
+	MOVQ SI, ring-16(SP)
+	LEAQ 4096(SI), AX
+	MOVQ AX, end-8(SP)
 	STTILECFG_AX // saved, because C code in the process may configure the tiles of a thread once only
-	LEAQ  tiles32<>(SB), AX
-	MOVQ  group+104(FP), R14
-	MOVQ  $64, R15
-	CMPQ  R14, $32
-	JEQ   configure
-	LEAQ  tiles16<>(SB), AX
-	XORQ  R15, R15
+	LEAQ tiles32<>(SB), AX
+	XORQ DX, DX // what the distance to the scales of the next group changes by
+	MOVQ int8TurnedCall_group(R14), BX
+	CMPQ BX, $32
+	JEQ  configure
+	LEAQ tiles16<>(SB), AX
+	MOVQ $64, DX
 
 configure:
 	LDTILECFG_AX
-	MOVQ  R15, 2112(SI) // the distance of the scales of rounded rows from the first group of two to the second
-	SHLQ  $4, R14 // the bytes of a group of the rounded rows
-	MOVQ  levels+24(FP), AX
-	MOVQ  row+32(FP), CX
-	MOVQ  x+80(FP), DX
-	MOVQ  $64, BX
-	MOVQ  xs+88(FP), DI
-	MOVQ  groups+112(FP), R15
-	MOVQ  scales+48(FP), R8
-	STRIDES(scalesRow+64(FP))
+	MOVQ DX, toggle-48(SP)
+	XORQ $64, DX
+	MOVQ DX, xsStep-40(SP)
+	SHLQ $4, BX
+	MOVQ BX, xStep-32(SP)
+	MOVQ int8TurnedCall_step(R14), AX
+	MOVQ AX, step-24(SP)
+	MOVQ int8TurnedCall_scalesStep(R14), AX
+	MOVQ AX, scalesStep-56(SP)
+	MOVQ int8TurnedCall_aheadStep(R14), AX
+	MOVQ AX, aheadStep-64(SP)
+	MOVQ int8TurnedCall_groups(R14), AX
+	MOVQ AX, sums-72(SP)
+	MOVQ AX, rows-80(SP)
+	MOVQ int8TurnedCall_levels(R14), AX
+	MOVQ int8TurnedCall_row(R14), CX
+	MOVQ int8TurnedCall_x(R14), DX
+	MOVQ int8TurnedCall_xs(R14), DI
+	MOVQ $64, BX
+	MOVQ int8TurnedCall_scales(R14), R8
+	STRIDES(int8TurnedCall_scalesRow(R14))
+	MOVQ SI, R15
+	MOVQ int8TurnedCall_src(R14), BX
+	MOVQ int8TurnedCall_ahead(R14), R14
+	ADDQ BX, R14
+	MOVQ $64, BX
 	VPXORD Z0, Z0, Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -132,36 +137,70 @@ configure:
 	VMOVAPS Z0, Z13
 	VMOVAPS Z0, Z14
 	VMOVAPS Z0, Z15
-	SUMS0
 
+	SUMS
+	DECQ sums-72(SP)
+	JEQ  next
+	SUMS
+	DECQ sums-72(SP)
+	JEQ  next
+	SUMS
+	DECQ sums-72(SP)
+	JEQ  next
+
+	// The tiles of later groups are multiplied while the sums of a group are scaled.
 next:
-	// The tiles of a group are multiplied while the sums of the one before it are scaled.
-	DECQ R15
-	JEQ  even
-	SUMS1
-	ROWS(0, 2112(SI))
-	DECQ R15
-	JEQ  odd
-	SUMS0
-	ROWS(1024, $64)
-	JMP  next
+	CMPQ sums-72(SP), $0
+	JEQ  scale
+	SUMS
+	DECQ sums-72(SP)
 
-even:
-	ROWS(0, $64)
-	JMP  biases
-
-odd:
-	ROWS(1024, $64)
-
-biases:
-	LEAQ  2048(SI), AX
+scale:
+	PREFETCHT0 0(R14)
+	PREFETCHT0 64(R14)
+	PREFETCHT0 128(R14)
+	PREFETCHT0 192(R14)
+	PREFETCHT0 256(R14)
+	PREFETCHT0 320(R14)
+	PREFETCHT0 384(R14)
+	PREFETCHT0 448(R14)
+	PREFETCHT0 512(R14)
+	ADDQ aheadStep-64(SP), R14
+	VMOVUPS (DI), Z16
+	ROW(0, (R8), Z0, Z17, Z18)
+	ROW(64, (R8)(R10*1), Z1, Z19, Z20)
+	ROW(128, (R8)(R10*2), Z2, Z21, Z22)
+	ROW(192, (R8)(R11*1), Z3, Z23, Z24)
+	ROW(256, (R8)(R10*4), Z4, Z25, Z26)
+	ROW(320, (R8)(R12*1), Z5, Z27, Z28)
+	ROW(384, (R8)(R11*2), Z6, Z29, Z30)
+	ROW(448, (R8)(R13*1), Z7, Z17, Z18)
+	ROW(512, (R9), Z8, Z19, Z20)
+	ROW(576, (R9)(R10*1), Z9, Z21, Z22)
+	ROW(640, (R9)(R10*2), Z10, Z23, Z24)
+	ROW(704, (R9)(R11*1), Z11, Z25, Z26)
+	ROW(768, (R9)(R10*4), Z12, Z27, Z28)
+	ROW(832, (R9)(R12*1), Z13, Z29, Z30)
+	ROW(896, (R9)(R11*2), Z14, Z17, Z18)
+	ROW(960, (R9)(R13*1), Z15, Z19, Z20)
+	NEXT(R15)
+	ADDQ xsStep-40(SP), DI
+	MOVQ toggle-48(SP), BX
+	XORQ BX, xsStep-40(SP)
+	MOVQ $64, BX
+	ADDQ scalesStep-56(SP), R8
+	ADDQ scalesStep-56(SP), R9
+	DECQ rows-80(SP)
+	JNE  next
+	MOVQ end-8(SP), AX
 	LDTILECFG_AX // restores the configuration of the thread
-	MOVQ  biases+56(FP), R8
+	MOVQ t+0(FP), R14
+	MOVQ int8TurnedCall_biases(R14), R8
 	TESTQ R8, R8
-	JEQ   turn
-	STRIDES(scalesRow+64(FP))
-	MOVQ  xsums+96(FP), DI
-	MOVQ  groups+112(FP), R15
+	JEQ  turn
+	STRIDES(int8TurnedCall_scalesRow(R14))
+	MOVQ int8TurnedCall_xsums(R14), DI
+	MOVQ int8TurnedCall_groups(R14), R15
 
 bias:
 	VMOVUPS (DI), Z16
@@ -182,8 +221,8 @@ bias:
 	VFMADD231PS.BCST (R9)(R11*2), Z16, Z14
 	VFMADD231PS.BCST (R9)(R13*1), Z16, Z15
 	ADDQ $64, DI
-	ADDQ scalesStep+72(FP), R8
-	ADDQ scalesStep+72(FP), R9
+	ADDQ scalesStep-56(SP), R8
+	ADDQ scalesStep-56(SP), R9
 	DECQ R15
 	JNE  bias
 
@@ -209,9 +248,9 @@ turn:
 	VSHUFF32X4 $0x88, Z25, Z17, Z1; VSHUFF32X4 $0x88, Z29, Z21, Z5; VSHUFF32X4 $0xdd, Z25, Z17, Z9; VSHUFF32X4 $0xdd, Z29, Z21, Z13
 	VSHUFF32X4 $0x88, Z26, Z18, Z2; VSHUFF32X4 $0x88, Z30, Z22, Z6; VSHUFF32X4 $0xdd, Z26, Z18, Z10; VSHUFF32X4 $0xdd, Z30, Z22, Z14
 	VSHUFF32X4 $0x88, Z27, Z19, Z3; VSHUFF32X4 $0x88, Z31, Z23, Z7; VSHUFF32X4 $0xdd, Z27, Z19, Z11; VSHUFF32X4 $0xdd, Z31, Z23, Z15
-	MOVQ c+0(FP), DI
-	MOVQ cRow+8(FP), R10
-	MOVQ rows+16(FP), R15
+	MOVQ int8TurnedCall_c(R14), DI
+	MOVQ int8TurnedCall_cRow(R14), R10
+	MOVQ int8TurnedCall_rows(R14), R15
 	STORE(Z0)
 	STORE(Z1)
 	STORE(Z2)

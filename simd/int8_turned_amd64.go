@@ -2,10 +2,10 @@
 
 package simd
 
-// int8TurnedAMX is an int8TurnedFunc.
+// int8TurnedAMX is the kernel of AMX for turned products.
 //
 //go:noescape
-func int8TurnedAMX(c *float32, cRow, rows int, levels *byte, row, step int, scales, biases *float32, scalesRow, scalesStep int, x *int8, xs, xsums *float32, group, groups int)
+func int8TurnedAMX(t *int8TurnedCall)
 
 // int8HalfScales is an int8HalfScalesFunc. It needs AVX-512.
 //
