@@ -119,6 +119,7 @@ type Int8Product struct {
 	turned *int8Turned  // nil if there are too few rows, or no kernel
 	tiles  *int8Tiles   // nil for plain Go, or with dots
 	group  int          // elements of a sum of the rows
+	unit   int          // elements of a unit of turned
 	stride int          // elements between the rounded rows: K, or more with zeros at the end
 	zero   int          // the difference of codes and levels
 
@@ -168,8 +169,8 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	if all.prepare != nil && f.Layout().Level.Grid != nil {
 		all.prepare()
 	}
-	if t := all.turned; t != nil && m >= t.rows {
-		p.turned, p.group = t, min(f.Group(), op.Int8Group)
+	if p.unit = all.turned.unit(f, m, k); p.unit > 0 {
+		p.turned, p.group = all.turned, min(f.Group(), op.Int8Group)
 		return p
 	}
 	least, most := f.LevelRange()
@@ -223,8 +224,8 @@ func (p *Int8Product) Streams() int {
 // Scratch returns the numbers of 32-bit words of memory that Bind and each call of Columns need: shared
 // is for the rounded rows, and lane for a call of Columns.
 func (p *Int8Product) Scratch() (shared, lane int) {
-	mk := p.rounded()
-	shared = mk/4 + mk/op.Int8Group + mk/p.group
+	mk, scales, sums := p.sizes()
+	shared = mk/4 + scales + sums
 	switch {
 	case p.dots != nil || p.many != nil:
 		return shared + mk/4, 0
@@ -234,19 +235,21 @@ func (p *Int8Product) Scratch() (shared, lane int) {
 	return shared, p.lane(nil).words
 }
 
-// rounded returns the number of integers of the rounded rows.
-func (p *Int8Product) rounded() int {
+// sizes returns the numbers of integers, scales and sums of the rounded rows.
+func (p *Int8Product) sizes() (integers, scales, sums int) {
 	if p.turned != nil {
-		return p.turnedBlocks() * int8Width * p.K
+		lanes := p.turnedCalls() * int8Width
+		return lanes * p.K, lanes * p.K / p.unit, lanes * p.K / p.unit
 	}
-	return p.M * p.stride
+	mk := p.M * p.stride
+	return mk, mk / op.Int8Group, mk / p.group
 }
 
 // Bind gives the product memory of Scratch's shared words, which it uses until the next call of Bind.
 func (p *Int8Product) Bind(memory []float32) {
 	c := carver{memory: memory}
-	mk := p.rounded()
-	p.q, p.scales, p.sums = c.bytes(mk), c.floats(mk/op.Int8Group), c.floats(mk/p.group)
+	mk, scales, sums := p.sizes()
+	p.q, p.scales, p.sums = c.bytes(mk), c.floats(scales), c.floats(sums)
 	switch {
 	case p.dots != nil || p.many != nil:
 		p.quads = c.integers(mk / 4)

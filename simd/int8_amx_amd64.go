@@ -34,5 +34,5 @@ func amxTurned() *int8Turned {
 	if amxTiles() == nil {
 		return nil
 	}
-	return &int8Turned{run: int8TurnedAMX, halves: int8HalfScales, rows: turnedRows}
+	return &int8Turned{many: int8TurnedAMX, few: int8TurnedFewAMX, halves: int8HalfScales}
 }
