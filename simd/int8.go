@@ -414,8 +414,14 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 		return
 	}
 	l := p.lane(lane)
-	for j := first; j < end; j += int8Width {
-		width := min(int8Width, end-j)
+	span := int8Width
+	if p.turned != nil {
+		span = turnedSpan(l.depth)
+	}
+	for j, width := first, 0; j < end; j += width {
+		if width = min(span, end-j); width > int8Width {
+			width = width / int8Width * int8Width
+		}
 		switch {
 		case p.turned != nil:
 			p.turnedColumns(&l, c, w, j, width)

@@ -218,8 +218,14 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 	MOVQ int8TurnedCall_aheadStep(R14), AX; \
 	MOVQ AX, aheadStep-24(SP); \
 	MOVQ int8TurnedCall_units(R14), AX; \
-	MOVQ AX, sums-32(SP); \
+	MOVQ AX, units-72(SP); \
 	MOVQ AX, rows-40(SP); \
+	MOVQ AX, left-80(SP); \
+	MOVQ int8TurnedCall_blocks(R14), BX; \
+	MOVQ BX, blocks-88(SP); \
+	IMULQ BX, AX; \
+	MOVQ AX, sums-32(SP); \
+	MOVQ $4, lead-96(SP); \
 	MOVQ int8TurnedCall_step(R14), AX; \
 	MOVQ AX, step-48(SP); \
 	MOVQ int8TurnedCall_unit(R14), AX; \
@@ -240,38 +246,63 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 	MOVQ $64, BX; \
 	ZEROS
 
-// AHEAD computes the sums of the first three units.
-#define AHEAD \
-	SUMS; \
-	DECQ sums-32(SP); \
-	JEQ  next; \
-	SUMS; \
-	DECQ sums-32(SP); \
-	JEQ  next; \
-	SUMS; \
-	DECQ sums-32(SP)
+// BLOCK moves AX and DX to the first unit of the next sixteen rows of blocks.
+#define BLOCK \
+	MOVQ  units-72(SP), DX; \
+	MOVQ  DX, left-80(SP); \
+	IMULQ step-48(SP), DX; \
+	SUBQ  DX, AX; \
+	MOVQ  CX, DX; \
+	SHLQ  $4, DX; \
+	ADDQ  DX, AX; \
+	MOVQ  t+0(FP), DX; \
+	MOVQ  int8TurnedCall_x(DX), DX
 
-// BIASED loads the operands for biases, or jumps to turn if there are none, after it has restored the configuration.
+// BIASED loads the operands for biases, or jumps to turn if there are none.
 #define BIASED \
-	MOVQ end-8(SP), AX; \
-	LDTILECFG_AX; \
+	MOVQ R14, prefetch-104(SP); \
+	MOVQ R15, ready-112(SP); \
 	MOVQ t+0(FP), R14; \
-	MOVQ int8TurnedCall_biases(R14), R8; \
-	TESTQ R8, R8; \
+	MOVQ int8TurnedCall_biases(R14), BX; \
+	TESTQ BX, BX; \
 	JEQ  turn; \
+	MOVQ R8, scales-120(SP); \
+	MOVQ units-72(SP), R15; \
+	MOVQ scalesStep-64(SP), DI; \
+	IMULQ R15, DI; \
+	SUBQ DI, R8; \
+	SUBQ int8TurnedCall_scales(R14), R8; \
+	ADDQ BX, R8; \
 	STRIDES; \
-	MOVQ int8TurnedCall_xsums(R14), DI; \
-	MOVQ int8TurnedCall_units(R14), R15
+	MOVQ int8TurnedCall_xsums(R14), DI
 
+// RESULT loads the address of the sums in c. The next sixteen rows of blocks have the next sixteen columns.
 #define RESULT \
-	MOVQ int8TurnedCall_c(R14), DI; \
+	MOVQ int8TurnedCall_blocks(R14), DI; \
+	SUBQ blocks-88(SP), DI; \
+	SHLQ $6, DI; \
+	ADDQ int8TurnedCall_c(R14), DI; \
 	MOVQ int8TurnedCall_cRow(R14), R10; \
 	MOVQ int8TurnedCall_rows(R14), R15
 
+// AGAIN moves to the factors of the next sixteen rows of blocks. R8 is after the last unit of the first row.
+#define AGAIN \
+	MOVQ  units-72(SP), DI; \
+	MOVQ  DI, rows-40(SP); \
+	IMULQ scalesStep-64(SP), DI; \
+	SUBQ  DI, R8; \
+	ADDQ  int8TurnedCall_scalesBlock(R14), R8; \
+	STRIDES; \
+	MOVQ  int8TurnedCall_xs(R14), DI; \
+	MOVQ  prefetch-104(SP), R14; \
+	MOVQ  ready-112(SP), R15; \
+	MOVQ  $64, BX; \
+	ZEROS
+
 // func int8TurnedAMX(t *int8TurnedCall)
-TEXT ·int8TurnedAMX(SB), 0, $4352-8
+TEXT ·int8TurnedAMX(SB), 0, $4416-8
 	MOVQ t+0(FP), R14
-	LEAQ buffer-4352(SP), SI
+	LEAQ buffer-4416(SP), SI
 	LEAQ tiles32<>(SB), BX
 	CMPQ int8TurnedCall_unit(R14), $32
 	JEQ  configure
@@ -280,7 +311,6 @@ TEXT ·int8TurnedAMX(SB), 0, $4352-8
 configure:
 	CONFIGURE
 	LOAD
-	AHEAD
 
 	// The tiles of later units are multiplied while the sums of a unit are scaled.
 next:
@@ -288,6 +318,14 @@ next:
 	JEQ  scale
 	SUMS
 	DECQ sums-32(SP)
+	DECQ left-80(SP)
+	JNE  same
+	BLOCK
+
+same:
+	DECQ lead-96(SP)
+	JNE  next
+	MOVQ $1, lead-96(SP)
 
 scale:
 	PREFETCH9
@@ -304,6 +342,7 @@ bias:
 	STEP
 	DECQ R15
 	JNE  bias
+	MOVQ scales-120(SP), R8
 
 turn:
 	TURN
@@ -326,17 +365,24 @@ turn:
 	STORE(Z15)
 
 done:
+	DECQ blocks-88(SP)
+	JEQ  end
+	AGAIN
+	JMP  next
+
+end:
+	MOVQ end-8(SP), AX
+	LDTILECFG_AX // restores the configuration of the thread
 	VZEROUPPER
 	RET
 
 // func int8TurnedFewAMX(t *int8TurnedCall)
-TEXT ·int8TurnedFewAMX(SB), 0, $4352-8
+TEXT ·int8TurnedFewAMX(SB), 0, $4416-8
 	MOVQ t+0(FP), R14
-	LEAQ buffer-4352(SP), SI
+	LEAQ buffer-4416(SP), SI
 	LEAQ tiles64<>(SB), BX
 	CONFIGURE
 	LOAD
-	AHEAD
 
 	// The tiles of later units are multiplied while the sums of a unit are scaled.
 next:
@@ -344,6 +390,14 @@ next:
 	JEQ  scale
 	SUMS
 	DECQ sums-32(SP)
+	DECQ left-80(SP)
+	JNE  same
+	BLOCK
+
+same:
+	DECQ lead-96(SP)
+	JNE  next
+	MOVQ $1, lead-96(SP)
 
 scale:
 	PREFETCH9
@@ -361,6 +415,7 @@ bias:
 	STEP
 	DECQ R15
 	JNE  bias
+	MOVQ scales-120(SP), R8
 
 turn:
 	TURN
@@ -395,6 +450,14 @@ sixteens:
 	STORE(Z12)
 
 done:
+	DECQ blocks-88(SP)
+	JEQ  end
+	AGAIN
+	JMP  next
+
+end:
+	MOVQ end-8(SP), AX
+	LDTILECFG_AX // restores the configuration of the thread
 	VZEROUPPER
 	RET
 

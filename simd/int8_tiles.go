@@ -23,6 +23,9 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	c := carver{memory: memory}
 	l := int8Lane{depth: min(int8Depth, p.K)}
 	n := int8Width * l.depth
+	if p.turned != nil {
+		n = turnedSpan(l.depth) * l.depth
+	}
 	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
 	if p.tiles != nil {
 		l.packed, l.ws, l.wb = c.bytes(n), c.floats(n/p.group), c.floats(n/p.group)

@@ -16,22 +16,23 @@ import (
 // turnedUnit is the number of elements of a unit for few rows.
 const turnedUnit = 64
 
-// An int8TurnedCall has the operands of a kernel that adds the dot products of some rounded rows with int8Width rows of
-// levels to a part of c.
+// An int8TurnedCall has the operands of a kernel that adds the dot products of some rounded rows with blocks times int8Width rows
+// of levels to a part of c.
 type int8TurnedCall struct {
 	c          *float32
 	cRow, rows int // the bytes between the rows of c, and their number
 	levels     *byte
 	row, step  int // the bytes between rows of levels, and between units
 	// The factors of the levels: for few rows one for each 16 levels, otherwise one for each unit, at any distance. biases is nil for formats
-	// without biases. Rows are scalesRow bytes apart, and units scalesStep.
-	scales, biases        *float32
-	scalesRow, scalesStep int
+	// without biases. Rows are scalesRow bytes apart, units scalesStep, and the first of each int8Width rows scalesBlock.
+	scales, biases                     *float32
+	scalesRow, scalesStep, scalesBlock int
 	// The integers, scales and sums of rounded rows: see turn.
 	x           *int8
 	xs, xsums   *float32
 	group, unit int // the numbers of elements of a group (16 or 32) and of a unit
 	units       int
+	blocks      int
 	// For each unit, some bytes are prefetched: ahead bytes after src, and aheadStep bytes later for the next unit.
 	src              *byte
 	ahead, aheadStep int
@@ -45,8 +46,12 @@ type int8Turned struct {
 	halves func(dst *float32, src *byte, row, step, blocks int)
 }
 
-// turnedLeast is the least number of rows for turned kernels. Fewer rows are multiplied one after the other by encoded blocks.
-const turnedLeast = 4
+// turnedLeast and turnedLeast8 are the least numbers of rows for turned kernels, turnedLeast8 with blocks of Q8_0, which are not decoded. Fewer
+// rows are multiplied one after the other by encoded blocks.
+const (
+	turnedLeast  = 5
+	turnedLeast8 = 3
+)
 
 // turnedMost is the largest number of rows for formats whose groups have 32 elements. The other tiles of AMX, for which blocks are interleaved once for all
 // rows, are faster for more rows.
@@ -59,7 +64,7 @@ const turnedFew = 8
 // where groups are not adjacent.
 func (t *int8Turned) unit(f block.Format, m, k int) int {
 	switch {
-	case t == nil || m < turnedLeast || m > turnedMost && f.Group()%op.Int8Group == 0:
+	case t == nil || m < turnedLeast8 || m < turnedLeast && f != block.Q8_0 || m > turnedMost && f.Group()%op.Int8Group == 0:
 		return 0
 	case m <= turnedFew && k%turnedUnit == 0 && f != block.Q8_0:
 		return turnedUnit
@@ -129,20 +134,27 @@ func (p *Int8Product) turnFactors(dst []float32, r, each int, src []float32) {
 	}
 }
 
-// turnedColumns adds the products of columns j to j+width-1 to c.
+// turnedSpan returns the largest number of columns of a call for rows of depth levels. Calls for more columns take longer, because their levels
+// do not stay in the first cache, and calls for fewer because a call begins and ends slowly.
+func turnedSpan(depth int) int { return int8Width * max(1, min(4, 2*int8Depth/max(1, depth))) }
+
+// turnedColumns adds the products of columns j to j+width-1 to c. width is at most int8Width, or a multiple of it up to turnedSpan.
 func (p *Int8Product) turnedColumns(l *int8Lane, c []float32, w []byte, j, width int) {
 	e, size := p.format.Elements(), p.format.Bytes()
 	row := p.K / e * size
-	t := int8TurnedCall{group: p.group, unit: p.unit, scales: &l.scales[0], aheadStep: int8Width * size * p.unit / e}
+	t := int8TurnedCall{group: p.group, unit: p.unit, scales: &l.scales[0], aheadStep: int8Width * size * p.unit / e,
+		blocks: (width + int8Width - 1) / int8Width}
 	for at := 0; at < p.K; at += l.depth {
 		n := min(l.depth, p.K-at)
 		src := w[j*row+at/e*size:]
-		t.src, t.ahead = (*byte)(noescape(unsafe.Pointer(&src[0]))), int8Width*row+(int8Width-1)*at/e*size
+		t.src, t.ahead = (*byte)(noescape(unsafe.Pointer(&src[0]))), width*row+(width-1)*at/e*size
 		t.units = n / p.unit
-		if p.format == block.Q8_0 && width == int8Width {
-			p.turned.halves(t.scales, t.src, row, size, t.units)
+		if p.format == block.Q8_0 && width >= int8Width {
+			for b := range t.blocks {
+				p.turned.halves(&l.scales[b*int8Width*t.units], (*byte)(noescape(unsafe.Pointer(&src[b*int8Width*row]))), row, size, t.units)
+			}
 			t.levels, t.row, t.step = (*byte)(noescape(unsafe.Pointer(&src[2]))), row, size
-			t.scalesRow, t.scalesStep = 4, 4*int8Width
+			t.scalesRow, t.scalesStep, t.scalesBlock = 4, 4*int8Width, 4*int8Width*t.units
 		} else {
 			p.apart(l, w, j, width, at, n)
 			if width < int8Width {
@@ -152,6 +164,7 @@ func (p *Int8Product) turnedColumns(l *int8Lane, c []float32, w []byte, j, width
 			}
 			t.levels, t.row, t.step = (*byte)(noescape(unsafe.Pointer(&l.levels[0]))), n, p.unit
 			t.scalesRow, t.scalesStep = 4*n/block.LevelGroup, 4*p.unit/block.LevelGroup
+			t.scalesBlock = int8Width * t.scalesRow
 		}
 		p.turnedTiles(l, &t, c, j, width, at)
 	}
