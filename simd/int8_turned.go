@@ -75,6 +75,14 @@ func (t *int8Turned) unit(f block.Format, m, k int) int {
 // turnedRows returns the number of rounded rows of a call.
 func (p *Int8Product) turnedRows() int { return int8Width * p.group / p.unit }
 
+// RowUnit returns the number of rows, from a multiple of it on, whose rounded forms are in the same lines of the cache. One goroutine should round them.
+func (p *Int8Product) RowUnit() int {
+	if p.turned == nil {
+		return 1
+	}
+	return p.turnedRows()
+}
+
 // turnedCalls returns the number of calls for all rounded rows.
 func (p *Int8Product) turnedCalls() int { return (p.M + p.turnedRows() - 1) / p.turnedRows() }
 
