@@ -416,7 +416,7 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 	l := p.lane(lane)
 	span := int8Width
 	if p.turned != nil {
-		span = turnedSpan(l.depth)
+		span = turnedSpan
 	}
 	for j, width := first, 0; j < end; j += width {
 		if width = min(span, end-j); width > int8Width {

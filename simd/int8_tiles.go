@@ -24,7 +24,7 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	l := int8Lane{depth: min(int8Depth, p.K)}
 	n := int8Width * l.depth
 	if p.turned != nil {
-		n = turnedSpan(l.depth) * l.depth
+		n = turnedSpan * l.depth
 	}
 	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
 	if p.tiles != nil {

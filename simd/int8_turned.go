@@ -142,9 +142,8 @@ func (p *Int8Product) turnFactors(dst []float32, r, each int, src []float32) {
 	}
 }
 
-// turnedSpan returns the largest number of columns of a call for rows of depth levels. Calls for more columns take longer, because their levels
-// do not stay in the first cache, and calls for fewer because a call begins and ends slowly.
-func turnedSpan(depth int) int { return int8Width * max(1, min(4, 2*int8Depth/max(1, depth))) }
+// turnedSpan is the largest number of columns of a call. A call begins and ends slowly.
+const turnedSpan = 4 * int8Width
 
 // turnedColumns adds the products of columns j to j+width-1 to c. width is at most int8Width, or a multiple of it up to turnedSpan.
 func (p *Int8Product) turnedColumns(l *int8Lane, c []float32, w []byte, j, width int) {

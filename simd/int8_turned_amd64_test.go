@@ -34,7 +34,7 @@ func TestInt8Turned(t *testing.T) {
 		for m := turnedLeast8; m <= 35; m++ {
 			e := f.Elements()
 			depth := e * (1 + r.IntN(1400/e))
-			n := 1 + r.IntN(2*turnedSpan(depth))
+			n := 1 + r.IntN(2*turnedSpan)
 			n = min(n, (len(memory)-page)/(depth/e*f.Bytes()))
 			p := newInt8Product(&k, f, m, depth, n)
 			if p.unit == 0 {
