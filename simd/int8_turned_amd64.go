@@ -9,18 +9,3 @@ func int8TurnedAMX(t *int8TurnedCall)
 
 //go:noescape
 func int8TurnedFewAMX(t *int8TurnedCall)
-
-// int8HalfScales is halves of int8Turned. It needs AVX-512.
-//
-//go:noescape
-func int8HalfScales(dst *float32, src *byte, row, step, blocks int)
-
-// int8LevelsQ4_0AVX512 is an int8LevelsFunc. It needs AVX-512 VBMI.
-//
-//go:noescape
-func int8LevelsQ4_0AVX512(levels *int8, scales, biases *float32, src *byte, blocks int)
-
-// int8LevelsQ8_0AVX512 is an int8LevelsFunc. It needs AVX-512 VBMI.
-//
-//go:noescape
-func int8LevelsQ8_0AVX512(levels *int8, scales, biases *float32, src *byte, blocks int)
