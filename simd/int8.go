@@ -89,6 +89,7 @@ type int8Kernels struct {
 	// signedOffset is added to signed codes to make them unsigned, or 0.
 	signedOffset int
 	tiles        []int8Tiles // the fastest first
+	turned       *int8Turned // nil if there is none
 }
 
 // int8Width is the number of columns of a tile.
@@ -115,8 +116,10 @@ type Int8Product struct {
 	k      *int8Kernels
 	dots   *int8Dots    // nil if there are too many rows, or no kernel
 	many   *int8Columns // nil if there are too many rows, or no kernel
+	turned *int8Turned  // nil if there are too few rows, or no kernel
 	tiles  *int8Tiles   // nil for plain Go, or with dots
 	group  int          // elements of a sum of the rows
+	unit   int          // elements of a unit of turned
 	stride int          // elements between the rounded rows: K, or more with zeros at the end
 	zero   int          // the difference of codes and levels
 
@@ -165,6 +168,10 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	p := Int8Product{M: m, K: k, N: n, format: f, k: all, group: block.LevelGroup, stride: k}
 	if all.prepare != nil && f.Layout().Level.Grid != nil {
 		all.prepare()
+	}
+	if p.unit = all.turned.unit(f, m, k); p.unit > 0 {
+		p.turned, p.group = all.turned, min(f.Group(), op.Int8Group)
+		return p
 	}
 	least, most := f.LevelRange()
 	if p.many = all.columnsFor(f, m, k); p.many != nil {
@@ -217,8 +224,8 @@ func (p *Int8Product) Streams() int {
 // Scratch returns the numbers of 32-bit words of memory that Bind and each call of Columns need: shared
 // is for the rounded rows, and lane for a call of Columns.
 func (p *Int8Product) Scratch() (shared, lane int) {
-	mk := p.M * p.stride
-	shared = mk/4 + mk/op.Int8Group + mk/p.group
+	mk, scales, sums := p.sizes()
+	shared = mk/4 + scales + sums
 	switch {
 	case p.dots != nil || p.many != nil:
 		return shared + mk/4, 0
@@ -228,11 +235,21 @@ func (p *Int8Product) Scratch() (shared, lane int) {
 	return shared, p.lane(nil).words
 }
 
+// sizes returns the numbers of integers, scales and sums of the rounded rows.
+func (p *Int8Product) sizes() (integers, scales, sums int) {
+	if p.turned != nil {
+		lanes := p.turnedCalls() * int8Width
+		return lanes * p.K, lanes * p.K / p.unit, lanes * p.K / p.unit
+	}
+	mk := p.M * p.stride
+	return mk, mk / op.Int8Group, mk / p.group
+}
+
 // Bind gives the product memory of Scratch's shared words, which it uses until the next call of Bind.
 func (p *Int8Product) Bind(memory []float32) {
 	c := carver{memory: memory}
-	mk := p.M * p.stride
-	p.q, p.scales, p.sums = c.bytes(mk), c.floats(mk/op.Int8Group), c.floats(mk/p.group)
+	mk, scales, sums := p.sizes()
+	p.q, p.scales, p.sums = c.bytes(mk), c.floats(scales), c.floats(sums)
 	switch {
 	case p.dots != nil || p.many != nil:
 		p.quads = c.integers(mk / 4)
@@ -274,7 +291,11 @@ func (p *Int8Product) Round(a []float32, first, end int) {
 		return
 	}
 	for r := first; r < end; r++ {
-		p.roundRow(a[r*p.K:][:p.K], r)
+		if p.turned != nil {
+			p.roundTurned(a[r*p.K:][:p.K], r)
+		} else {
+			p.roundRow(a[r*p.K:][:p.K], r)
+		}
 	}
 }
 
@@ -295,12 +316,7 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 			}
 		}
 		q, scales := q[at:][:n], scales[at/op.Int8Group:][:n/op.Int8Group]
-		if p.k.round != nil {
-			p.k.round(&q[0], &scales[0], (*int32)(noescape(unsafe.Pointer(&quads[0]))), int32(times), &x[at], n/op.Int8Group)
-		} else {
-			op.RoundInt8(q, scales, x[at:][:n])
-			quadSums(quads, q, int32(times))
-		}
+		p.roundPart(q, scales, quads, int32(times), x[at:][:n])
 		var corrections []int32
 		if p.corrections != nil {
 			corrections = p.corrections[(r*p.stride+at)/p.group:][:n/p.group]
@@ -317,6 +333,32 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		clear(scales[p.K/op.Int8Group:])
 		clear(sums[p.K/p.group:])
 		p.many.order(q, quads, scales, p.group)
+	}
+}
+
+// roundPart rounds numbers. It writes the sums of each four neighbouring integers, times a factor, to quads.
+func (p *Int8Product) roundPart(q []int8, scales []float32, quads []int32, times int32, x []float32) {
+	if p.k.round != nil {
+		p.k.round((*int8)(noescape(unsafe.Pointer(&q[0]))), (*float32)(noescape(unsafe.Pointer(&scales[0]))), (*int32)(noescape(unsafe.Pointer(&quads[0]))), times, &x[0], len(x)/op.Int8Group)
+		return
+	}
+	op.RoundInt8(q, scales, x)
+	quadSums(quads, q, times)
+}
+
+// roundTurned rounds row r for turned kernels.
+func (p *Int8Product) roundTurned(x []float32, r int) {
+	var (
+		q      [roundSize]int8
+		quads  [roundSize / 4]int32
+		scales [roundSize / op.Int8Group]float32
+		sums   [roundSize / block.LevelGroup]float32
+	)
+	for at := 0; at < p.K; at += roundSize {
+		n := min(roundSize, p.K-at)
+		p.roundPart(q[:n], scales[:n/op.Int8Group], quads[:n/4], 1, x[at:][:n])
+		p.groupSums(sums[:n/p.group], nil, scales[:n/op.Int8Group], quads[:n/4], 1)
+		p.turn(r, at, q[:n], scales[:n/op.Int8Group], sums[:n/p.group])
 	}
 }
 
@@ -372,11 +414,20 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 		return
 	}
 	l := p.lane(lane)
-	for j := first; j < end; j += int8Width {
-		width := min(int8Width, end-j)
-		if p.tiles != nil {
+	span := int8Width
+	if p.turned != nil {
+		span = turnedSpan
+	}
+	for j, width := first, 0; j < end; j += width {
+		if width = min(span, end-j); width > int8Width {
+			width = width / int8Width * int8Width
+		}
+		switch {
+		case p.turned != nil:
+			p.turnedColumns(&l, c, w, j, width)
+		case p.tiles != nil:
 			p.tileColumns(&l, c, w, j, width)
-		} else {
+		default:
 			p.plainColumns(&l, c, w, j, width)
 		}
 	}

@@ -28,3 +28,11 @@ func amxTiles() []int8Tiles {
 	}
 	return []int8Tiles{{group: 32, tiles: []int8TileFunc{int8TileAMX}, rows: amxRows}}
 }
+
+// amxTurned returns the kernels of AMX for few rows, under the conditions of amxTiles.
+func amxTurned() *int8Turned {
+	if amxTiles() == nil {
+		return nil
+	}
+	return &int8Turned{many: int8TurnedAMX, few: int8TurnedFewAMX, halves: int8HalfScales}
+}

@@ -1,20 +1,7 @@
 //go:build linux && amd64 && !noasm && !wazero
 
 #include "textflag.h"
-
-// The assembler does not know AMX: these are the bytes of its instructions.
-#define LDTILECFG_AX    BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00
-#define STTILECFG_AX    BYTE $0xc4; BYTE $0xe2; BYTE $0x79; BYTE $0x49; BYTE $0x00
-#define TILEZERO_0      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0
-#define TILEZERO_1      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8
-#define TILELOAD_AXCX_2 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x14; BYTE $0x08
-#define TILELOAD_AXCX_4 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08
-#define TILELOAD_DXBX_3 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x1c; BYTE $0x1a
-#define TILELOAD_DXBX_5 BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x1a
-#define TDPBSSD_3_2_0   BYTE $0xc4; BYTE $0xe2; BYTE $0x63; BYTE $0x5e; BYTE $0xc2
-#define TDPBSSD_5_4_1   BYTE $0xc4; BYTE $0xe2; BYTE $0x53; BYTE $0x5e; BYTE $0xcc
-#define TILESTORE_0     BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x1e
-#define TILESTORE_1     BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x1e; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
+#include "int8_amx_amd64.h"
 
 // Tiles 0 and 1 hold sums of 16 rows and 16 columns; tiles 2 and 4 hold 16 rows of 32 integers; tiles 3 and 5 hold 32 levels of
 // each of 16 columns, four levels of all columns in a tile row.

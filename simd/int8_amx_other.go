@@ -3,3 +3,5 @@
 package simd
 
 func amxTiles() []int8Tiles { return nil }
+
+func amxTurned() *int8Turned { return nil }

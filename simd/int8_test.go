@@ -107,12 +107,12 @@ func TestInt8Products(t *testing.T) {
 	r := testutil.Rand(t)
 	for level, k := range int8Supported() {
 		for _, f := range blockFormats() {
-			for _, m := range []int{1, 2, 3, 4, 5, 7, 8, 9, 11, 18, 19, 20} {
+			for _, m := range []int{1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 18, 19, 33} {
 				if level == "generic" && m%3 != 0 || testing.Short() && r.IntN(3) > 0 {
 					continue
 				}
 				e := f.Elements()
-				depth, n := e*(1+r.IntN(1300/e)), []int{1, 5, 16, 17, 40}[r.IntN(5)]
+				depth, n := e*(1+r.IntN(1300/e)), []int{1, 5, 16, 17, 40, 150}[r.IntN(6)]
 				if r.IntN(2) == 0 {
 					depth = 256 * (1 + r.IntN(5)) // for kernels that need a multiple of 256
 				}

@@ -23,10 +23,16 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	c := carver{memory: memory}
 	l := int8Lane{depth: min(int8Depth, p.K)}
 	n := int8Width * l.depth
+	if p.turned != nil {
+		n = turnedSpan * l.depth
+	}
 	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
 	if p.tiles != nil {
 		l.packed, l.ws, l.wb = c.bytes(n), c.floats(n/p.group), c.floats(n/p.group)
 		l.edge = c.floats(p.tiles.most() * int8Width)
+	}
+	if p.turned != nil {
+		l.edge = c.floats(int8Width * int8Width)
 	}
 	l.words = c.words
 	return l
@@ -34,14 +40,17 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 
 // apart decodes n elements of rows j to j+width-1 of w, from element at on.
 func (p *Int8Product) apart(l *int8Lane, w []byte, j, width, at, n int) {
-	row := p.K / p.format.Elements() * p.format.Bytes()
-	from, size := at/p.format.Elements()*p.format.Bytes(), n/p.format.Elements()*p.format.Bytes()
-	groups := n / block.LevelGroup
+	e, bytes := p.format.Elements(), p.format.Bytes()
+	row, from, size, groups := p.K/e*bytes, at/e*bytes, n/e*bytes, n/block.LevelGroup
+	var kernel int8LevelsFunc
+	if int(p.format) < len(p.k.levels) {
+		kernel = p.k.levels[p.format]
+	}
 	for i := range width {
 		src := w[(j+i)*row+from:][:size]
 		levels, scales, biases := l.levels[i*n:][:n], l.scales[i*groups:][:groups], l.biases[i*groups:][:groups]
-		if int(p.format) < len(p.k.levels) && p.k.levels[p.format] != nil {
-			p.k.levels[p.format](&levels[0], &scales[0], &biases[0], (*byte)(noescape(unsafe.Pointer(&src[0]))), n/p.format.Elements())
+		if kernel != nil {
+			kernel(&levels[0], &scales[0], &biases[0], (*byte)(noescape(unsafe.Pointer(&src[0]))), n/e)
 		} else {
 			_ = p.format.Levels(levels, scales, biases, src) // the lengths are right
 		}

@@ -187,6 +187,10 @@ func (a *Assistant) Embed(ctx context.Context, text string) ([]float32, error) {
 // Encode returns the tokens of a request's prompt.
 func (a *Assistant) Encode(r *Request) ([]int32, error) {
 	switch {
+	case r.Tokens != nil && (r.Prompt != "" || r.Chat != nil):
+		return nil, fmt.Errorf("assistant: the request has Tokens and Prompt or Chat, expected one of them: %w", ErrRequest)
+	case r.Tokens != nil:
+		return r.Tokens, nil
 	case r.Chat == nil:
 		return a.tokens.Encode(r.Prompt, tokenizer.Options{AddSpecial: true}), nil
 	case r.Prompt != "":

@@ -177,6 +177,10 @@ func TestMistakes(t *testing.T) {
 	}{
 		"nothing":     {assistant.Request{}, assistant.ErrRequest},
 		"both":        {assistant.Request{Prompt: "x", Chat: &chat.Input{Messages: []chat.Message{{Role: "user"}}}}, assistant.ErrRequest},
+		"both kinds":  {assistant.Request{Prompt: "x", Tokens: []int32{1}}, assistant.ErrRequest},
+		"no tokens":   {assistant.Request{Tokens: []int32{}}, assistant.ErrRequest},
+		"wrong token": {assistant.Request{Tokens: []int32{1, 1 << 20}}, llm.ErrToken},
+		"below 0":     {assistant.Request{Tokens: []int32{1, -1}}, llm.ErrToken},
 		"no messages": {assistant.Request{Chat: &chat.Input{}}, assistant.ErrRequest},
 		"role":        {assistant.Request{Chat: &chat.Input{Messages: []chat.Message{{Role: "nobody"}}}}, chat.ErrRaised},
 		"sampling":    {assistant.Request{Prompt: "x", Sampling: llm.Sampling{Temperature: -1}}, llm.ErrSampling},

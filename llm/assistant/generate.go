@@ -16,7 +16,8 @@ import (
 
 // Request has the prompt and the options of a generation.
 type Request struct {
-	Prompt string      // the beginning of the text; or Chat
+	Prompt string      // the beginning of the text; or Tokens, or Chat
+	Tokens []int32     // the beginning of the text as tokens, which are used as they are
 	Chat   *chat.Input // messages for the chat template, whose output must end where the assistant's answer begins
 
 	// Sampling has the options for choosing tokens, and their maximum number. Its Mask is applied

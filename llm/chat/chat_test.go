@@ -188,6 +188,9 @@ func TestToolCalls(t *testing.T) {
 		if got := tmpl.ToolStyle(); got != want {
 			t.Errorf("%s: style %q, expected %q", file, got, want)
 		}
+		if got, want := tmpl.UsesTools(), file != "gemma3" && file != "phi3"; got != want {
+			t.Errorf("%s: uses tools: %v, expected %v", file, got, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,12 @@ func (t *Template) ToolStyle() Style {
 		}
 	}
 	return NoTools
+}
+
+// UsesTools reports whether the template reads the variable tools. Other templates do not describe tools to the model.
+func (t *Template) UsesTools() bool {
+	tokens, err := tokenize(t.source)
+	return err == nil && slices.ContainsFunc(tokens, func(k token) bool { return k.kind == tokName && k.text == "tools" })
 }
 
 // calls has the parsers of the styles. They return the text outside of calls, and the calls.

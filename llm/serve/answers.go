@@ -132,7 +132,14 @@ func (x *exchange) chat() error {
 	r.Sampling.LogProbs, r.Sampling.TopLogProbs = body.LogProbs, body.TopLogProbs
 	f := &form{sampling: &body.sampling, request: r, chat: true, logProbs: body.LogProbs}
 	if t := x.a.Template(); t != nil && len(in.Tools) > 0 {
-		f.tools = t.ToolStyle()
+		if f.tools = t.ToolStyle(); !t.UsesTools() {
+			if err := describeTools(in, body.Tools); err != nil {
+				return err
+			}
+			if f.tools == chat.NoTools {
+				f.tools = chat.Llama3
+			}
+		}
 	}
 	forced, err := body.forced()
 	if err != nil {
@@ -144,14 +151,14 @@ func (x *exchange) chat() error {
 			return err
 		}
 	}
-	return x.generate(f, []string{""})
+	return x.generate(f, prompts{{}})
 }
 
 // completionRequest is the body of /v1/completions.
 type completionRequest struct {
 	sampling
-	Prompt   texts `json:"prompt"`
-	LogProbs *int  `json:"logprobs"`
+	Prompt   prompts `json:"prompt"`
+	LogProbs *int    `json:"logprobs"`
 	// Other values of these fields are refused.
 	Echo   bool   `json:"echo"`
 	Suffix string `json:"suffix"`
@@ -204,7 +211,7 @@ func (x *exchange) complete() error {
 
 // generate generates N texts for each prompt, one after the other. It answers with all texts at the
 // end, or streams their parts.
-func (x *exchange) generate(f *form, prompts []string) error {
+func (x *exchange) generate(f *form, all prompts) error {
 	object := "text_completion"
 	if f.chat {
 		object = "chat.completion"
@@ -215,11 +222,11 @@ func (x *exchange) generate(f *form, prompts []string) error {
 	x.identify("cmpl", object)
 	out := completion{answerID: x.answer}
 	var total usage
-	for i, prompt := range prompts {
+	for i, prompt := range all {
 		for n := range max(f.sampling.N, 1) {
 			r := f.request
 			if r.Sampling.Seed += uint64(n); !f.chat {
-				r.Prompt = prompt
+				r.Prompt, r.Tokens = prompt.text, prompt.tokens
 			}
 			index := i*max(f.sampling.N, 1) + n
 			c, u, err := x.one(f, r, index)
@@ -387,10 +394,10 @@ func (x *exchange) line(text string) error {
 // embed answers /v1/embeddings.
 func (x *exchange) embed() error {
 	var body struct {
-		Model      string `json:"model"`
-		Input      texts  `json:"input"`
-		Format     string `json:"encoding_format"`
-		Dimensions int    `json:"dimensions"`
+		Model      string  `json:"model"`
+		Input      prompts `json:"input"`
+		Format     string  `json:"encoding_format"`
+		Dimensions int     `json:"dimensions"`
 	}
 	if err := x.read(&body); err != nil {
 		return err
@@ -427,11 +434,11 @@ func (x *exchange) embed() error {
 	return nil
 }
 
-func (x *exchange) embedding(text string) (tokens int, v []float32, err error) {
-	prompt, err := x.a.Encode(&assistant.Request{Prompt: text})
+func (x *exchange) embedding(p prompt) (tokens int, v []float32, err error) {
+	all, err := x.a.Encode(&assistant.Request{Prompt: p.text, Tokens: p.tokens})
 	if err != nil {
 		return 0, nil, err
 	}
-	v, err = x.a.Model().Embed(x.r.Context(), prompt)
-	return len(prompt), v, err
+	v, err = x.a.Model().Embed(x.r.Context(), all)
+	return len(all), v, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/rayo-go/rayo/llm"
 	"github.com/rayo-go/rayo/llm/assistant"
 	"github.com/rayo-go/rayo/llm/serve"
+	"github.com/rayo-go/rayo/llm/tokenizer"
 )
 
 // start returns the address of a server of the tiny model.
@@ -37,7 +38,9 @@ func start(t testing.TB, parallel int, o serve.Options) string {
 // startOn is start on a device. It closes the device and the draft model at the end of the test.
 func startOn(t testing.TB, dev *device.Device, ao assistant.Options, o serve.Options) string {
 	t.Helper()
-	ao.Model.Context = 128
+	if ao.Model.Context == 0 {
+		ao.Model.Context = 128
+	}
 	a, err := assistant.Load(context.Background(), dev, tinymodel.File(t), ao)
 	if err != nil {
 		t.Fatal(err)
@@ -298,6 +301,13 @@ func TestRefused(t *testing.T) {
 		{chat, `{` + hello + `, "tools": [{"function": {"name": "f", "parameters": {"$defs": {"a": {"type": "null"}}}}}, {"function": {"name": "g", "parameters": {"$defs": {"a": {"type": "string"}}}}}], "tool_choice": "required"}`, 400, "invalid_value"},
 		{"/v1/embeddings", `{"input": "x", "dimensions": 32}`, 400, "invalid_value"},
 		{text, `{"prompt": ""}`, 400, "invalid_request"},
+		{text, `{"prompt": [[]]}`, 400, "invalid_request"},
+		{text, `{"prompt": [1, -1]}`, 400, "invalid_tokens"},
+		{text, `{"prompt": [[1], [1, 1000000]]}`, 400, "invalid_tokens"},
+		{text, `{"prompt": [1, 3000000000]}`, 400, "invalid_json"},
+		{text, `{"prompt": [1, "a"]}`, 400, "invalid_json"},
+		{text, `{"prompt": [1.5]}`, 400, "invalid_json"},
+		{"/v1/embeddings", `{"input": [1, 1000000]}`, 400, "invalid_tokens"},
 		{"/v1/embeddings", `{"input": "x", "encoding_format": "hex"}`, 400, "invalid_value"},
 		{"/v1/nothing", `{}`, 404, "not_found"},
 	} {
@@ -316,6 +326,37 @@ func TestRefused(t *testing.T) {
 	}
 	if status, _ := ask(t, url+chat, `{`+hello+`}`, append(key, "Origin", url)...); status != 200 {
 		t.Errorf("after all of that: %d", status)
+	}
+}
+
+// TestTokenPrompts checks that prompts of tokens have the answers and the embeddings of the same prompts of text.
+func TestTokenPrompts(t *testing.T) {
+	url := start(t, 1, serve.Options{})
+	tokens, err := tokenizer.New(tinymodel.File(t).Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(text string) string {
+		b, _ := json.Marshal(tokens.Encode(text, tokenizer.Options{AddSpecial: true}))
+		return string(b)
+	}
+	complete := func(prompt string) answer {
+		status, a := ask(t, url+"/v1/completions", `{"prompt": `+prompt+`, "max_tokens": 8, "temperature": 0, "logit_bias": {"0": -1000}}`)
+		if status != 200 {
+			t.Fatalf("%s: %d, %+v", prompt, status, a.Error)
+		}
+		return a
+	}
+	one, two := complete(`"Once"`), complete(`["Once", "abab"]`)
+	if got := complete(list("Once")); got.Choices[0].Text != one.Choices[0].Text || got.Usage != one.Usage {
+		t.Errorf("%+v, want %+v", got, one)
+	}
+	if got := complete("[" + list("Once") + "," + list("abab") + "]"); len(got.Choices) != 2 || got.Choices[1].Text != two.Choices[1].Text || got.Usage != two.Usage {
+		t.Errorf("%+v, want %+v", got, two)
+	}
+	_, want := post(t, url+"/v1/embeddings", `{"input": ["Once", "abab"]}`)
+	if _, got := post(t, url+"/v1/embeddings", `{"input": [`+list("Once")+`,`+list("abab")+`]}`); !bytes.Equal(got, want) {
+		t.Errorf("embeddings %.200s, want %.200s", got, want)
 	}
 }
 

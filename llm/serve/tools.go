@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/rayo-go/rayo/llm/chat"
 	"github.com/rayo-go/rayo/llm/grammar"
 )
 
@@ -13,9 +15,30 @@ type tool struct {
 	Type     string `json:"type"`
 	Function struct {
 		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters,omitempty"`
 	} `json:"function"`
+}
+
+// toolsText precedes the tools in a system message for a template that does not describe them, as llama.cpp does.
+const toolsText = `You can call functions. To call one, answer only with JSON of this form: {"name": "FUNCTION", "parameters": {}}. These are the functions:`
+
+// describeTools adds a description of tools to the system message, or a system message.
+func describeTools(in *chat.Input, tools []tool) error {
+	text := toolsText
+	for _, t := range tools {
+		b, err := json.Marshal(t.Function)
+		if err != nil {
+			return invalid("tools", err.Error())
+		}
+		text += "\n" + string(b)
+	}
+	if len(in.Messages) > 0 && in.Messages[0].Role == "system" {
+		in.Messages[0].Content += "\n\n" + text
+		return nil
+	}
+	in.Messages = slices.Insert(in.Messages, 0, chat.Message{Role: "system", Content: text})
+	return nil
 }
 
 // forced returns the tools that the answer must call, one of them: all if tool_choice is "required", and the tool that it names. It

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/llm"
+	"github.com/rayo-go/rayo/llm/assistant"
 	"github.com/rayo-go/rayo/llm/serve"
 )
 
@@ -74,5 +77,30 @@ func TestForcedCalls(t *testing.T) {
 	}
 	if _, b := post(t, url, `{"messages": [{"role": "user", "content": "Hi"}], "stream": true, "tools": `+tools+`, "tool_choice": {"function": {"name": "light"}}}`); !strings.Contains(string(b), `"name":"light"`) {
 		t.Errorf("a stream has no call: %s", b)
+	}
+}
+
+// TestDescribedTools checks that a request with tools has a prompt with their description if the template does not use them, with and without a system
+// message, and the same prompt if tool_choice is none.
+func TestDescribedTools(t *testing.T) {
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const template = `{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}`
+	url := startOn(t, dev, assistant.Options{Model: llm.Options{Context: 512}, Template: template}, serve.Options{}) + "/v1/chat/completions"
+	prompt := func(messages, more string) int {
+		status, a := ask(t, url, `{"messages": [`+messages+`{"role": "user", "content": "Hi"}], "max_tokens": 1`+more+`}`)
+		if status != 200 {
+			t.Fatalf("%d, %+v", status, a.Error)
+		}
+		return a.Usage.Prompt
+	}
+	const tools, system = `, "tools": [{"type": "function", "function": {"name": "light", "description": "turns the light on"}}]`, `{"role": "system", "content": "Be brief"},`
+	for _, messages := range []string{"", system} {
+		plain, described := prompt(messages, ""), prompt(messages, tools)
+		if none := prompt(messages, tools+`, "tool_choice": "none"`); described < plain+len("light")+len("turns the light on") || none != plain {
+			t.Errorf("with %q: %d tokens, %d with tools, %d with tool_choice none", messages, plain, described, none)
+		}
 	}
 }

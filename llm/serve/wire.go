@@ -146,6 +146,40 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// prompt is a text, or tokens if they are not nil.
+type prompt struct {
+	text   string
+	tokens []int32
+}
+
+// prompts is one prompt or a list of them: a string, a list of strings, a list of tokens, or a list of lists of tokens.
+type prompts []prompt
+
+// UnmarshalJSON accepts these forms, and null.
+func (p *prompts) UnmarshalJSON(b []byte) error {
+	*p = nil
+	var t texts
+	if t.UnmarshalJSON(b) == nil {
+		for _, text := range t {
+			*p = append(*p, prompt{text: text})
+		}
+		return nil
+	}
+	var one []int32
+	if json.Unmarshal(b, &one) == nil {
+		*p = prompts{{tokens: one}}
+		return nil
+	}
+	var many [][]int32
+	if err := json.Unmarshal(b, &many); err != nil {
+		return errors.New("expected a string, a list of strings, a list of tokens, or a list of lists of tokens (integers of 32 bits)")
+	}
+	for _, tokens := range many {
+		*p = append(*p, prompt{tokens: append([]int32{}, tokens...)})
+	}
+	return nil
+}
+
 // The defaults of sampling, which are those of llama.cpp.
 const (
 	defaultTemperature = 0.8

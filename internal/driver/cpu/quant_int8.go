@@ -74,6 +74,8 @@ func (t *quantTask) roundInt8() {
 	if t.m > 1 && t.d.pool.Worth(int8RoundNS*float64(t.m)*float64(t.k)) {
 		parts := min(t.m, partsPerThread*t.d.pool.Threads())
 		r.rows = (t.m + parts - 1) / parts
+		unit := t.int8.product.RowUnit()
+		r.rows = (r.rows + unit - 1) / unit * unit
 	}
 	t.d.pool.Do((t.m+r.rows-1)/r.rows, r)
 }
