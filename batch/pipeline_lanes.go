@@ -39,6 +39,7 @@ func (t *turns) wait() {
 
 // inLanes reads and computes src on several goroutines, until it ends.
 func (r *running) inLanes(src *source) error {
+	src.file = openRange(src.from)
 	var others sync.WaitGroup
 	for i := 1; i < lanes; i++ {
 		others.Go(func() { r.runLane(i, src) })
@@ -47,6 +48,9 @@ func (r *running) inLanes(src *source) error {
 	others.Wait()
 	if src.panicked != nil {
 		panic(src.panicked)
+	}
+	if err := src.leaveFile(); src.err == nil {
+		src.err = err
 	}
 	return src.err
 }
@@ -58,11 +62,16 @@ func (r *running) runLane(lane int, src *source) {
 		if c == nil {
 			return
 		}
-		c.done <- r.compute(c)
+		err := src.fill(c)
+		if err == nil {
+			err = r.compute(c)
+		}
+		c.done <- err
+		runtime.Gosched() // lets the caller take the result and return the chunk
 	}
 }
 
-// readChunk reads one chunk, passes it on and ends the turn. It returns nil if the stream must end.
+// readChunk reads or claims one chunk, passes it on and ends the turn. It returns nil if the stream must end.
 func (r *running) readChunk(lane int, src *source) (c *chunk) {
 	defer func() { r.turns.token <- struct{}{} }()
 	if src.ended || r.ctx.Err() != nil {
@@ -113,6 +122,7 @@ type source struct {
 	from io.Reader
 	idle int   // reads in a row that returned nothing
 	late error // that came with the last bytes of a chunk
+	file *fileRange
 
 	// State of the lanes, which the one that reads owns.
 	ended    bool
@@ -122,6 +132,11 @@ type source struct {
 
 // next fills a chunk and passes it on. It returns nil if the stream must end.
 func (s *source) next() (*chunk, error) {
+	if s.file != nil {
+		if c, err := s.claim(); c != nil || err != nil || s.file != nil {
+			return c, err
+		}
+	}
 	err := s.late
 	for err == nil {
 		to := s.r.space()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -155,4 +157,101 @@ func (r *leftReader) Read(to []byte) (int, error) {
 		return len(to), nil
 	}
 	return 4, nil
+}
+
+// TestPipelineFile checks that a regular file is read from its position to its end, also while it grows, that its position
+// is then at the end, and that a file that becomes shorter meanwhile gives an error.
+func TestPipelineFile(t *testing.T) {
+	noGoroutines(t)
+	x := ramp(300_007)
+	name := filepath.Join(t.TempDir(), "data")
+	open := func() *os.File {
+		if err := os.WriteFile(name, native(x), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		if _, err := f.Seek(4*11, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, change := range []int64{0, 40_000, -1_000_000} {
+		for _, rows := range []int{0, 1000} {
+			p, f, got := pipeline[float32, float32](t, openCPU(t), reluOf, batch.PipelineOpts{Rows: rows}), open(), []float32(nil)
+			var fault error
+			for y, err := range p.RunReader(context.Background(), f) {
+				if fault = err; err != nil {
+					break
+				}
+				if len(got) == 0 && change != 0 {
+					if err := f.Truncate(int64(4*len(x)) + change); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got = append(got, y...)
+			}
+			want := relus(x)[11:]
+			if change > 0 {
+				want = append(want, make([]float32, change/4)...)
+			}
+			if change < 0 {
+				if whole := len(got) == len(want); !errors.Is(fault, io.ErrUnexpectedEOF) && !whole && fault != nil {
+					t.Errorf("shorter file: error %v", fault)
+				}
+				if len(got) > len(want) || !slices.Equal(got[:min(len(got), 20_000)], want[:min(len(got), 20_000)]) {
+					t.Error("shorter file: results before its new end differ")
+				}
+				continue
+			}
+			if fault != nil || !slices.Equal(got, want) {
+				t.Errorf("change of %d bytes, chunks of %d rows: %d of %d results, or other ones; error %v", change, rows, len(got), len(want), fault)
+			}
+			if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != int64(4*len(x))+change {
+				t.Errorf("the position is %d after the end, error %v", at, err)
+			}
+		}
+	}
+}
+
+// zeroed delivers other bytes than the file that it embeds.
+type zeroed struct{ *os.File }
+
+func (z zeroed) Read(to []byte) (int, error) {
+	n, err := z.File.Read(to)
+	clear(to[:n])
+	return n, err
+}
+
+// TestPipelineEmbeddedFile checks that a reader that embeds a file is read by its own method, and that a run that
+// ends early leaves the file after the bytes that it took.
+func TestPipelineEmbeddedFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(name, native(ramp(100_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p := pipeline[float32, float32](t, openCPU(t), sumOfRelu, batch.PipelineOpts{Rows: 1000})
+	for range p.RunReader(context.Background(), f) {
+		break
+	}
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil || at == 0 || at%4000 != 0 {
+		t.Errorf("after the first of many chunks the position is %d, error %v", at, err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	for y, err := range p.RunReader(context.Background(), zeroed{f}) {
+		if err != nil || y[0] != 0 {
+			t.Fatal(y, err)
+		}
+	}
 }

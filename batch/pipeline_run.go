@@ -40,7 +40,8 @@ type running struct {
 // chunk is the memory of some rows and of their results.
 type chunk struct {
 	mem, in, out []byte
-	got          int // bytes read
+	got          int   // bytes read
+	from         int64 // position in a file of bytes that the lane has yet to read, or -1
 	rows, trial  int
 	plan         *chunkPlan
 	pend         *device.Pending
@@ -209,7 +210,7 @@ func (r *running) take() bool {
 		choice, trial := r.size.next()
 		plan, err := r.p.plan(r.ctx, choice.rows)
 		if err == nil {
-			c.got, c.rows, c.trial, c.plan = 0, choice.rows, trial, plan
+			c.got, c.rows, c.trial, c.plan, c.from = 0, choice.rows, trial, plan, -1
 			r.cur = c
 			return true
 		}
