@@ -23,7 +23,7 @@ const (
 
 	// A trial measures at least trialChunks chunks and trialTime, which is longer than the time
 	// slices of other programs.
-	trialChunks, trialTime = 6, 10 * time.Millisecond
+	trialChunks, trialTime = 6, 30 * time.Millisecond
 	// A size is better if it is faster by the factor better. After misses sizes that are not
 	// better, no further one is tried.
 	better, misses = 1.05, 2
