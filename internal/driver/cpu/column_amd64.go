@@ -305,7 +305,7 @@ func (t *columnTask) Part(i int) {
 		made.open(&t.x, max(columnBlock, t.chunk))
 		defer made.shut(&t.x)
 	}
-	if t.unit > 0 && made == nil && t.arrays != nil && t.op != op.Var && t.inner >= columnLimits.row && t.cols <= columnLimits.few {
+	if t.unit > 0 && t.x.p == nil && t.arrays != nil && t.op != op.Var && t.inner >= columnLimits.row && t.cols <= columnLimits.few {
 		o := i * t.unit
 		n := min(t.unit, t.outer-o)
 		dst := unsigned(unsafe.Add(t.dst, 4*o*t.inner), n*t.inner)
