@@ -307,6 +307,8 @@ func TestRefused(t *testing.T) {
 		{text, `{"prompt": [1, 3000000000]}`, 400, "invalid_json"},
 		{text, `{"prompt": [1, "a"]}`, 400, "invalid_json"},
 		{text, `{"prompt": [1.5]}`, 400, "invalid_json"},
+		{text, `{"prompt": [1, null]}`, 400, "invalid_json"},
+		{text, `{"prompt": [[1, null]]}`, 400, "invalid_json"},
 		{"/v1/embeddings", `{"input": [1, 1000000]}`, 400, "invalid_tokens"},
 		{"/v1/embeddings", `{"input": "x", "encoding_format": "hex"}`, 400, "invalid_value"},
 		{"/v1/nothing", `{}`, 404, "not_found"},

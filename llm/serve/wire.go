@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,12 +167,12 @@ func (p *prompts) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	var one []int32
-	if json.Unmarshal(b, &one) == nil {
+	if json.Unmarshal(b, &one) == nil && !bytes.Contains(b, []byte("null")) { // null would be token 0
 		*p = prompts{{tokens: one}}
 		return nil
 	}
 	var many [][]int32
-	if err := json.Unmarshal(b, &many); err != nil {
+	if json.Unmarshal(b, &many) != nil || bytes.Contains(b, []byte("null")) {
 		return errors.New("expected a string, a list of strings, a list of tokens, or a list of lists of tokens (integers of 32 bits)")
 	}
 	for _, tokens := range many {
