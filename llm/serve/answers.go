@@ -133,7 +133,7 @@ func (x *exchange) chat() error {
 	f := &form{sampling: &body.sampling, request: r, chat: true, logProbs: body.LogProbs}
 	if t := x.a.Template(); t != nil && len(in.Tools) > 0 {
 		if f.tools = t.ToolStyle(); !t.UsesTools() {
-			if err := describeTools(in, body.Tools); err != nil {
+			if err := describeTools(t, in, body.Tools); err != nil {
 				return err
 			}
 			if f.tools == chat.NoTools {

@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,21 +24,31 @@ type tool struct {
 // toolsText precedes the tools in a system message for a template that does not describe them, as llama.cpp does.
 const toolsText = `You can call functions. To call one, answer only with JSON of this form: {"name": "FUNCTION", "parameters": {}}. These are the functions:`
 
-// describeTools adds a description of tools to the system message, or a system message.
-func describeTools(in *chat.Input, tools []tool) error {
+// describeTools adds a description of tools to the system message, or a system message. If the template rejects that, it adds the description to the
+// first message.
+func describeTools(t *chat.Template, in *chat.Input, tools []tool) error {
 	text := toolsText
-	for _, t := range tools {
-		b, err := json.Marshal(t.Function)
+	for _, one := range tools {
+		b, err := json.Marshal(one.Function)
 		if err != nil {
 			return invalid("tools", err.Error())
 		}
 		text += "\n" + string(b)
 	}
-	if len(in.Messages) > 0 && in.Messages[0].Role == "system" {
+	switch {
+	case len(in.Messages) == 0: // there is nothing to answer
+		return nil
+	case in.Messages[0].Role == "system":
 		in.Messages[0].Content += "\n\n" + text
 		return nil
 	}
-	in.Messages = slices.Insert(in.Messages, 0, chat.Message{Role: "system", Content: text})
+	with := *in
+	with.Messages = slices.Insert(slices.Clone(in.Messages), 0, chat.Message{Role: "system", Content: text})
+	if _, err := t.Render(&with, chat.Limits{}); errors.Is(err, chat.ErrRaised) {
+		in.Messages[0].Content = text + "\n\n" + in.Messages[0].Content
+		return nil
+	}
+	*in = with
 	return nil
 }
 

@@ -104,3 +104,22 @@ func TestDescribedTools(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribedToolsWithoutSystem checks that tools are described in the first message if the template rejects a system message, and that a request
+// without messages stays one.
+func TestDescribedToolsWithoutSystem(t *testing.T) {
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const template = `{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}[{{ m.role }}] {{ m.content }} {% endfor %}`
+	url := startOn(t, dev, assistant.Options{Model: llm.Options{Context: 512}, Template: template}, serve.Options{}) + "/v1/chat/completions"
+	const more = `, "max_tokens": 1, "tools": [{"type": "function", "function": {"name": "light", "description": "turns the light on"}}]}`
+	status, a := ask(t, url, `{"messages": [{"role": "user", "content": "Hi"}]`+more)
+	if status != 200 || a.Usage.Prompt < 100 {
+		t.Errorf("%d, %d tokens, %+v", status, a.Usage.Prompt, a.Error)
+	}
+	if status, _ := ask(t, url, `{"messages": []`+more); status != 400 {
+		t.Errorf("no messages: %d", status)
+	}
+}
