@@ -26,7 +26,11 @@ func openRange(r io.Reader) *fileRange {
 		return nil
 	}
 	at, err := f.Seek(0, io.SeekCurrent)
-	if err != nil {
+	if err != nil || at >= info.Size() {
+		return nil
+	}
+	var last [1]byte
+	if n, _ := f.ReadAt(last[:], info.Size()-1); n == 0 { // some file systems, such as sysfs, state a larger size
 		return nil
 	}
 	return &fileRange{f, at, info.Size() - at}
@@ -46,7 +50,9 @@ func (s *source) claim() (*chunk, error) {
 	c := s.r.cur
 	c.from = s.file.at
 	s.file.at, s.file.left = s.file.at+n, s.file.left-n
-	s.r.advance(len(to))
+	if s.r.advance(len(to)); s.r.cur != nil { // there is no memory for the results
+		return nil, nil
+	}
 	return c, nil
 }
 

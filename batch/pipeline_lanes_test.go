@@ -14,6 +14,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
 )
 
 // A fragments reader delivers data in pieces of random sizes. After some of them it calls end.
@@ -253,5 +254,30 @@ func TestPipelineEmbeddedFile(t *testing.T) {
 		if err != nil || y[0] != 0 {
 			t.Fatal(y, err)
 		}
+	}
+}
+
+// TestPipelineStatedSize checks that a file that has fewer bytes than the system says is read to its end.
+func TestPipelineStatedSize(t *testing.T) {
+	const name = "/sys/kernel/mm/transparent_hugepage/enabled"
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Logf("the system has no such file: %v", err)
+		return
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, rows := pipeline[uint8, int32](t, openCPU(t), func(b *batch.Batch, x batch.Value) batch.Value { return b.Cast(x, op.I32) }, batch.PipelineOpts{Rows: 64}), 0
+	for y, err := range p.RunReader(context.Background(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += len(y)
+	}
+	if rows != len(want) {
+		t.Errorf("%d bytes, want %d", rows, len(want))
 	}
 }
