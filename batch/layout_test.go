@@ -96,3 +96,36 @@ func TestBroadcastRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestLayoutPointers concatenates operands of which few elements are in memory, and permuted ones whose copies fill their memory. The race detector checks
+// the pointers.
+func TestLayoutPointers(t *testing.T) {
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const rows, cols = 304, 16
+	x, one, want := make([]float32, cols*rows), []float32{7}, make([]float32, 0, rows*(cols+1))
+	for i := range x {
+		x[i] = float32(i)
+	}
+	for r := range rows {
+		for c := range cols {
+			want = append(want, x[c*rows+r])
+		}
+		want = append(want, 7)
+	}
+	b := batch.New(dev)
+	y := b.Concat(1, b.Permute(b.Upload(x, cols, rows), 1, 0), b.Expand(b.Upload(one, 1, 1), rows, 1))
+	long := b.Concat(1, b.Expand(b.Upload(one, 1, 1), 1<<20, 1), b.Expand(b.Upload(one, 1, 1), 1<<20, 1))
+	if err := b.Execute(t.Context(), y, long); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := batch.Read[float32](t.Context(), b, y); err != nil || !slices.Equal(got, want) {
+		t.Errorf("other elements, error %v", err)
+	}
+	if got, err := batch.Read[float32](t.Context(), b, long); err != nil || slices.ContainsFunc(got, func(v float32) bool { return v != 7 }) {
+		t.Errorf("repeated elements: other elements, error %v", err)
+	}
+}

@@ -169,10 +169,10 @@ func JoinPieces(dst *byte, parts []JoinPart, count int) bool {
 		}
 		row += parts[i].Bytes
 	}
-	for most := max(1, 4*wordCall/row); count > 0; count -= most {
-		k := min(count, most)
-		joinPiecesAVX2(dst, (*byte)(unsafe.Pointer(&parts[0])), len(parts), k)
-		dst = (*byte)(unsafe.Add(unsafe.Pointer(dst), k*row))
+	most := max(1, 4*wordCall/row)
+	for at := 0; at < count; at += most { // computes no pointer beyond the last row
+		to := (*byte)(unsafe.Add(unsafe.Pointer(dst), at*row))
+		joinPiecesAVX2(to, (*byte)(unsafe.Pointer(&parts[0])), len(parts), min(count-at, most))
 	}
 	return true
 }

@@ -61,11 +61,10 @@ func permutationOf(l *op.Layout) (t permutation) {
 
 // tiles writes n elements of size bytes from pos on to dst. pos and n are multiples of the unit.
 func (t *permutation) tiles(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
-	for n > 0 {
-		steps := min(t.axis.N-pos/t.unit%t.axis.N, n/t.unit)
-		t.transpose(dst, base, l, pos, steps, size)
-		k := steps * t.unit
-		dst, pos, n = unsafe.Add(dst, k*size), pos+k, n-k
+	for at := 0; at < n; { // computes no pointer beyond the last element
+		steps := min(t.axis.N-(pos+at)/t.unit%t.axis.N, (n-at)/t.unit)
+		t.transpose(unsafe.Add(dst, at*size), base, l, pos+at, steps, size)
+		at += steps * t.unit
 	}
 }
 
