@@ -129,7 +129,8 @@ func (p *Pipeline[In, Out]) Run(ctx context.Context, src iter.Seq2[[]In, error])
 // until [io.EOF]. RunReader reads from r directly into the memory of the chunks, so a
 // [bufio.Reader] around a file makes it slower. When ctx is cancelled, RunReader does not wait for
 // a running Read: do not use r elsewhere until that Read has returned. If r is a regular [os.File] and the device the
-// CPU, RunReader reads several parts of the file at a time; [io.ErrUnexpectedEOF] then means that it became shorter meanwhile.
+// CPU, RunReader reads several parts of the file at a time. It then waits for these reads also when ctx is cancelled, and
+// [io.ErrUnexpectedEOF] means that the file became shorter meanwhile.
 func (p *Pipeline[In, Out]) RunReader(ctx context.Context, r io.Reader) iter.Seq2[[]Out, error] {
 	return results[Out](p.flow, ctx, p.flow != nil && p.flow.inTurns, func(run *running) error { return run.readFrom(r) })
 }
