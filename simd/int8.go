@@ -88,8 +88,8 @@ type int8Kernels struct {
 	columnRows int
 	// signedOffset is added to signed codes to make them unsigned, or 0.
 	signedOffset int
-	tiles        []int8Tiles // the fastest first
-	turned       *int8Turned // nil if there is none
+	tiles        []int8Tiles  // the fastest first
+	swapped      *int8Swapped // nil if there is none
 }
 
 // int8Width is the number of columns of a tile.
@@ -112,16 +112,16 @@ const int8Depth = 1024
 type Int8Product struct {
 	M, K, N int
 
-	format block.Format
-	k      *int8Kernels
-	dots   *int8Dots    // nil if there are too many rows, or no kernel
-	many   *int8Columns // nil if there are too many rows, or no kernel
-	turned *int8Turned  // nil if there are too few rows, or no kernel
-	tiles  *int8Tiles   // nil for plain Go, or with dots
-	group  int          // elements of a sum of the rows
-	unit   int          // elements of a unit of turned
-	stride int          // elements between the rounded rows: K, or more with zeros at the end
-	zero   int          // the difference of codes and levels
+	format  block.Format
+	k       *int8Kernels
+	dots    *int8Dots    // nil if there are too many rows, or no kernel
+	many    *int8Columns // nil if there are too many rows, or no kernel
+	swapped *int8Swapped // nil if there are too few rows, or no kernel
+	tiles   *int8Tiles   // nil for plain Go, or with dots
+	group   int          // elements of a sum of the rows
+	unit    int          // elements of a unit of swapped
+	stride  int          // elements between the rounded rows: K, or more with zeros at the end
+	zero    int          // the difference of codes and levels
 
 	// The rounded rows, one after the other.
 	q                  []int8
@@ -169,8 +169,8 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	if all.prepare != nil && f.Layout().Level.Grid != nil {
 		all.prepare()
 	}
-	if p.unit = all.turned.unit(f, m, k); p.unit > 0 {
-		p.turned, p.group = all.turned, min(f.Group(), op.Int8Group)
+	if p.unit = all.swapped.unit(f, m, k); p.unit > 0 {
+		p.swapped, p.group = all.swapped, min(f.Group(), op.Int8Group)
 		return p
 	}
 	least, most := f.LevelRange()
@@ -237,8 +237,8 @@ func (p *Int8Product) Scratch() (shared, lane int) {
 
 // sizes returns the numbers of integers, scales and sums of the rounded rows.
 func (p *Int8Product) sizes() (integers, scales, sums int) {
-	if p.turned != nil {
-		lanes := p.turnedCalls() * int8Width
+	if p.swapped != nil {
+		lanes := p.swappedCalls() * int8Width
 		return lanes * p.K, lanes * p.K / p.unit, lanes * p.K / p.unit
 	}
 	mk := p.M * p.stride
@@ -291,8 +291,8 @@ func (p *Int8Product) Round(a []float32, first, end int) {
 		return
 	}
 	for r := first; r < end; r++ {
-		if p.turned != nil {
-			p.roundTurned(a[r*p.K:][:p.K], r)
+		if p.swapped != nil {
+			p.roundSwapped(a[r*p.K:][:p.K], r)
 		} else {
 			p.roundRow(a[r*p.K:][:p.K], r)
 		}
@@ -346,8 +346,8 @@ func (p *Int8Product) roundPart(q []int8, scales []float32, quads []int32, times
 	quadSums(quads, q, times)
 }
 
-// roundTurned rounds row r for turned kernels.
-func (p *Int8Product) roundTurned(x []float32, r int) {
+// roundSwapped rounds row r for swapped kernels.
+func (p *Int8Product) roundSwapped(x []float32, r int) {
 	var (
 		q      [roundSize]int8
 		quads  [roundSize / 4]int32
@@ -358,7 +358,7 @@ func (p *Int8Product) roundTurned(x []float32, r int) {
 		n := min(roundSize, p.K-at)
 		p.roundPart(q[:n], scales[:n/op.Int8Group], quads[:n/4], 1, x[at:][:n])
 		p.groupSums(sums[:n/p.group], nil, scales[:n/op.Int8Group], quads[:n/4], 1)
-		p.turn(r, at, q[:n], scales[:n/op.Int8Group], sums[:n/p.group])
+		p.interleave(r, at, q[:n], scales[:n/op.Int8Group], sums[:n/p.group])
 	}
 }
 
@@ -415,16 +415,16 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 	}
 	l := p.lane(lane)
 	span := int8Width
-	if p.turned != nil {
-		span = turnedSpan
+	if p.swapped != nil {
+		span = swappedSpan
 	}
 	for j, width := first, 0; j < end; j += width {
 		if width = min(span, end-j); width > int8Width {
 			width = width / int8Width * int8Width
 		}
 		switch {
-		case p.turned != nil:
-			p.turnedColumns(&l, c, w, j, width)
+		case p.swapped != nil:
+			p.swappedColumns(&l, c, w, j, width)
 		case p.tiles != nil:
 			p.tileColumns(&l, c, w, j, width)
 		default:

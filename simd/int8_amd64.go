@@ -165,7 +165,7 @@ func int8VBMI() int8Kernels {
 		k.columns[f] = c
 	}
 	k.tiles = append(amxTiles(), k.tiles...)
-	k.turned, k.levels = amxTurned(), slices.Clone(k.levels)
+	k.swapped, k.levels = amxSwapped(), slices.Clone(k.levels)
 	k.levels[block.Q4_0], k.levels[block.Q8_0] = int8LevelsQ4_0AVX512, int8LevelsQ8_0AVX512
 	return k
 }

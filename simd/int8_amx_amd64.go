@@ -29,10 +29,10 @@ func amxTiles() []int8Tiles {
 	return []int8Tiles{{group: 32, tiles: []int8TileFunc{int8TileAMX}, rows: amxRows}}
 }
 
-// amxTurned returns the kernels of AMX for few rows, under the conditions of amxTiles.
-func amxTurned() *int8Turned {
+// amxSwapped returns the kernels of AMX for few rows, under the conditions of amxTiles.
+func amxSwapped() *int8Swapped {
 	if amxTiles() == nil {
 		return nil
 	}
-	return &int8Turned{many: int8TurnedAMX, few: int8TurnedFewAMX, halves: int8HalfScales}
+	return &int8Swapped{many: int8SwappedAMX, few: int8SwappedFewAMX, halves: int8HalfScales}
 }

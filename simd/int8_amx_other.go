@@ -4,4 +4,4 @@ package simd
 
 func amxTiles() []int8Tiles { return nil }
 
-func amxTurned() *int8Turned { return nil }
+func amxSwapped() *int8Swapped { return nil }

@@ -12,7 +12,7 @@ func int8LevelsQ4_0AVX512(levels *int8, scales, biases *float32, src *byte, bloc
 //go:noescape
 func int8LevelsQ8_0AVX512(levels *int8, scales, biases *float32, src *byte, blocks int)
 
-// int8HalfScales is halves of int8Turned. It needs AVX-512.
+// int8HalfScales is halves of int8Swapped. It needs AVX-512.
 //
 //go:noescape
 func int8HalfScales(dst *float32, src *byte, row, step, blocks int)

@@ -23,15 +23,15 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	c := carver{memory: memory}
 	l := int8Lane{depth: min(int8Depth, p.K)}
 	n := int8Width * l.depth
-	if p.turned != nil {
-		n = turnedSpan * l.depth
+	if p.swapped != nil {
+		n = swappedSpan * l.depth
 	}
 	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
 	if p.tiles != nil {
 		l.packed, l.ws, l.wb = c.bytes(n), c.floats(n/p.group), c.floats(n/p.group)
 		l.edge = c.floats(p.tiles.most() * int8Width)
 	}
-	if p.turned != nil {
+	if p.swapped != nil {
 		l.edge = c.floats(int8Width * int8Width)
 	}
 	l.words = c.words

@@ -12,11 +12,11 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// TestInt8Turned compares turned products with float64: every number of rounded rows, and numbers of columns around those of one call. The
+// TestInt8Swapped compares swapped products with float64: every number of rounded rows, and numbers of columns around those of one call. The
 // blocks end where memory ends. A result must not depend on the columns of a call.
-func TestInt8Turned(t *testing.T) {
+func TestInt8Swapped(t *testing.T) {
 	k := int8KernelsOf(active)
-	if k.turned == nil {
+	if k.swapped == nil {
 		t.Log("the processor has no AMX")
 		return
 	}
@@ -31,10 +31,10 @@ func TestInt8Turned(t *testing.T) {
 	}
 	few, many := 0, 0
 	for _, f := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.Q2_K, block.Q5_1} {
-		for m := turnedLeast8; m <= 35; m++ {
+		for m := swappedMin8; m <= 35; m++ {
 			e := f.Elements()
 			depth := e * (1 + r.IntN(1400/e))
-			n := 1 + r.IntN(2*turnedSpan)
+			n := 1 + r.IntN(2*swappedSpan)
 			n = min(n, (len(memory)-page)/(depth/e*f.Bytes()))
 			p := newInt8Product(&k, f, m, depth, n)
 			if p.unit == 0 {

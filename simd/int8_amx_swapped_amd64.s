@@ -181,7 +181,7 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 
 // STRIDES sets R9 to the row 8 after that at R8, and R10 to R13 to 1, 3, 5 and 7 times the distance of rows.
 #define STRIDES \
-	MOVQ int8TurnedCall_scalesRow(R14), R10; \
+	MOVQ int8SwappedCall_scalesRow(R14), R10; \
 	LEAQ (R8)(R10*8), R9; \
 	LEAQ (R10)(R10*2), R11; \
 	LEAQ (R10)(R10*4), R12; \
@@ -207,33 +207,33 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 
 // LOAD loads the operands of the call R14, of which R14 becomes the address to prefetch.
 #define LOAD \
-	MOVQ int8TurnedCall_aheadStep(R14), AX; \
+	MOVQ int8SwappedCall_aheadStep(R14), AX; \
 	MOVQ AX, aheadStep-24(SP); \
-	MOVQ int8TurnedCall_units(R14), AX; \
+	MOVQ int8SwappedCall_units(R14), AX; \
 	MOVQ AX, units-72(SP); \
 	MOVQ AX, rows-40(SP); \
 	MOVQ AX, left-80(SP); \
-	MOVQ int8TurnedCall_blocks(R14), BX; \
+	MOVQ int8SwappedCall_blocks(R14), BX; \
 	MOVQ BX, blocks-88(SP); \
 	IMULQ BX, AX; \
 	MOVQ AX, sums-32(SP); \
 	MOVQ $4, lead-96(SP); \
-	MOVQ int8TurnedCall_step(R14), AX; \
+	MOVQ int8SwappedCall_step(R14), AX; \
 	MOVQ AX, step-48(SP); \
-	MOVQ int8TurnedCall_unit(R14), AX; \
+	MOVQ int8SwappedCall_unit(R14), AX; \
 	SHLQ $4, AX; \
 	MOVQ AX, xStep-56(SP); \
-	MOVQ int8TurnedCall_scalesStep(R14), AX; \
+	MOVQ int8SwappedCall_scalesStep(R14), AX; \
 	MOVQ AX, scalesStep-64(SP); \
-	MOVQ int8TurnedCall_levels(R14), AX; \
-	MOVQ int8TurnedCall_row(R14), CX; \
-	MOVQ int8TurnedCall_x(R14), DX; \
-	MOVQ int8TurnedCall_xs(R14), DI; \
-	MOVQ int8TurnedCall_scales(R14), R8; \
+	MOVQ int8SwappedCall_levels(R14), AX; \
+	MOVQ int8SwappedCall_row(R14), CX; \
+	MOVQ int8SwappedCall_x(R14), DX; \
+	MOVQ int8SwappedCall_xs(R14), DI; \
+	MOVQ int8SwappedCall_scales(R14), R8; \
 	STRIDES; \
 	MOVQ SI, R15; \
-	MOVQ int8TurnedCall_src(R14), BX; \
-	MOVQ int8TurnedCall_ahead(R14), R14; \
+	MOVQ int8SwappedCall_src(R14), BX; \
+	MOVQ int8SwappedCall_ahead(R14), R14; \
 	ADDQ BX, R14; \
 	MOVQ $64, BX; \
 	ZEROS
@@ -248,14 +248,14 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 	SHLQ  $4, DX; \
 	ADDQ  DX, AX; \
 	MOVQ  t+0(FP), DX; \
-	MOVQ  int8TurnedCall_x(DX), DX
+	MOVQ  int8SwappedCall_x(DX), DX
 
 // BIASED loads the operands for biases, or jumps to turn if there are none.
 #define BIASED \
 	MOVQ R14, prefetch-104(SP); \
 	MOVQ R15, ready-112(SP); \
 	MOVQ t+0(FP), R14; \
-	MOVQ int8TurnedCall_biases(R14), BX; \
+	MOVQ int8SwappedCall_biases(R14), BX; \
 	TESTQ BX, BX; \
 	JEQ  turn; \
 	MOVQ R8, scales-120(SP); \
@@ -263,19 +263,19 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 	MOVQ scalesStep-64(SP), DI; \
 	IMULQ R15, DI; \
 	SUBQ DI, R8; \
-	SUBQ int8TurnedCall_scales(R14), R8; \
+	SUBQ int8SwappedCall_scales(R14), R8; \
 	ADDQ BX, R8; \
 	STRIDES; \
-	MOVQ int8TurnedCall_xsums(R14), DI
+	MOVQ int8SwappedCall_xsums(R14), DI
 
 // RESULT loads the address of the sums in c. The next sixteen rows of blocks have the next sixteen columns.
 #define RESULT \
-	MOVQ int8TurnedCall_blocks(R14), DI; \
+	MOVQ int8SwappedCall_blocks(R14), DI; \
 	SUBQ blocks-88(SP), DI; \
 	SHLQ $6, DI; \
-	ADDQ int8TurnedCall_c(R14), DI; \
-	MOVQ int8TurnedCall_cRow(R14), R10; \
-	MOVQ int8TurnedCall_rows(R14), R15
+	ADDQ int8SwappedCall_c(R14), DI; \
+	MOVQ int8SwappedCall_cRow(R14), R10; \
+	MOVQ int8SwappedCall_rows(R14), R15
 
 // AGAIN moves to the factors of the next sixteen rows of blocks. R8 is after the last unit of the first row.
 #define AGAIN \
@@ -283,20 +283,20 @@ GLOBL tiles16<>(SB), RODATA|NOPTR, $64
 	MOVQ  DI, rows-40(SP); \
 	IMULQ scalesStep-64(SP), DI; \
 	SUBQ  DI, R8; \
-	ADDQ  int8TurnedCall_scalesBlock(R14), R8; \
+	ADDQ  int8SwappedCall_scalesBlock(R14), R8; \
 	STRIDES; \
-	MOVQ  int8TurnedCall_xs(R14), DI; \
+	MOVQ  int8SwappedCall_xs(R14), DI; \
 	MOVQ  prefetch-104(SP), R14; \
 	MOVQ  ready-112(SP), R15; \
 	MOVQ  $64, BX; \
 	ZEROS
 
-// func int8TurnedAMX(t *int8TurnedCall)
-TEXT ·int8TurnedAMX(SB), 0, $4416-8
+// func int8SwappedAMX(t *int8SwappedCall)
+TEXT ·int8SwappedAMX(SB), 0, $4416-8
 	MOVQ t+0(FP), R14
 	LEAQ buffer-4416(SP), SI
 	LEAQ tiles32<>(SB), BX
-	CMPQ int8TurnedCall_unit(R14), $32
+	CMPQ int8SwappedCall_unit(R14), $32
 	JEQ  configure
 	LEAQ tiles16<>(SB), BX
 
@@ -368,8 +368,8 @@ end:
 	VZEROUPPER
 	RET
 
-// func int8TurnedFewAMX(t *int8TurnedCall)
-TEXT ·int8TurnedFewAMX(SB), 0, $4416-8
+// func int8SwappedFewAMX(t *int8SwappedCall)
+TEXT ·int8SwappedFewAMX(SB), 0, $4416-8
 	MOVQ t+0(FP), R14
 	LEAQ buffer-4416(SP), SI
 	LEAQ tiles64<>(SB), BX
@@ -420,7 +420,7 @@ turn:
 	VADDPS Z11, Z9, Z9
 	VADDPS Z14, Z12, Z12
 	VADDPS Z15, Z13, Z13
-	CMPQ int8TurnedCall_group(R14), $32
+	CMPQ int8SwappedCall_group(R14), $32
 	JNE  sixteens
 	STORE(Z0)
 	STORE(Z1)

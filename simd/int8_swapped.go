@@ -7,18 +7,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Turned products. The tiles of sixteen rows of blocks have rows of levels in the order of their elements, so that blocks are not
-// interleaved: that takes longer than the products if there are few rounded rows. The sums of sixteen lanes of rounded rows are
+// Swapped products. The first operand of a product of tiles is sixteen rows of blocks, and the second one rounded rows, which are
+// interleaved once. The levels of blocks stay in the order of their elements: interleaving them takes longer than the products if
+// there are few rounded rows. The sums of sixteen lanes of rounded rows are
 // computed at once, unit by unit. If there are more than eight rows, each has a lane, and a unit is a group. Fewer rows have two or
 // four lanes each, and a unit is two or four groups, which are multiplied in different lanes: the other integers of
 // each lane are zeros.
 
-// turnedUnit is the number of elements of a unit for few rows.
-const turnedUnit = 64
+// swappedUnit is the number of elements of a unit for few rows.
+const swappedUnit = 64
 
-// An int8TurnedCall has the operands of a kernel that adds the dot products of some rounded rows with blocks times int8Width rows
+// An int8SwappedCall has the operands of a kernel that adds the dot products of some rounded rows with blocks times int8Width rows
 // of levels to a part of c.
-type int8TurnedCall struct {
+type int8SwappedCall struct {
 	c          *float32
 	cRow, rows int // the bytes between the rows of c, and their number
 	levels     *byte
@@ -27,7 +28,7 @@ type int8TurnedCall struct {
 	// without biases. Rows are scalesRow bytes apart, units scalesStep, and the first of each int8Width rows scalesBlock.
 	scales, biases                     *float32
 	scalesRow, scalesStep, scalesBlock int
-	// The integers, scales and sums of rounded rows: see turn.
+	// The integers, scales and sums of rounded rows: see interleave.
 	x           *int8
 	xs, xsums   *float32
 	group, unit int // the numbers of elements of a group (16 or 32) and of a unit
@@ -38,57 +39,57 @@ type int8TurnedCall struct {
 	ahead, aheadStep int
 }
 
-// int8Turned are the kernels of turned products.
-type int8Turned struct {
-	many, few func(*int8TurnedCall)
+// int8Swapped are the kernels of swapped products.
+type int8Swapped struct {
+	many, few func(*int8SwappedCall)
 	// halves converts the binary16 at the beginning of blocks of int8Width rows. The blocks of a row are step bytes apart. It writes those of
 	// the first block of all rows first.
 	halves func(dst *float32, src *byte, row, step, blocks int)
 }
 
-// turnedLeast and turnedLeast8 are the least numbers of rows for turned kernels, turnedLeast8 with blocks of Q8_0, which are not decoded. Fewer
+// swappedMin and swappedMin8 are the least numbers of rows for swapped kernels, swappedMin8 with blocks of Q8_0, which are not decoded. Fewer
 // rows are multiplied one after the other by encoded blocks.
 const (
-	turnedLeast  = 5
-	turnedLeast8 = 3
+	swappedMin  = 5
+	swappedMin8 = 3
 )
 
-// turnedMost is the largest number of rows for formats whose groups have 32 elements. The other tiles of AMX, for which blocks are interleaved once for all
+// swappedMax is the largest number of rows for formats whose groups have 32 elements. The other tiles of AMX, for which blocks are interleaved once for all
 // rows, are faster for more rows.
-const turnedMost = 64
+const swappedMax = 64
 
-// turnedFew is the largest number of rows that have several lanes.
-const turnedFew = 8
+// swappedFew is the largest number of rows that have several lanes.
+const swappedFew = 8
 
 // unit returns the number of elements of a unit, or 0 if other kernels are faster. The levels of Q8_0 are read from the blocks,
 // where groups are not adjacent.
-func (t *int8Turned) unit(f block.Format, m, k int) int {
+func (t *int8Swapped) unit(f block.Format, m, k int) int {
 	switch {
-	case t == nil || m < turnedLeast8 || m < turnedLeast && f != block.Q8_0 || m > turnedMost && f.Group()%op.Int8Group == 0:
+	case t == nil || m < swappedMin8 || m < swappedMin && f != block.Q8_0 || m > swappedMax && f.Group()%op.Int8Group == 0:
 		return 0
-	case m <= turnedFew && k%turnedUnit == 0 && f != block.Q8_0:
-		return turnedUnit
+	case m <= swappedFew && k%swappedUnit == 0 && f != block.Q8_0:
+		return swappedUnit
 	}
 	return min(f.Group(), op.Int8Group)
 }
 
-// turnedRows returns the number of rounded rows of a call.
-func (p *Int8Product) turnedRows() int { return int8Width * p.group / p.unit }
+// swappedRows returns the number of rounded rows of a call.
+func (p *Int8Product) swappedRows() int { return int8Width * p.group / p.unit }
 
 // RowUnit returns the number of rows, from a multiple of it on, whose rounded forms are in the same lines of the cache. One goroutine should round them.
 func (p *Int8Product) RowUnit() int {
-	if p.turned == nil {
+	if p.swapped == nil {
 		return 1
 	}
-	return p.turnedRows()
+	return p.swappedRows()
 }
 
-// turnedCalls returns the number of calls for all rounded rows.
-func (p *Int8Product) turnedCalls() int { return (p.M + p.turnedRows() - 1) / p.turnedRows() }
+// swappedCalls returns the number of calls for all rounded rows.
+func (p *Int8Product) swappedCalls() int { return (p.M + p.swappedRows() - 1) / p.swappedRows() }
 
-// turnedLane returns the lane of a row and of a group of a unit. Four adjacent lanes of few rows are multiplied by the factors of
+// swappedLane returns the lane of a row and of a group of a unit. Four adjacent lanes of few rows are multiplied by the factors of
 // four times 16 levels.
-func (p *Int8Product) turnedLane(row, group int) int {
+func (p *Int8Product) swappedLane(row, group int) int {
 	switch {
 	case p.unit == p.group:
 		return row
@@ -98,15 +99,15 @@ func (p *Int8Product) turnedLane(row, group int) int {
 	return 4*(row/2) + 2*group + row%2
 }
 
-// turn stores integers of row r, from element at on, with their scales and sums. Four integers of all lanes are adjacent, and so
+// interleave stores integers of row r, from element at on, with their scales and sums. Four integers of all lanes are adjacent, and so
 // are the scales and the sums of all lanes.
-func (p *Int8Product) turn(r, at int, q []int8, scales, sums []float32) {
-	b, row := r/p.turnedRows(), r%p.turnedRows()
+func (p *Int8Product) interleave(r, at int, q []int8, scales, sums []float32) {
+	b, row := r/p.swappedRows(), r%p.swappedRows()
 	groups := p.unit / p.group
 	words := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(p.q))), len(p.q)/4)[(b*p.K+at)/4*int8Width:]
 	from := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(q))), len(q)/4)
 	for g := range groups {
-		lane := p.turnedLane(row, g)
+		lane := p.swappedLane(row, g)
 		for i := range len(from) / (p.group / 4) {
 			to := words[i*p.group/4*int8Width:]
 			if i%groups != g {
@@ -130,26 +131,26 @@ func (p *Int8Product) turn(r, at int, q []int8, scales, sums []float32) {
 // turnFactors stores the factors of row r, each for the given number of groups. For the last row it stores zeros for the rows of its call that do
 // not exist, because arithmetic with subnormal numbers would be slow.
 func (p *Int8Product) turnFactors(dst []float32, r, each int, src []float32) {
-	groups, row := p.unit/p.group, r%p.turnedRows()
+	groups, row := p.unit/p.group, r%p.swappedRows()
 	for i := range len(src) * each {
 		to := dst[i/groups*int8Width:][:int8Width]
-		to[p.turnedLane(row, i%groups)] = src[i/each]
+		to[p.swappedLane(row, i%groups)] = src[i/each]
 		if r == p.M-1 {
-			for k := row + 1; k < p.turnedRows(); k++ {
-				to[p.turnedLane(k, i%groups)] = 0
+			for k := row + 1; k < p.swappedRows(); k++ {
+				to[p.swappedLane(k, i%groups)] = 0
 			}
 		}
 	}
 }
 
-// turnedSpan is the largest number of columns of a call. A call begins and ends slowly.
-const turnedSpan = 4 * int8Width
+// swappedSpan is the largest number of columns of a call. A call begins and ends slowly.
+const swappedSpan = 4 * int8Width
 
-// turnedColumns adds the products of columns j to j+width-1 to c. width is at most int8Width, or a multiple of it up to turnedSpan.
-func (p *Int8Product) turnedColumns(l *int8Lane, c []float32, w []byte, j, width int) {
+// swappedColumns adds the products of columns j to j+width-1 to c. width is at most int8Width, or a multiple of it up to swappedSpan.
+func (p *Int8Product) swappedColumns(l *int8Lane, c []float32, w []byte, j, width int) {
 	e, size := p.format.Elements(), p.format.Bytes()
 	row := p.K / e * size
-	t := int8TurnedCall{group: p.group, unit: p.unit, scales: &l.scales[0], aheadStep: int8Width * size * p.unit / e,
+	t := int8SwappedCall{group: p.group, unit: p.unit, scales: &l.scales[0], aheadStep: int8Width * size * p.unit / e,
 		blocks: (width + int8Width - 1) / int8Width}
 	for at := 0; at < p.K; at += l.depth {
 		n := min(l.depth, p.K-at)
@@ -158,7 +159,7 @@ func (p *Int8Product) turnedColumns(l *int8Lane, c []float32, w []byte, j, width
 		t.units = n / p.unit
 		if p.format == block.Q8_0 && width >= int8Width {
 			for b := range t.blocks {
-				p.turned.halves(&l.scales[b*int8Width*t.units], (*byte)(noescape(unsafe.Pointer(&src[b*int8Width*row]))), row, size, t.units)
+				p.swapped.halves(&l.scales[b*int8Width*t.units], (*byte)(noescape(unsafe.Pointer(&src[b*int8Width*row]))), row, size, t.units)
 			}
 			t.levels, t.row, t.step = (*byte)(noescape(unsafe.Pointer(&src[2]))), row, size
 			t.scalesRow, t.scalesStep, t.scalesBlock = 4, 4*int8Width, 4*int8Width*t.units
@@ -173,19 +174,19 @@ func (p *Int8Product) turnedColumns(l *int8Lane, c []float32, w []byte, j, width
 			t.scalesRow, t.scalesStep = 4*n/block.LevelGroup, 4*p.unit/block.LevelGroup
 			t.scalesBlock = int8Width * t.scalesRow
 		}
-		p.turnedTiles(l, &t, c, j, width, at)
+		p.swappedTiles(l, &t, c, j, width, at)
 	}
 }
 
-// turnedTiles multiplies rows of levels, from element at on, by all rounded rows.
-func (p *Int8Product) turnedTiles(l *int8Lane, t *int8TurnedCall, c []float32, j, width, at int) {
-	run := p.turned.many
+// swappedTiles multiplies rows of levels, from element at on, by all rounded rows.
+func (p *Int8Product) swappedTiles(l *int8Lane, t *int8SwappedCall, c []float32, j, width, at int) {
+	run := p.swapped.many
 	if p.unit > p.group {
-		run = p.turned.few
+		run = p.swapped.few
 	}
-	for b := range p.turnedCalls() {
-		r := b * p.turnedRows()
-		t.rows = min(p.turnedRows(), p.M-r)
+	for b := range p.swappedCalls() {
+		r := b * p.swappedRows()
+		t.rows = min(p.swappedRows(), p.M-r)
 		first := (b*p.K + at) * int8Width
 		t.x, t.xs = &p.q[first], &p.scales[first/p.unit]
 		if p.format.Biased() {
@@ -197,7 +198,7 @@ func (p *Int8Product) turnedTiles(l *int8Lane, t *int8TurnedCall, c []float32, j
 			to, apart = l.edge, int8Width
 		}
 		t.c, t.cRow = hide(to), 4*apart
-		run((*int8TurnedCall)(noescape(unsafe.Pointer(t))))
+		run((*int8SwappedCall)(noescape(unsafe.Pointer(t))))
 		if width < int8Width {
 			for i := range t.rows {
 				for k, v := range l.edge[i*int8Width:][:width] {

@@ -1,0 +1,11 @@
+//go:build linux && amd64 && !noasm && !wazero
+
+package simd
+
+// int8SwappedAMX is the kernel of AMX for swapped products of more than swappedFew rows, and int8SwappedFewAMX for fewer.
+//
+//go:noescape
+func int8SwappedAMX(t *int8SwappedCall)
+
+//go:noescape
+func int8SwappedFewAMX(t *int8SwappedCall)
