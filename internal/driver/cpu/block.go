@@ -89,6 +89,8 @@ type stream struct {
 	fixed  bool // its entry does not advance with the blocks
 	spelt  bool // Repeated, but expanded to a register
 	layout *op.Layout
+	wide   *op.Layout // of a copied operand: its layout as fewer, larger elements, each of times ones; see widen
+	times  int
 	run    bool // Strided, but read directly, in runs
 	inner  int
 }
@@ -451,7 +453,7 @@ func (l *lane) feed(s *source, lo, hi int) []float32 {
 		return unsafe.Slice((*float32)(unsafe.Add(s.base, lo*4)), hi-lo)
 	}
 	if to := unsafe.Pointer(unsafe.SliceData(l.extra)); s.p.moves {
-		bring(to, l.at[0].base, s.p.streams[0].layout, lo, hi-lo, s.p.streams[0].size, false)
+		s.p.streams[0].bring(to, l.at[0].base, lo, hi-lo, false)
 	} else {
 		l.at[s.p.inputs] = place{to, lo}
 		l.run(l.at, lo, hi)

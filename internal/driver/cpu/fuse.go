@@ -150,7 +150,7 @@ func (d *processor) fuseAs(f *driver.Fused, out []driver.Operand, n int, q *nest
 	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
 	if p.moves {
-		p.piece = pieceOf(p.streams[0].layout, p.streams[0].size)
+		p.piece = p.streams[0].widen()
 	}
 	if p.moves && p.streams[0].size == 4 {
 		l := p.streams[0].layout

@@ -146,7 +146,7 @@ func (t *mapTask) span(l *lane, lo, hi int) {
 			break
 		}
 		if p.moves {
-			bring(unsafe.Add(t.at[1].base, lo*p.streams[1].size), t.at[0].base, p.streams[0].layout, lo, hi-lo, p.streams[0].size, t.past)
+			p.streams[0].bring(unsafe.Add(t.at[1].base, lo*p.streams[1].size), t.at[0].base, lo, hi-lo, t.past)
 			continue
 		}
 		if !p.straight {

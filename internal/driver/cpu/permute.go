@@ -129,10 +129,12 @@ func permutationOfSize(l *op.Layout, size int) permutation {
 	return t
 }
 
-// pieceOf returns the number of elements in a piece of the copy of a layout of elements of size bytes, or 0 if it does not transpose.
-func pieceOf(l *op.Layout, size int) int {
-	if w, n := widen(l, size); n > 1 {
-		return n * pieceOf(&w, n*size)
+// widen finds the larger elements of the stream and returns the number of elements in a piece of its copy, or 0 if it does not transpose.
+func (s *stream) widen() (piece int) {
+	w, n := widen(s.layout, s.size)
+	if n > 1 {
+		s.wide, s.times = &w, n
+		return n * permutationOfSize(&w, n*s.size).piece
 	}
-	return permutationOfSize(l, size).piece
+	return permutationOfSize(s.layout, s.size).piece
 }

@@ -118,12 +118,12 @@ func TestPermutedSizes(t *testing.T) {
 			s, order = append(s, 2<<r.IntN(2)), append(order, rank)
 		}
 		l := permuted(s, order)
-		w, k := widen(&l, size)
-		if k > 1 {
+		from := stream{layout: &l, size: size}
+		if from.widen() > 0 {
+			turned++
+		}
+		if from.times > 1 {
 			wide++
-			turned += min(1, permutationOfSize(&w, k*size).unit)
-		} else {
-			turned += min(1, permutationOfSize(&l, size).unit)
 		}
 		n := l.Size()
 		x := make([]byte, n*size)
@@ -141,7 +141,7 @@ func TestPermutedSizes(t *testing.T) {
 				at, _ := l.At(i)
 				copy(want[(1+i-lo)*size:][:size], x[at*size:])
 			}
-			bring(unsafe.Pointer(&dst[size]), unsafe.Pointer(&x[0]), &l, lo, hi-lo, size, false)
+			from.bring(unsafe.Pointer(&dst[size]), unsafe.Pointer(&x[0]), lo, hi-lo, false)
 			if !slices.Equal(dst, want) {
 				t.Fatalf("%v by %v, elements of %d bytes, %d to %d: other elements", s, order, size, lo, hi)
 			}

@@ -193,14 +193,19 @@ func (r *run) seek(l *op.Layout, pos int) {
 	}
 }
 
+// bring copies elements pos to pos+n of the stream to dst: see the function bring.
+func (s *stream) bring(dst, base unsafe.Pointer, pos, n int, past bool) {
+	if k := s.times; k > 1 && pos%k == 0 && n%k == 0 {
+		bring(dst, base, s.wide, pos/k, n/k, k*s.size, past)
+		return
+	}
+	bring(dst, base, s.layout, pos, n, s.size, past)
+}
+
 // bring copies elements pos to pos+n of a layout over the memory at base to dst. Elements have
 // eight, four, two or one bytes. With past, it uses non-temporal stores where it can; the caller then calls [simd.StreamFence].
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int, past bool) {
 	if n == 0 {
-		return
-	}
-	if w, k := widen(l, size); k > 1 && pos%k == 0 && n%k == 0 {
-		bring(dst, base, &w, pos/k, n/k, k*size, past)
 		return
 	}
 	have := n
