@@ -31,7 +31,7 @@ func probe(size int) error {
 	runtime.GC()
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
-	if s.HeapIdle > uint64(size)+uint64(size)/8 {
+	if s.HeapIdle > 2*uint64(size) { // the idle memory may lie in several parts
 		return nil
 	}
 	return fmt.Errorf("the engine refuses %d bytes: %w", size, ErrOutOfMemory)
