@@ -21,7 +21,7 @@ type tool struct {
 	} `json:"function"`
 }
 
-// toolsText precedes the tools in a system message for a template that does not describe them, as llama.cpp does.
+// toolsText precedes the tools in a system message for a template that does not describe them.
 const toolsText = `You can call functions. To call one, answer only with JSON of this form: {"name": "FUNCTION", "parameters": {}}. These are the functions:`
 
 // describeTools adds a description of tools to the system message, or a system message. If the template rejects that, it adds the description to the
