@@ -97,8 +97,8 @@ func TestBroadcastRuns(t *testing.T) {
 	}
 }
 
-// TestLayoutPointers concatenates operands of which few elements are in memory, and permuted ones whose copies fill their memory. The race detector checks
-// the pointers.
+// TestLayoutPointers concatenates expanded operands, which repeat a few elements of memory, and permuted operands, whose copies end at the end of
+// their memory. Under the race detector the program ends if code computes a pointer outside of an array.
 func TestLayoutPointers(t *testing.T) {
 	dev, err := device.Open(t.Context(), device.Require(device.CPU))
 	if err != nil {

@@ -89,7 +89,7 @@ type stream struct {
 	fixed  bool // its entry does not advance with the blocks
 	spelt  bool // Repeated, but expanded to a register
 	layout *op.Layout
-	wide   *op.Layout // of a copied operand: its layout as fewer, larger elements, each of times ones; see widen
+	wide   *op.Layout // of a copied operand: the layout of larger elements, which join times elements each; see widen
 	times  int
 	run    bool // Strided, but read directly, in runs
 	inner  int

@@ -224,10 +224,10 @@ func columns[T uint8 | uint16 | uint32](t *concatTask, to *T, k, n, first, last 
 	for r := first; r < last; {
 		rows := min(last-r, len(block)/n)
 		from := &block[0]
-		if k < len(t.from) && t.from[k] != nil { // the operand may have fewer elements in memory
-			bring(unsafe.Pointer(from), t.in[k], t.from[k], r*n, rows*n, t.size, false)
-		} else {
+		if k >= len(t.from) || t.from[k] == nil {
 			from = element((*T)(t.in[k]), r*n)
+		} else {
+			bring(unsafe.Pointer(from), t.in[k], t.from[k], r*n, rows*n, t.size, false)
 		}
 		src := unsafe.Slice(from, rows*n)
 		at := (r - first) * t.pitch
