@@ -125,7 +125,9 @@ func segments(body []byte) ([]segment, error) {
 	if r.failed || len(r.b) > 0 {
 		return nil, errModule
 	}
-	slices.SortStableFunc(list, func(a, b segment) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(list, func(a, b segment) int { // an empty segment may have the offset of another one
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(len(a.data), len(b.data)))
+	})
 	for i := 1; i < len(list); i++ {
 		if list[i-1].at+int64(len(list[i-1].data)) > list[i].at {
 			return nil, errLayout // later segments would have to come later
