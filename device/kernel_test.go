@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -94,6 +95,23 @@ func TestKernel(t *testing.T) {
 		if !slices.Equal(y, want) {
 			t.Fatalf("%d elements are wrong the second time", n)
 		}
+	}
+}
+
+// TestHalfConstants checks constants of half floats, of which one is not a half and one overflows.
+func TestHalfConstants(t *testing.T) {
+	dev := pinned(t)
+	values := []float32{1.5, 0.1, -70000, 0}
+	k := ready(t, dev, kernel.New("halves", func(b *kernel.Builder, _ *struct{}) {
+		b.LocalSize(1, 1, 1)
+		x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
+		for i, v := range values {
+			y.Set(kernel.N(i), x.At(kernel.N(0)).F16().Add(kernel.H(v)).F32())
+		}
+	}))
+	got, want := make([]float32, len(values)), []float32{2.5, 1.0996094, float32(math.Inf(-1)), 1}
+	if err := k.Run(ctx, kernel.Grid(1), nil, device.In([]float32{1}), device.Out(got)); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, want %v: %v", got, want, err)
 	}
 }
 

@@ -69,11 +69,8 @@ func wideGemma(layers int) func(c *Config) {
 	}
 }
 
-// names lists the architectures.
-func names() []string { return slices.Sorted(maps.Keys(architectures)) }
-
-// Architectures returns the names of the supported architectures.
-func Architectures() []string { return names() }
+// Architectures returns the names of the supported architectures, sorted.
+func Architectures() []string { return slices.Sorted(maps.Keys(architectures)) }
 
 // epsilon returns the key of the epsilon of norms.
 func (a *architecture) epsilon() string {

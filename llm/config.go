@@ -184,7 +184,7 @@ func configOf(f *gguf.File) (Config, *architecture, error) {
 	}
 	arch, ok := architectures[name]
 	if !ok {
-		return Config{}, nil, &ConfigError{"general.architecture", fmt.Sprintf("%q is not one of %v", name, names())}
+		return Config{}, nil, &ConfigError{"general.architecture", fmt.Sprintf("%q is not one of %v", name, Architectures())}
 	}
 	r := &configReader{f: f, arch: name}
 	c := Config{Architecture: name, Causal: !arch.encoder}

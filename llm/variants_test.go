@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -205,7 +206,14 @@ func TestModelVariants(t *testing.T) {
 			agrees(t, dev, f, rnd, 1e-5)
 		})
 	}
-	for name := range architectures {
+	page, err := os.ReadFile("../docs/llm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Architectures() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/llm.md does not name %s", name)
+		}
 		if _, same := refArchs[name]; same && !seen[name] {
 			t.Errorf("no variant of %s", name)
 		}

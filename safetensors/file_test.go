@@ -57,6 +57,9 @@ func TestWriteRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if f.NumTensors() != len(infos) {
+		t.Errorf("%d tensors, want %d", f.NumTensors(), len(infos))
+	}
 	meta := map[string]string{}
 	for k, v := range f.Metadata() {
 		meta[k] = v

@@ -238,6 +238,33 @@ func TestReduceSpecialValues(t *testing.T) {
 	})
 }
 
+// TestReduceFunctions compares the functions of single slices with the exact results, also of an empty slice and with
+// a NaN.
+func TestReduceFunctions(t *testing.T) {
+	values := map[Reduction]func(x []float32) float32{ReduceSum: Sum, ReduceMean: Mean, ReduceMax: Max, ReduceMin: Min,
+		ReduceVar: func(x []float32) float32 { return Var(x, 1) }}
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range []int{0, 2, 15, 100, ReduceBlock + 19} {
+			for _, special := range []bool{false, true} {
+				x := make([]float32, n)
+				uniform(x, 0.5, 1)
+				if special && n > 0 {
+					x[n/2] = float32(math.NaN())
+				}
+				for r, f := range values {
+					want, magnitude := r.exact(x, nil, 1)
+					if got := f(x); !near(got, want, bound(n)*magnitude) {
+						t.Errorf("%v of %d: %v, not %v", r, n, got, want)
+					}
+				}
+				if got, want := [2]int{ArgMax(x), ArgMin(x)}, [2]int{ReduceArgMax.exactIndex(x), ReduceArgMin.exactIndex(x)}; got != want {
+					t.Errorf("indices of the extremes of %d: %d, not %d", n, got, want)
+				}
+			}
+		}
+	})
+}
+
 // TestReduceRange checks values whose sums overflow or underflow within a block.
 func TestReduceRange(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {

@@ -283,6 +283,8 @@ func textStructures(t *testing.T, dev *device.Device) {
 		t.Errorf("list %v", list)
 	}
 
+	textStructureUses(t, dev)
+
 	type moved struct {
 		Kind  uint32
 		Place [3]float32
@@ -318,6 +320,49 @@ func textStructures(t *testing.T, dev *device.Device) {
 	}
 	if err := k.Run(ctx, kernel.Grid(1), nil, device.InOut(make([]uint32, 16)), device.Out(list), device.In(table)); err != nil {
 		t.Error(err)
+	}
+}
+
+// textStructureUses passes structures that the kernel only reads, and others that it only writes.
+func textStructureUses(t *testing.T, dev *device.Device) {
+	k := textKernel(t, dev, wgsl.Source{Name: "halve", Text: `
+		struct Item { place: vec3f, kind: u32, }
+		struct Half { kind: u32, first: f32, }
+		@group(0) @binding(0) var<storage> items: array<Item>;
+		@group(0) @binding(1) var<storage, read_write> halves: array<Half>;
+		@compute @workgroup_size(4)
+		fn halve(@builtin(global_invocation_id) id: vec3u) {
+			if id.x < arrayLength(&items) {
+				halves[id.x] = Half(items[id.x].kind, items[id.x].place.x / 2);
+			}
+		}`})
+	type item struct {
+		Place [3]float32
+		Kind  uint32
+	}
+	type half struct {
+		Kind  uint32
+		First float32
+	}
+	items, halves := make([]item, 5), make([]half, 5)
+	for i := range items {
+		items[i] = item{[3]float32{float32(i), 7, 8}, uint32(i * i)}
+		halves[i] = half{99, 99}
+	}
+	before := slices.Clone(items)
+	if err := k.Run(t.Context(), k.GridFor(5), nil, device.InStructs(items), device.OutStructs(halves)); err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range halves {
+		if want := (half{uint32(i * i), float32(i) / 2}); h != want {
+			t.Errorf("half %d is %+v, want %+v", i, h, want)
+		}
+	}
+	if !slices.Equal(items, before) {
+		t.Error("the kernel changed its input")
+	}
+	if err := k.Run(t.Context(), k.GridFor(5), nil, device.InStructs(items), device.InStructs(halves)); !errors.Is(err, device.ErrUnsupported) {
+		t.Errorf("an input for a buffer that the kernel writes: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -211,6 +212,80 @@ func TestBlocksWait(t *testing.T) {
 		d.launch(k, Dim{X: 2}, Dim{X: 32}, 0, flag, y)
 		if got, _ := d.ReadWords(y, 2); got[1] != 7 {
 			t.Fatalf("%v: %v", c, got)
+		}
+	}
+}
+
+// TestShuffles runs each shuffle with distances that the text has as constants and in registers.
+func TestShuffles(t *testing.T) {
+	shuffles := []struct {
+		do   func(x ptx.F32, n ptx.U32) ptx.F32
+		from func(lane, n int) int
+	}{
+		{ptx.ShuffleXor[ptx.F32], func(lane, n int) int { return lane ^ n }},
+		{ptx.ShuffleUp[ptx.F32], func(lane, n int) int {
+			if lane < n {
+				return lane
+			}
+			return lane - n
+		}},
+		{ptx.ShuffleDown[ptx.F32], func(lane, n int) int {
+			if lane+n > 31 {
+				return lane
+			}
+			return lane + n
+		}},
+		{ptx.ShuffleIndex[ptx.F32], func(_, n int) int { return n }},
+	}
+	for i, s := range shuffles {
+		for _, n := range []int{0, 1, 5, 16, 31} {
+			k := build(t, func(k *ptx.Kernel) {
+				x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y")
+				lane := k.Special(ptx.LaneID)
+				v := x.At(lane).Load()
+				y.At(lane).Store(s.do(v, ptx.N(n)))
+				y.At(lane).Offset(32).Store(s.do(v, ptx.Param[ptx.U32](k, "n")))
+			})
+			d := newDevice(t, Config{})
+			x := randoms(32, 1)
+			px, py := d.floats("x", x), d.empty("y", 4*64)
+			d.launch(k, Dim{X: 1}, Dim{X: 32}, 0, px, py, uint32(n))
+			got, _ := d.ReadFloats(py, 64)
+			for lane := range 64 {
+				if want := x[s.from(lane%32, n)]; got[lane] != want {
+					t.Errorf("shuffle %d by %d: value %d is %v, not %v", i, n, lane, got[lane], want)
+				}
+			}
+		}
+	}
+}
+
+// TestInvalidate reuses the memory of a barrier after its end. An arrival at the ended barrier is a finding.
+func TestInvalidate(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		k := build(t, func(k *ptx.Kernel) {
+			y := ptx.GlobalParam[ptx.U64](k, "y")
+			word := ptx.SharedArray[ptx.U64](k, "word", 1)
+			bar := ptx.MBarrierAt(word)
+			bar.Init(ptx.U(1))
+			bar.Arrive()
+			bar.Wait(ptx.U(0))
+			bar.Invalidate()
+			if late {
+				bar.Arrive()
+			}
+			word.Store(ptx.UL(42))
+			y.Store(word.Load())
+		})
+		d := newDevice(t, Config{})
+		y := d.empty("y", 8)
+		err := d.Launch(t.Context(), k, Dim{X: 1}, Dim{X: 1}, 0, y)
+		var found Findings
+		if errors.As(err, &found) != late || !late && err != nil {
+			t.Errorf("arrival after the end %t: %v", late, err)
+		}
+		if got, _ := d.ReadWords(y, 2); !late && got[0] != 42 {
+			t.Errorf("the memory holds %d, not 42", got[0])
 		}
 	}
 }
