@@ -8,8 +8,13 @@
 //
 // There are three kinds of vocabulary: "llama" (pieces of SentencePiece that merge by score), "gpt2" (byte pairs
 // that merge by rank, after the text was cut into words; "gemma4" is one of characters), and "bert" (longest
-// pieces of words). The ids are the same as in llama.cpp, except for Korean in bert vocabularies: this package
-// decomposes syllables completely, as the models' own tokenizers do, and does not keep only the first letter.
+// pieces of words). The ids are the same as in llama.cpp, except where llama.cpp differs from the models' own
+// tokenizers, which this package follows:
+//   - Korean in bert vocabularies: syllables are decomposed completely; llama.cpp keeps only the first letter.
+//   - Combining marks with the expressions of tekken and gpt-4o belong to words; llama.cpp treats them as signs.
+//   - Wide spaces such as U+3000 with the expressions of deepseek-llm and deepseek-coder are in the range of
+//     Chinese characters; llama.cpp replaces them before it matches.
+//   - </s> is a control token only if the file says so; llama.cpp makes it one in every vocabulary.
 //
 // The package does not depend on models or devices. Vocabularies may be untrusted: New checks them,
 // and its error wraps [ErrVocabulary] or [ErrUnsupported]. Any text can be encoded, even invalid
