@@ -21,14 +21,16 @@ const maxSchemaDepth = 64
 // The supported keywords of JSON Schema are type, enum, const, properties, required, additionalProperties,
 // items, prefixItems, minItems, maxItems, anyOf, oneOf, allOf with one schema, $ref to a place in the same
 // document, minLength, maxLength, pattern (without extensions beyond regular languages), format (date, time,
-// date-time, uuid), and minimum, maximum and their exclusive forms: for integers, and for numbers if they are
-// whole. Other keywords that restrict values give an error that wraps [ErrUnsupported] and names the keyword
-// by a JSON pointer; keywords that only describe are ignored.
+// date-time, duration, uuid, email, hostname, ipv4, ipv6; others are ignored), and minimum, maximum and
+// their exclusive forms: for integers, and for numbers if they are whole. Other keywords that restrict
+// values give an error that wraps [ErrUnsupported] and names the keyword by a JSON pointer; keywords that
+// only describe are ignored.
 //
-// The grammar is narrower than the schema in three ways. Properties come in the order of the schema.
+// The grammar is narrower than the schema in four ways. Properties come in the order of the schema.
 // An object with properties has others only if additionalProperties allows them. Two JSON tokens are
-// separated by nothing, one space, or one newline and up to 20 spaces. In one way it is wider: a value
-// may match several schemas of oneOf.
+// separated by nothing, one space, or one newline and up to 20 spaces. Names of hosts and addresses of
+// mail are ASCII without quotes, and have no more than seven labels. In one way it is wider: a value may
+// match several schemas of oneOf.
 func FromJSONSchema(raw []byte) (*Grammar, error) {
 	s := &schemaReader{rules: map[string]string{}, names: map[string]bool{}, refs: map[string]string{}}
 	root, err := parseJSON(raw)

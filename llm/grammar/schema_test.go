@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"net/mail"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -83,6 +85,23 @@ func number(s map[string]any, key string, otherwise float64) float64 {
 	return otherwise
 }
 
+// formatChecks are the checks of formats that Go has no layout for.
+var formatChecks = map[any]func(v string) bool{
+	"uuid":     isUUID.MatchString,
+	"duration": func(v string) bool { return isDuration.MatchString(v) && len(v) > 2 && !strings.HasSuffix(v, "T") },
+	"hostname": isHost.MatchString,
+	"email": func(v string) bool {
+		a, err := mail.ParseAddress(v)
+		return err == nil && a.Address == v && len(v) <= 254
+	},
+	"ipv4": func(v string) bool { a, err := netip.ParseAddr(v); return err == nil && a.Is4() },
+	"ipv6": func(v string) bool { a, err := netip.ParseAddr(v); return err == nil && a.Is6() },
+}
+
+var isHost = regexp.MustCompile(`^([0-9A-Za-z](-?[0-9A-Za-z])*\.)*[0-9A-Za-z](-?[0-9A-Za-z])*$`)
+
+var isDuration = regexp.MustCompile(`^P(\d+W|((\d+Y)?(\d+M)?(\d+D)?)(T(\d+H)?(\d+M)?(\d+S)?)?)$`)
+
 var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 func stringFits(s map[string]any, v string) bool {
@@ -99,7 +118,8 @@ func stringFits(s map[string]any, v string) bool {
 			return false
 		}
 	}
-	return s["format"] != "uuid" || isUUID.MatchString(v)
+	valid := formatChecks[s["format"]]
+	return valid == nil || valid(v)
 }
 
 func numberFits(s map[string]any, v float64) bool {
@@ -169,6 +189,7 @@ var schemas = []string{
 	`{"anyOf": [{"type": "integer"}, {"type": "object", "properties": {"x": {"$ref": "#/$defs/n"}}, "required": ["x"]}], "$defs": {"n": {"type": "null"}}}`,
 	`{"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {"v": {"type": "integer", "minimum": 0, "maximum": 9}, "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2}}, "required": ["v"]}}}`,
 	`{"type": "object", "title": "T", "description": "d", "properties": {"k": {"allOf": [{"$ref": "#/definitions/d"}], "default": 1}}, "definitions": {"d": {"oneOf": [{"const": 1}, {"const": "x"}]}}}`,
+	`{"format": "duration"}`, `{"format": "hostname"}`, `{"format": "email", "maxLength": 254}`, `{"format": "ipv4", "minLength": 7}`, `{"format": "ipv6"}`,
 }
 
 // closers are the characters that a long walk prefers, in this order, to end open constructs.
@@ -325,7 +346,7 @@ func TestSchemaErrors(t *testing.T) {
 		{`{"anyOf": [{}], "type": "string"}`, ErrUnsupported, "#/type"},
 		{`{"type": "string", "minItems": 3}`, ErrUnsupported, "minItems"},
 		{`{"type": "string", "pattern": "(?=a)"}`, ErrUnsupported, "pattern"}, {`{"type": "string", "pattern": "a\\bc"}`, ErrUnsupported, "pattern"},
-		{`{"type": "string", "pattern": "a", "maxLength": 3}`, ErrUnsupported, "at once"},
+		{`{"type": "string", "pattern": "a", "maxLength": 3}`, ErrUnsupported, "implies the lengths"},
 		{`{"type": "string", "minLength": -1}`, ErrSchema, "minLength"}, {`{"type": "string", "minLength": 4, "maxLength": 3}`, ErrSchema, "minLength"},
 		{`{"type": "string", "maxLength": 1e9}`, ErrLimit, "maxLength"}, {`{"type": "integer", "minimum": 5, "maximum": 4}`, ErrSchema, "limits"},
 		{`{"type": "integer", "minimum": 1e400}`, ErrSchema, "minimum"}, {`{"type": "number", "minimum": 0.5}`, ErrUnsupported, "whole"},

@@ -37,20 +37,43 @@ func times(lo, hi int) string {
 	return fmt.Sprintf("{%d,%d}", lo, hi)
 }
 
-// formats has the rule bodies of the supported formats.
-var formats = map[string]string{
-	"date":      `"\"" date "\""`,
-	"time":      `"\"" time "\""`,
-	"date-time": `"\"" date "T" time "\""`,
-	"uuid":      `"\"" hex{8} "-" hex{4} "-" hex{4} "-" hex{4} "-" hex{12} "\""`,
+// formats has the rule bodies of the supported formats, and the least and the greatest number of characters of their
+// strings.
+var formats = map[string]struct {
+	body              string
+	shortest, longest int
+}{
+	"date":      {`date`, 10, 10},
+	"time":      {`time`, 9, 24},
+	"date-time": {`date "T" time`, 20, 35},
+	"duration":  {`"P" ( days ( "T" times )? | "T" times | whole "W" )`, 3, 63},
+	"uuid":      {`hex{8} "-" hex{4} "-" hex{4} "-" hex{4} "-" hex{12}`, 36, 36},
+	"hostname":  {`label ( "." part ){0,6}`, 1, 241},
+	"email":     {`atom ( "." atom ){0,2} "@" label ( "." part ){1,3}`, 5, 214},
+	"ipv4":      {`octet ( "." octet ){3}`, 7, 15},
+	"ipv6":      {ipv6, 2, 39},
 }
 
+// ipv6 has one alternative for each number of groups before the double colon.
+const ipv6 = `( h16 ":" ){7} h16 | ":" ( ( ":" h16 ){1,7} | ":" ) | h16 ":" ( ":" h16 ){1,6} | ` +
+	`( h16 ":" ){1,2} ( ":" h16 ){1,5} | ( h16 ":" ){1,3} ( ":" h16 ){1,4} | ( h16 ":" ){1,4} ( ":" h16 ){1,3} | ` +
+	`( h16 ":" ){1,5} ( ":" h16 ){1,2} | ( h16 ":" ){1,6} ":" h16 | ( h16 ":" ){1,7} ":"`
+
 // formatRules are the rules that formats need. Days include those of every month and the last days of longer months.
+// Names of hosts have up to 241 of the 253 characters that DNS allows, and no two hyphens in a row, which DNS reserves.
 var formatRules = [][2]string{
 	{"date", `[0-9]{4} "-" ( ( "0" [13578] | "1" [02] ) "-" ( day | "29" | "30" | "31" ) | ( "0" [469] | "11" ) "-" ( day | "29" | "30" ) | "02-" day )`},
 	{"day", `"0" [1-9] | "1" [0-9] | "2" [0-8]`},
 	{"time", `hour ":" [0-5] [0-9] ":" [0-5] [0-9] ( "." [0-9]{1,9} )? ( "Z" | [-+] hour ":" [0-5] [0-9] )`},
 	{"hour", `[01] [0-9] | "2" [0-3]`},
+	{"days", `whole "D" | whole "M" ( whole "D" )? | whole "Y" ( whole "M" ( whole "D" )? )?`},
+	{"times", `whole "S" | whole "M" ( whole "S" )? | whole "H" ( whole "M" ( whole "S" )? )?`},
+	{"whole", `[0-9]{1,9}`},
+	{"label", `[A-Za-z0-9] ( "-"? [A-Za-z0-9] ){0,30}`},
+	{"part", `[A-Za-z0-9] ( "-"? [A-Za-z0-9] ){0,14}`},
+	{"atom", `[A-Za-z0-9_+-]{1,20}`},
+	{"octet", `[0-9] | [1-9] [0-9] | "1" [0-9] [0-9] | "2" [0-4] [0-9] | "25" [0-5]`},
+	{"h16", `hex{1,4}`},
 }
 
 func (s *schemaReader) stringType(o *object, at string, _ int) string {
@@ -61,16 +84,19 @@ func (s *schemaReader) stringType(o *object, at string, _ int) string {
 		return s.fail(ErrSchema, at, "minLength is %d, expected at most maxLength, %d", lo, hi)
 	}
 	pattern, hasPattern := o.values["pattern"].(string)
-	body, hasFormat := formats[format]
+	f, hasFormat := formats[format]
+	if hasFormat && lo <= f.shortest && (hi < 0 || hi >= f.longest) {
+		bounded = false // the format implies the lengths
+	}
 	if btoi(bounded)+btoi(hasPattern)+btoi(hasFormat) > 1 {
-		return s.fail(ErrUnsupported, at, "only one of lengths, pattern and format is supported, not several at once")
+		return s.fail(ErrUnsupported, at, "only one of lengths, pattern and format is supported, unless the format implies the lengths")
 	}
 	switch {
 	case hasFormat:
 		for _, r := range formatRules {
 			s.rule(r[0], r[1])
 		}
-		return s.rule("format-"+format, body)
+		return s.rule("format-"+format, `"\"" ( `+f.body+` ) "\""`)
 	case hasPattern:
 		return s.pattern(pattern, at+"/pattern")
 	case o.has("pattern"):
