@@ -115,6 +115,9 @@ func BenchmarkCUDAResident(b *testing.B) {
 // BenchmarkCUDAPermutes measures permuted copies with each variant of their kernels.
 func BenchmarkCUDAPermutes(b *testing.B) { timePermutes(b, openCUDA) }
 
+// BenchmarkCUDASmallPermutes measures permuted copies of elements of one and two bytes beside copies.
+func BenchmarkCUDASmallPermutes(b *testing.B) { timeSmallPermutes(b, openCUDA) }
+
 // BenchmarkCUDAArrays measures sorts, scatters and factorisations beside PyTorch.
 func BenchmarkCUDAArrays(b *testing.B) {
 	dev := openCUDA(b)

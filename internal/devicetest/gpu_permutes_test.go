@@ -83,7 +83,7 @@ func timePermutes(b *testing.B, open Open) {
 		head += fmt.Sprintf("%12s", v)
 		dev := open(b)
 		for i, p := range permutes {
-			lines[i] += fmt.Sprintf("%12.1f", 1e6*timePermute(b, dev, p.s, p.order, v == "copy"))
+			lines[i] += fmt.Sprintf("%12.1f", 1e6*timePermute(b, dev, op.F32, p.s, p.order, v == "copy"))
 		}
 		if err := dev.Close(); err != nil {
 			b.Fatal(err)
@@ -95,9 +95,21 @@ func timePermutes(b *testing.B, open Open) {
 	}
 }
 
+// timeSmallPermutes measures permuted copies of elements of two bytes and of one, beside copies of the same bytes.
+func timeSmallPermutes(b *testing.B, open Open) {
+	dev := open(b)
+	defer dev.Close()
+	for _, typ := range []op.DType{op.F16, op.U8} {
+		for _, p := range permutes {
+			copied, permuted := timePermute(b, dev, typ, p.s, p.order, true), timePermute(b, dev, typ, p.s, p.order, false)
+			fmt.Printf("%4v %8.1f %8.1f µs %5.2f %v %v\n", typ, 1e6*copied, 1e6*permuted, copied/permuted, p.s, p.order)
+		}
+	}
+}
+
 // timePermute returns the time of one permuted copy, or of a copy in the same order.
-func timePermute(b *testing.B, dev *device.Device, s op.Shape, order []int, same bool) float64 {
-	c := cell{typ: op.F32, shapes: [][]int{s}, out: permutedShape(s, order), build: func(r *batch.Batch, x []batch.Value) batch.Value {
+func timePermute(b *testing.B, dev *device.Device, typ op.DType, s op.Shape, order []int, same bool) float64 {
+	c := cell{typ: typ, shapes: [][]int{s}, out: permutedShape(s, order), build: func(r *batch.Batch, x []batch.Value) batch.Value {
 		if same {
 			return r.Reshape(x[0], permutedShape(s, order)...)
 		}

@@ -231,6 +231,8 @@ func typedBuffer(b *testing.B, dev *device.Device, t op.DType, shape []int, rnd 
 		err = device.Write(ctx, buf, view[op.Float16](a))
 	case op.BF16:
 		err = device.Write(ctx, buf, view[op.BFloat16](a))
+	case op.U8:
+		err = device.Write(ctx, buf, a.data)
 	}
 	if err != nil {
 		b.Fatal(err)
