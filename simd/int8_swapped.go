@@ -52,7 +52,7 @@ type int8Swapped struct {
 // swappedMin and swappedMin8 are the least numbers of rows for swapped kernels, swappedMin8 with blocks of Q8_0, which are not decoded. Fewer
 // rows are multiplied one after the other by encoded blocks.
 const (
-	swappedMin  = 5
+	swappedMin  = 4
 	swappedMin8 = 3
 )
 
