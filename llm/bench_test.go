@@ -200,16 +200,16 @@ func BenchmarkBatch(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 16} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m := benchModel(b, "135M", block.Q4_0)
-			p, err := m.pass(b.Context(), passShape{sequences: n, rows: 1, result: lastLogits})
-			if err != nil {
-				b.Fatal(err)
-			}
 			pages, ok := m.cache.take(nil, n)
 			if !ok {
 				b.Fatal("no pages")
 			}
-			y, at := make([]float32, n*p.width), 0
+			y, at := make([]float32, n*m.config.Vocabulary), 0
 			for b.Loop() {
+				p, err := m.pass(b.Context(), passShape{sequences: n, rows: 1, result: lastLogits})
+				if err != nil {
+					b.Fatal(err)
+				}
 				r := p.run()
 				for i := range n {
 					r.set(p, i, []int32{int32(i + 1)}, at%PageSize, pages[i:i+1])

@@ -24,6 +24,10 @@ type cache struct {
 	mu   sync.Mutex
 	free []int32
 	refs []int32 // number of sessions that use each page
+	// released is the number of times that a page lost its last user, and copies the number of pages that were taken for a copy of a shared
+	// page which their session still holds.
+	released, copies int
+	changed          sync.Cond // on mu: released or copies has changed
 
 	known prefixes
 }
@@ -32,6 +36,7 @@ type cache struct {
 func newCache(ctx context.Context, dev *device.Device, c *Config, typ op.DType, pages, perSequence int) (*cache, error) {
 	k := &cache{pages: pages, perSequence: perSequence, config: c, refs: make([]int32, pages),
 		known: prefixes{pages: make(map[prefix]prefixPage), of: make(map[int32]prefix)}}
+	k.changed.L = &k.mu
 	for i := pages - 1; i >= 0; i-- {
 		k.free = append(k.free, int32(i))
 	}
@@ -84,20 +89,47 @@ func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.Att
 // take appends free pages to a sequence until it has n pages. If there are too few, it calls
 // Options.Reclaim until there are enough or Reclaim fails; then it returns the sequence unchanged
 // and false.
-func (k *cache) take(pages []int32, n int) ([]int32, bool) {
+func (k *cache) take(pages []int32, n int) ([]int32, bool) { return k.takeFor(pages, n, 0) }
+
+// takeFor is take, and adds to k.copies if it succeeds. If Reclaim fails, other goroutines may have released pages since, or may be about
+// to release those that they copy; then it tries again.
+func (k *cache) takeFor(pages []int32, n, copies int) ([]int32, bool) {
 	for {
-		if more, ok := k.takeFree(pages, n); ok || k.reclaim == nil || !k.reclaim() {
+		more, released, ok := k.takeFree(pages, n, copies)
+		if ok || (k.reclaim == nil || !k.reclaim()) && !k.otherwise(released) {
 			return more, ok
 		}
 	}
 }
 
-// takeFree is take without Options.Reclaim.
-func (k *cache) takeFree(pages []int32, n int) ([]int32, bool) {
+// otherwise reports whether a page has lost its last user since k.released was n. If not, but pages are being copied, it waits for these
+// copies and returns true.
+func (k *cache) otherwise(n int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	waited := false
+	for k.released == n && k.copies > 0 {
+		k.changed.Wait()
+		waited = true
+	}
+	return waited || k.released != n
+}
+
+// copied ends a copy of a page: it removes a user from the pages and subtracts 1 from k.copies.
+func (k *cache) copied(pages []int32) {
+	k.release(pages)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.copies--
+	k.changed.Broadcast()
+}
+
+// takeFree is takeFor without Options.Reclaim. It also returns k.released.
+func (k *cache) takeFree(pages []int32, n, copies int) ([]int32, int, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if n-len(pages) > len(k.free)+len(k.known.idle) {
-		return pages, false
+		return pages, k.released, false
 	}
 	for len(pages) < n {
 		var p int32
@@ -110,7 +142,8 @@ func (k *cache) takeFree(pages []int32, n int) ([]int32, bool) {
 		k.refs[p] = 1
 		pages = append(pages, p)
 	}
-	return pages, true
+	k.copies += copies
+	return pages, k.released, true
 }
 
 // share adds a user to the pages and returns them.
@@ -133,6 +166,8 @@ func (k *cache) release(pages []int32) {
 		if k.refs[p]--; k.refs[p] > 0 {
 			continue
 		}
+		k.released++
+		k.changed.Broadcast()
 		if _, known := k.known.of[p]; known {
 			k.known.idle = append(k.known.idle, p)
 		} else {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
@@ -70,6 +71,7 @@ type Model struct {
 	closed bool
 	users  sync.WaitGroup // running passes
 	plans  map[passShape]*pass
+	uses   int64 // number of calls of pass
 	moves  *pageMoves
 }
 
@@ -268,9 +270,15 @@ type pass struct {
 	plan *batch.Plan
 	recorder
 	y     batch.Value
-	width int       // number of elements in a row of the result
-	free  sync.Pool // of *passRun
+	width int          // number of elements in a row of the result
+	free  sync.Pool    // of *passRun
+	busy  atomic.Int32 // calls of Model.pass whose do has not returned
+	used  int64        // value of Model.uses at the last of these calls
 }
+
+// mostPlans is the maximum number of plans of passes. A plan of a model of 30 layers takes about a megabyte. A scheduler of 8 sessions uses
+// about 20.
+const mostPlans = 64
 
 // passRun holds the operands of one run.
 type passRun struct {
@@ -279,13 +287,45 @@ type passRun struct {
 	bind                                            []batch.Binding
 }
 
-// pass returns the plan of a shape. It compiles the plan on first use.
+// pass returns the plan of a shape, which stays open until [pass.do] returns. It compiles the plan on first use, and closes the least recently
+// used plan if there are too many.
 func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p := m.plans[s]; p != nil {
-		return p, nil
+	p := m.plans[s]
+	if p == nil {
+		var err error
+		if p, err = m.compile(ctx, s); err != nil {
+			return nil, err
+		}
+		m.evict()
+		m.plans[s] = p
 	}
+	m.uses++
+	p.used = m.uses
+	p.busy.Add(1)
+	return p, nil
+}
+
+// evict closes the least recently used idle plan if there are mostPlans. The lock is held.
+func (m *Model) evict() {
+	if len(m.plans) < mostPlans {
+		return
+	}
+	var oldest *pass
+	for _, p := range m.plans {
+		if p.busy.Load() == 0 && (oldest == nil || p.used < oldest.used) {
+			oldest = p
+		}
+	}
+	if oldest != nil {
+		delete(m.plans, oldest.passShape)
+		_ = oldest.plan.Close()
+	}
+}
+
+// compile compiles the plan of a shape. The lock is held.
+func (m *Model) compile(ctx context.Context, s passShape) (*pass, error) {
 	p := &pass{recorder: recorder{Batch: batch.New(m.dev), m: m, passShape: s}}
 	p.y = p.record()
 	var err error
@@ -299,7 +339,6 @@ func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 	if s.result == hiddenStates {
 		p.width = m.config.Width
 	}
-	m.plans[s] = p
 	return p, nil
 }
 
@@ -360,8 +399,9 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 	r.lengths[i] = int32(len(tokens))
 }
 
-// do runs the plan with the operands and writes the result to y.
+// do runs the plan with the operands and writes the result to y. It ends the use of p that [Model.pass] began.
 func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
+	defer p.busy.Add(-1)
 	r.bind = append(r.bind[:0], batch.BindInput(p.recorder.tokens, r.tokens), batch.BindInput(p.lengths, r.lengths), batch.BindOutput(p.y, y))
 	if p.m.usesPositions() {
 		r.bind = append(r.bind, batch.BindInput(p.positions, r.positions))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rayo-go/rayo/internal/testutil"
 )
@@ -118,4 +119,56 @@ func TestPrefixesAtRandom(t *testing.T) {
 	if n := m.cache.available(); n != all {
 		t.Errorf("%d of %d pages can be taken after all sessions were closed", n, all)
 	}
+}
+
+// TestReclaimByOthers checks that a session gets pages that become free while Options.Reclaim finds no session to close, because another
+// goroutine has just closed the last one.
+func TestReclaimByOthers(t *testing.T) {
+	var m *Model
+	var held []int32
+	calls := 0
+	reclaim := func() bool {
+		calls++
+		m.cache.release(held)
+		held = nil
+		return false
+	}
+	m = openModel(t, openCPU(t), "llama", Options{Cache: 2 * PageSize, Reclaim: reclaim})
+	held, _ = m.cache.take(nil, 2)
+	if err := fed(t, m, randomTokens(testutil.Rand(t), PageSize+1)).Close(); err != nil {
+		t.Error(err)
+	}
+	if calls != 1 {
+		t.Errorf("Reclaim was called %d times, want 1", calls)
+	}
+	held, _ = m.cache.take(nil, 2)
+	kept := held
+	held = nil
+	if pages, ok := m.cache.take(nil, 1); ok {
+		t.Errorf("page %v of a full cache", pages)
+	}
+	m.cache.release(kept)
+}
+
+// TestCopyInProgress checks that a session waits for a page that another one releases after a copy.
+func TestCopyInProgress(t *testing.T) {
+	m := openModel(t, openCPU(t), "llama", Options{Cache: 2 * PageSize})
+	old, _ := m.cache.take(nil, 1)
+	fresh, _ := m.cache.takeFor(nil, 1, 1)
+	got := make(chan bool)
+	go func() {
+		pages, ok := m.cache.take(nil, 1)
+		m.cache.release(pages)
+		got <- ok
+	}()
+	select {
+	case ok := <-got:
+		t.Fatalf("%v before the copy has ended", ok)
+	case <-time.After(10 * time.Millisecond):
+	}
+	m.cache.copied(old)
+	if !<-got {
+		t.Error("no page after the copy has ended")
+	}
+	m.cache.release(fresh)
 }

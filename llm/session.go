@@ -281,7 +281,7 @@ func (s *Session) own(ctx context.Context) error {
 		if s.m.cache.claim(s.pages[i]) {
 			continue
 		}
-		fresh, ok := s.m.cache.take(nil, 1)
+		fresh, ok := s.m.cache.takeFor(nil, 1, 1)
 		if !ok && s.m.cache.claim(s.pages[i]) {
 			continue // Options.Reclaim has closed the other session
 		}
@@ -289,10 +289,10 @@ func (s *Session) own(ctx context.Context) error {
 			return &CapacityError{Tokens: len(s.tokens), Capacity: i * PageSize, Shared: true}
 		}
 		if err := s.m.copyPage(ctx, s.pages[i], fresh[0]); err != nil {
-			s.m.cache.release(fresh)
+			s.m.cache.copied(fresh)
 			return err
 		}
-		s.m.cache.release(s.pages[i : i+1])
+		s.m.cache.copied(s.pages[i : i+1])
 		s.pages[i] = fresh[0]
 	}
 	return nil

@@ -48,6 +48,45 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestPlansBounded checks that a model keeps at most mostPlans plans and none of their memory, that it compiles closed plans again, and that
+// it does not close a plan in use.
+func TestPlansBounded(t *testing.T) {
+	m := openModel(t, openCPU(t), "llama", Options{})
+	pages, _ := m.cache.take(nil, 1)
+	begin := func(sequences int) *pass {
+		p, err := m.pass(t.Context(), passShape{sequences: sequences, rows: 1, result: lastLogits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	end := func(p *pass) {
+		r := p.run()
+		r.set(p, 0, []int32{1}, 0, pages)
+		if err := p.do(t.Context(), r, make([]float32, p.sequences*p.width)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := begin(1)
+	cycle := func() {
+		for n := range mostPlans + 10 {
+			end(begin(n + 2))
+			if n := len(m.plans); n > mostPlans {
+				t.Fatalf("%d plans, want at most %d", n, mostPlans)
+			}
+		}
+	}
+	cycle()
+	heap := heapInUse()
+	for range 3 {
+		cycle()
+	}
+	if got := heapInUse(); got > heap+1<<20 {
+		t.Errorf("%d bytes in use after 4 cycles, %d after the first", got, heap)
+	}
+	end(held)
+}
+
 // heapInUse returns the bytes of live objects, after the cleanups of the other objects have run.
 // Cleanups run on another goroutine, which may be late on a busy machine.
 func heapInUse() uint64 {

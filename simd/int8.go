@@ -285,17 +285,19 @@ func (c *carver) bytes(n int) []int8 {
 	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(x))), n)
 }
 
-// Round rounds the rows from first to end-1 of a, of K numbers each.
+// Round rounds the rows from first to end-1 of a, of K numbers each. first must be a multiple of RowUnit, and so must end if it is not M.
 func (p *Int8Product) Round(a []float32, first, end int) {
 	if p.K == 0 {
 		return
 	}
-	for r := first; r < end; r++ {
-		if p.swapped != nil {
-			p.roundSwapped(a[r*p.K:][:p.K], r)
-		} else {
-			p.roundRow(a[r*p.K:][:p.K], r)
+	if p.swapped != nil {
+		for r := first; r < end; r += p.swappedRows() {
+			p.roundSwapped(a, r, min(r+p.swappedRows(), end))
 		}
+		return
+	}
+	for r := first; r < end; r++ {
+		p.roundRow(a[r*p.K:][:p.K], r)
 	}
 }
 
@@ -344,22 +346,6 @@ func (p *Int8Product) roundPart(q []int8, scales []float32, quads []int32, times
 	}
 	op.RoundInt8(q, scales, x)
 	quadSums(quads, q, times)
-}
-
-// roundSwapped rounds row r for swapped kernels.
-func (p *Int8Product) roundSwapped(x []float32, r int) {
-	var (
-		q      [roundSize]int8
-		quads  [roundSize / 4]int32
-		scales [roundSize / op.Int8Group]float32
-		sums   [roundSize / block.LevelGroup]float32
-	)
-	for at := 0; at < p.K; at += roundSize {
-		n := min(roundSize, p.K-at)
-		p.roundPart(q[:n], scales[:n/op.Int8Group], quads[:n/4], 1, x[at:][:n])
-		p.groupSums(sums[:n/p.group], nil, scales[:n/op.Int8Group], quads[:n/4], 1)
-		p.interleave(r, at, q[:n], scales[:n/op.Int8Group], sums[:n/p.group])
-	}
 }
 
 // quadSums writes the sums of each four neighbouring integers, times a factor, to quads.

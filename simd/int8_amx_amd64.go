@@ -34,5 +34,5 @@ func amxSwapped() *int8Swapped {
 	if amxTiles() == nil {
 		return nil
 	}
-	return &int8Swapped{many: int8SwappedAMX, few: int8SwappedFewAMX, halves: int8HalfScales}
+	return &int8Swapped{many: int8SwappedAMX, few: int8SwappedFewAMX, halves: int8HalfScales, interleave: int8Interleave}
 }

@@ -452,3 +452,61 @@ end:
 	LDTILECFG_AX // restores the configuration of the thread
 	VZEROUPPER
 	RET
+
+// LANE loads 16 words of a lane; those that are not in its mask become zero.
+#define LANE(i, words) \
+	MOVQ      (8*i)(R8), AX; \
+	KMOVW     (128+8*i)(R8), K1; \
+	VMOVUPS.Z (SI)(AX*1), K1, words
+
+// func int8Interleave(dst, src *int32, lanes *int8Lanes, words int)
+TEXT ·int8Interleave(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ lanes+16(FP), R8
+	MOVQ words+24(FP), CX
+
+loop:
+	LANE(0, Z0)
+	LANE(1, Z1)
+	LANE(2, Z2)
+	LANE(3, Z3)
+	LANE(4, Z4)
+	LANE(5, Z5)
+	LANE(6, Z6)
+	LANE(7, Z7)
+	LANE(8, Z8)
+	LANE(9, Z9)
+	LANE(10, Z10)
+	LANE(11, Z11)
+	LANE(12, Z12)
+	LANE(13, Z13)
+	LANE(14, Z14)
+	LANE(15, Z15)
+	TURN
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, 320(DI)
+	VMOVUPS Z6, 384(DI)
+	VMOVUPS Z7, 448(DI)
+	CMPQ CX, $8
+	JLE  end
+	VMOVUPS Z8, 512(DI)
+	VMOVUPS Z9, 576(DI)
+	VMOVUPS Z10, 640(DI)
+	VMOVUPS Z11, 704(DI)
+	VMOVUPS Z12, 768(DI)
+	VMOVUPS Z13, 832(DI)
+	VMOVUPS Z14, 896(DI)
+	VMOVUPS Z15, 960(DI)
+	ADDQ $64, SI
+	ADDQ $1024, DI
+	SUBQ $16, CX
+	JG   loop
+
+end:
+	VZEROUPPER
+	RET

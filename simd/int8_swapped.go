@@ -45,12 +45,14 @@ type int8Swapped struct {
 	// halves converts the binary16 at the beginning of blocks of int8Width rows. The blocks of a row are step bytes apart. It writes those of
 	// the first block of all rows first.
 	halves func(dst *float32, src *byte, row, step, blocks int)
+	// interleave writes words of 16 lanes, those of the same index adjacent. Their number is a multiple of 8.
+	interleave func(dst, src *int32, lanes *int8Lanes, words int)
 }
 
 // swappedMin and swappedMin8 are the least numbers of rows for swapped kernels, swappedMin8 with blocks of Q8_0, which are not decoded. Fewer
 // rows are multiplied one after the other by encoded blocks.
 const (
-	swappedMin  = 5
+	swappedMin  = 4
 	swappedMin8 = 3
 )
 
@@ -76,7 +78,7 @@ func (t *int8Swapped) unit(f block.Format, m, k int) int {
 // swappedRows returns the number of rounded rows of a call.
 func (p *Int8Product) swappedRows() int { return int8Width * p.group / p.unit }
 
-// RowUnit returns the number of rows, from a multiple of it on, whose rounded forms are in the same lines of the cache. One goroutine should round them.
+// RowUnit returns the number of rows, from a multiple of it on, that one call of Round must round, because their rounded forms are interleaved.
 func (p *Int8Product) RowUnit() int {
 	if p.swapped == nil {
 		return 1
@@ -99,46 +101,75 @@ func (p *Int8Product) swappedLane(row, group int) int {
 	return 4*(row/2) + 2*group + row%2
 }
 
-// interleave stores integers of row r, from element at on, with their scales and sums. Four integers of all lanes are adjacent, and so
-// are the scales and the sums of all lanes.
-func (p *Int8Product) interleave(r, at int, q []int8, scales, sums []float32) {
-	b, row := r/p.swappedRows(), r%p.swappedRows()
-	groups := p.unit / p.group
-	words := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(p.q))), len(p.q)/4)[(b*p.K+at)/4*int8Width:]
-	from := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(q))), len(q)/4)
-	for g := range groups {
-		lane := p.swappedLane(row, g)
-		for i := range len(from) / (p.group / 4) {
-			to := words[i*p.group/4*int8Width:]
-			if i%groups != g {
-				for k := range p.group / 4 {
-					to[k*int8Width+lane] = 0
-				}
-				continue
-			}
-			for k, v := range from[i*p.group/4:][:p.group/4] {
-				to[k*int8Width+lane] = v
+// swappedRound is the number of elements of each row that are rounded before they are interleaved.
+const swappedRound = 256
+
+// roundSwapped rounds rows first to end-1, which are the rows of a call.
+func (p *Int8Product) roundSwapped(a []float32, first, end int) {
+	var (
+		words  [int8Width][swappedRound / 4]int32
+		quads  [swappedRound / 4]int32
+		scales [swappedRound / op.Int8Group]float32
+		sums   [swappedRound / block.LevelGroup]float32
+	)
+	b := first / p.swappedRows()
+	lanes := p.laneWords(end-first, int(unsafe.Sizeof(words[0])))
+	for at := 0; at < p.K; at += swappedRound {
+		n := min(swappedRound, p.K-at)
+		to, factors := (b*p.K+at)/p.unit*int8Width, n/p.unit*int8Width
+		if end-first < p.swappedRows() {
+			// Arithmetic with subnormal numbers in unused lanes would be slow.
+			clear(p.scales[to:][:factors])
+			clear(p.sums[to:][:factors])
+		}
+		for r := first; r < end; r++ {
+			q := unsafe.Slice((*int8)(unsafe.Pointer(&words[r-first])), n)
+			p.roundPart(q, scales[:n/op.Int8Group], quads[:n/4], 1, a[r*p.K+at:][:n])
+			p.turnFactors(p.scales[to:], r-first, op.Int8Group/p.group, scales[:n/op.Int8Group])
+			if p.format.Biased() {
+				p.groupSums(sums[:n/p.group], nil, scales[:n/op.Int8Group], quads[:n/4], 1)
+				p.turnFactors(p.sums[to:], r-first, 1, sums[:n/p.group])
 			}
 		}
-	}
-	first := (b*p.K + at) / p.unit * int8Width
-	p.turnFactors(p.scales[first:], r, op.Int8Group/p.group, scales)
-	if p.format.Biased() {
-		p.turnFactors(p.sums[first:], r, 1, sums)
+		q := p.q[(b*p.K+at)*int8Width:][:n*int8Width]
+		p.swapped.interleave((*int32)(noescape(unsafe.Pointer(&q[0]))), (*int32)(noescape(unsafe.Pointer(&words))), (*int8Lanes)(noescape(unsafe.Pointer(&lanes))), n/4)
 	}
 }
 
-// turnFactors stores the factors of row r, each for the given number of groups. For the last row it stores zeros for the rows of its call that do
-// not exist, because arithmetic with subnormal numbers would be slow.
-func (p *Int8Product) turnFactors(dst []float32, r, each int, src []float32) {
-	groups, row := p.unit/p.group, r%p.swappedRows()
-	for i := range len(src) * each {
-		to := dst[i/groups*int8Width:][:int8Width]
-		to[p.swappedLane(row, i%groups)] = src[i/each]
-		if r == p.M-1 {
-			for k := row + 1; k < p.swappedRows(); k++ {
-				to[p.swappedLane(k, i%groups)] = 0
+// int8Lanes says what is interleaved: for each lane the distance in bytes to the first of the source, and the words of each 16 that are not zero.
+type int8Lanes struct {
+	at    [int8Width]int
+	masks [int8Width]uint64
+}
+
+// laneWords returns the lanes of a number of rows, whose sources are apart bytes from each other.
+func (p *Int8Product) laneWords(rows, apart int) (l int8Lanes) {
+	groups, words := p.unit/p.group, p.group/4
+	for r := range rows {
+		for g := range groups {
+			lane := p.swappedLane(r, g)
+			l.at[lane] = r * apart
+			for i := range int8Width / words {
+				if i%groups == g {
+					l.masks[lane] |= (1<<words - 1) << (i * words)
+				}
 			}
+			if words >= int8Width || groups == 1 {
+				l.masks[lane] = 1<<int8Width - 1
+			}
+		}
+	}
+	return l
+}
+
+// turnFactors stores the factors of a row of a call, each for the given number of groups, which is 1 or 2. Those of all lanes are adjacent.
+func (p *Int8Product) turnFactors(dst []float32, row, each int, src []float32) {
+	groups, half := p.unit/p.group, each-1
+	for g := range groups {
+		at := p.swappedLane(row, g)
+		for i := g; i < len(src)*each; i += groups {
+			dst[at] = src[i>>half]
+			at += int8Width
 		}
 	}
 }

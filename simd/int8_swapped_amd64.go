@@ -9,3 +9,8 @@ func int8SwappedAMX(t *int8SwappedCall)
 
 //go:noescape
 func int8SwappedFewAMX(t *int8SwappedCall)
+
+// int8Interleave is interleave of int8Swapped. It reads 16 words of each lane at a time, also if fewer are left.
+//
+//go:noescape
+func int8Interleave(dst, src *int32, lanes *int8Lanes, words int)

@@ -66,8 +66,9 @@ func multiplyInt8(k *int8Kernels, f block.Format, m, depth, n int, a []float32, 
 	p := newInt8Product(k, f, m, depth, n)
 	shared, lane := p.Scratch()
 	p.Bind(notNumbers(shared))
-	p.Round(a, 0, m/2)
-	p.Round(a, m/2, m)
+	half := m / 2 / p.RowUnit() * p.RowUnit()
+	p.Round(a, 0, half)
+	p.Round(a, half, m)
 	c := notNumbers(m * n)
 	memory := notNumbers(lane)
 	cut := n / 3

@@ -20,9 +20,25 @@ type attentionTask struct {
 	mask  op.DType
 	half  op.DType // type of 16-bit keys and values, otherwise the zero value
 	in    []*op.Layout
-	part  simd.Attention     // the attention of one batch entry
 	to    *op.Layout         // layout of the result, or nil if it is contiguous
-	q     []attentionOperand // q, k, v and the result, if batch entries are computed one after the other
+	q     []attentionOperand // q, k, v and the result, if batch entries are computed one by one
+	call  attentionCall
+}
+
+// attentionCall has the operands of a run that computes batch entries one by one.
+type attentionCall struct {
+	a              simd.Attention // without the operands of a batch entry
+	in             []unsafe.Pointer
+	q, dst, k, v   []float32
+	kHalf, vHalf   []uint16
+	lengths, table []int32
+	spans          []attentionSpan
+}
+
+// attentionSpan is a number of batch entries that are computed as one attention, from entry first on.
+type attentionSpan struct {
+	first, n int
+	ns       float64 // estimated time
 }
 
 // attentionOperand has the position of an operand and its strides between batch entries (or pages),
@@ -99,58 +115,100 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		a.Run(pool)
 		return ctx.Err()
 	}
-	t.eachOfBatch(a, in, out, pool)
+	t.bind(a, in, out)
+	t.eachOfBatch(pool)
+	t.call = attentionCall{spans: t.call.spans[:0]}
 	return ctx.Err()
 }
 
-// eachOfBatch computes the batch entries one after the other.
-func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, pool *workers.Pool) {
-	s, q, k, v, dst := &t.sizes, t.q[0], t.q[1], t.q[2], t.q[3]
-	var lengths, table []int32
+// bind sets the operands of the call.
+func (t *attentionTask) bind(a simd.Attention, in, out []unsafe.Pointer) {
+	c, s, q, k, v, dst := &t.call, &t.sizes, t.q[0], t.q[1], t.q[2], t.q[3]
+	c.in = in
 	if s.Lengths > 0 {
-		lengths = integers(in[op.AttentionLengths], s.Lengths)
+		c.lengths = integers(in[op.AttentionLengths], s.Lengths)
 	}
 	if s.Page > 0 {
-		table = integers(in[op.AttentionTable], s.Batch*(s.Tk/s.Page))
+		c.table = integers(in[op.AttentionTable], s.Batch*(s.Tk/s.Page))
 		a.KPage, a.VPage = k.batch, v.batch
-		k.batch, v.batch = 0, 0
 	}
 	a.Heads, a.KVHeads = s.Heads, s.KVHeads
 	a.DstHead, a.DstRow = dst.head, dst.row
 	a.QHead, a.QRow, a.KHead, a.KRow, a.VHead, a.VRow = q.head, q.row, k.head, k.row, v.head, v.row
-	to, x := dst.slice(out[0]), q.slice(in[0])
-	var y, z []float32
-	var yHalf, zHalf []uint16
+	c.dst, c.q = dst.slice(out[0]), q.slice(in[0])
 	if a.Half = t.half; a.Half == op.InvalidType {
-		y, z = k.slice(in[1]), v.slice(in[2])
+		c.k, c.v = k.slice(in[1]), v.slice(in[2])
 	} else {
-		yHalf, zHalf = k.halves(in[1]), v.halves(in[2])
+		c.kHalf, c.vHalf = k.halves(in[1]), v.halves(in[2])
 	}
+	c.a = a
+}
+
+// attentionNS are estimates of the times of one thread in nanoseconds: for a span, and for an element of keys and values of a query.
+const (
+	attentionSpanNS    = 2000
+	attentionElementNS = 0.04
+)
+
+// eachOfBatch computes the batch entries. Several threads compute a span together if it takes much of the time, and otherwise each thread
+// computes other spans.
+func (t *attentionTask) eachOfBatch(pool *workers.Pool) {
+	c, s, total := &t.call, &t.sizes, 0.0
 	for i, n := 0, 0; i < s.Batch; i += n {
-		part := &t.part
-		*part = a
-		if n = chunk(s, lengths, table, i); n > 1 {
-			part.Queries, part.QRow, part.DstRow = n, q.batch, dst.batch
-		}
-		if lengths != nil {
-			part.Keys = s.Of(int(lengths[(i+n-1)%len(lengths)])).Tk
-		}
-		part.Q, part.Dst = x[i*q.batch:], to[i*dst.batch:]
-		switch {
-		case part.Keys <= 0:
-		case t.half != op.InvalidType:
-			part.KHalves, part.VHalves = yHalf[i*k.batch:], zHalf[i*v.batch:]
-		default:
-			part.K, part.V = y[i*k.batch:], z[i*v.batch:]
-		}
-		if s.Page > 0 {
-			n := s.Tk / s.Page
-			part.Table = table[i*n:][:n]
-		}
-		t.masks(part, in, i)
-		part.Run(pool)
+		n = chunk(s, c.lengths, c.table, i)
+		ns := attentionSpanNS + attentionElementNS*float64(s.Heads*max(n, s.Tq)*t.keys(i+n-1)*(s.D+s.E))
+		c.spans = append(c.spans, attentionSpan{i, n, ns})
+		total += ns
 	}
-	t.part = simd.Attention{}
+	rest, small := c.spans[:0], 0.0
+	for _, p := range c.spans {
+		if p.ns*float64(2*pool.Threads()) > total {
+			t.span(p, pool)
+		} else {
+			rest, small = append(rest, p), small+p.ns
+		}
+	}
+	c.spans = rest
+	if !pool.Worth(small) {
+		pool = pool.Serial()
+	}
+	pool.Do(len(rest), t)
+}
+
+// Part computes a span on one thread.
+func (t *attentionTask) Part(i int) { t.span(t.call.spans[i], nil) }
+
+// keys returns the number of keys of a batch entry.
+func (t *attentionTask) keys(entry int) int {
+	if l := t.call.lengths; l != nil {
+		return max(0, t.sizes.Of(int(l[entry%len(l)])).Tk)
+	}
+	return t.sizes.Tk
+}
+
+// span computes a span.
+func (t *attentionTask) span(p attentionSpan, pool *workers.Pool) {
+	c, s, q, k, v, dst, i := &t.call, &t.sizes, &t.q[0], &t.q[1], &t.q[2], &t.q[3], p.first
+	part := c.a
+	if p.n > 1 {
+		part.Queries, part.QRow, part.DstRow = p.n, q.batch, dst.batch
+	}
+	part.Keys = t.keys(i + p.n - 1)
+	part.Q, part.Dst = c.q[i*q.batch:], c.dst[i*dst.batch:]
+	kAt, vAt := i*k.batch, i*v.batch
+	if s.Page > 0 {
+		n := s.Tk / s.Page
+		part.Table, kAt, vAt = c.table[i*n:][:n], 0, 0
+	}
+	switch {
+	case part.Keys <= 0:
+	case t.half != op.InvalidType:
+		part.KHalves, part.VHalves = c.kHalf[kAt:], c.vHalf[vAt:]
+	default:
+		part.K, part.V = c.k[kAt:], c.v[vAt:]
+	}
+	t.masks(&part, c.in, i)
+	part.Run(pool)
 }
 
 // chunk returns the number of sequences, from i on, that are successive queries of one sequence:

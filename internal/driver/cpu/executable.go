@@ -23,10 +23,11 @@ type executable struct {
 	driver.Externals
 	consts []constant
 
-	frames chan *frame // a nil entry stands for a frame that has not been created
-	shut   chan struct{}
-	closed atomic.Bool
-	inUse  driver.RefBarrier // counts the submissions in the queue
+	permits chan struct{} // has an element for each submission in a frame; its capacity is their maximum number
+	idle    chan *frame   // frames that no submission uses
+	shut    chan struct{}
+	closed  atomic.Bool
+	inUse   driver.RefBarrier // counts the submissions in the queue
 }
 
 // constant is the memory of a constant slot.
@@ -90,10 +91,7 @@ func (d *processor) prepare(ctx context.Context, p *driver.Program) (driver.Exec
 	}
 	e.keep = e.arena <= keepArena
 	n := max(1, min(maxFrames, maxArenas/max(1, e.arena)))
-	e.frames = make(chan *frame, n)
-	for range n {
-		e.frames <- nil
-	}
+	e.permits, e.idle = make(chan struct{}, n), make(chan *frame, n)
 	return e, nil
 }
 
@@ -167,31 +165,29 @@ func (e *executable) admit(ctx context.Context, s *driver.Submission, t *queueEn
 	return e.enter(ctx, s)
 }
 
-// enter waits for a frame and runs s in it. A submission with a frame never waits for another one.
+// enter waits until fewer than the maximum number of submissions run, and runs s in a frame. A submission with a frame never
+// waits for another one.
 func (e *executable) enter(ctx context.Context, s *driver.Submission) error {
-	var f *frame
 	select {
-	case f = <-e.frames:
+	case e.permits <- struct{}{}:
 	default:
 		select {
-		case f = <-e.frames:
+		case e.permits <- struct{}{}:
 		case <-e.shut:
 			return driver.ErrClosed
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	defer func() { e.frames <- f }()
+	defer func() { <-e.permits }()
 	if e.closed.Load() {
 		return driver.ErrClosed
 	}
-	if f == nil {
-		n, err := e.newFrame()
-		if err != nil {
-			return err
-		}
-		f = n
+	f, err := e.frame()
+	if err != nil {
+		return err
 	}
+	defer func() { e.idle <- f }()
 	if !e.keep {
 		if err := f.takeArena(e); err != nil {
 			return err
@@ -201,6 +197,16 @@ func (e *executable) enter(ctx context.Context, s *driver.Submission) error {
 	f.bind(e, s.Ext)
 	defer f.unbind(e)
 	return f.run(ctx, s.Times)
+}
+
+// frame returns an idle frame. It makes one only if all are in use, because frames of large programs take hundreds of kilobytes.
+func (e *executable) frame() (*frame, error) {
+	select {
+	case f := <-e.idle:
+		return f, nil
+	default:
+		return e.newFrame()
+	}
 }
 
 func (e *executable) newFrame() (*frame, error) {
@@ -307,10 +313,11 @@ func (e *executable) Close() {
 	e.inUse.Shut(func() {
 		e.closed.Store(true)
 		close(e.shut)
-		for range cap(e.frames) {
-			if f := <-e.frames; f != nil {
-				f.dropArena()
-			}
+		for range cap(e.permits) {
+			e.permits <- struct{}{}
+		}
+		for range len(e.idle) {
+			(<-e.idle).dropArena()
 		}
 	})
 }

@@ -507,3 +507,31 @@ func TestPanic(t *testing.T) {
 		_ = v
 	}
 }
+
+// TestFramesAreReused checks that submissions that follow each other share a frame, whose memory takes hundreds of kilobytes in large
+// programs, and that submissions at the same time have frames of their own.
+func TestFramesAreReused(t *testing.T) {
+	d := open(t, 2)
+	e := prepare(t, d, axpyProgram(10, 1, 1)).(*executable)
+	x, y := make([]float32, 10), make([]float32, 10)
+	s := &driver.Submission{Ext: []driver.Binding{{Host: bytesOf(x)}, {Host: bytesOf(y)}}, Wait: true}
+	for range 2 * maxFrames {
+		if _, err := e.Submit(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(e.idle); n != 1 {
+		t.Errorf("%d frames after submissions in sequence, want 1", n)
+	}
+	f, err := e.frame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Submit(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	e.idle <- f
+	if n := len(e.idle); n != 2 {
+		t.Errorf("%d frames after two submissions at a time, want 2", n)
+	}
+}
