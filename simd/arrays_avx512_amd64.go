@@ -163,3 +163,204 @@ func joinLinesAVX512(dst *uint32, x *uint32, ds int, xs int, ss int, from int, h
 //
 //go:noescape
 func joinLinesStreamAVX512(dst *uint32, x *uint32, ds int, xs int, ss int, from int, high int, have int, count int)
+
+// beginLinesAVX512 prepares n columns. Column j begins cols[j] bytes after dst, and its first whole cache line, or the second one if dst
+// is aligned, lines[j] bytes after dst. It writes the indices of the permutation to memory: the bytes of numbers from the bytes before
+// that line on.
+//
+//go:noescape
+func beginLinesAVX512(dst *byte, numbers *byte, cols *int, lines *int, memory *byte, n int)
+
+// endLinesAVX512 writes the elements of the last group of n columns from memory to dst. Column j begins cols[j] bytes after dst.
+//
+//go:noescape
+func endLinesAVX512(dst *byte, cols *int, memory *byte, n int)
+
+// turnLines1x16AVX512 transposes 64 rows of elements of size 1 for each group, and 16 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines1x16AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines1x16AVX512 transposes 64 rows of elements of size 1, and 16 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines1x16AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines1x16AVX512 transposes 64 rows of elements of size 1 for each group, and 16 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines1x16AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// turnLines2x16AVX512 transposes 32 rows of elements of size 2 for each group, and 16 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines2x16AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines2x16AVX512 transposes 32 rows of elements of size 2, and 16 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines2x16AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines2x16AVX512 transposes 32 rows of elements of size 2 for each group, and 16 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines2x16AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// turnLines2x8AVX512 transposes 32 rows of elements of size 2 for each group, and 8 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines2x8AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines2x8AVX512 transposes 32 rows of elements of size 2, and 8 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines2x8AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines2x8AVX512 transposes 32 rows of elements of size 2 for each group, and 8 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines2x8AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// turnLines4x16AVX512 transposes 16 rows of elements of size 4 for each group, and 16 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines4x16AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines4x16AVX512 transposes 16 rows of elements of size 4, and 16 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines4x16AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines4x16AVX512 transposes 16 rows of elements of size 4 for each group, and 16 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines4x16AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// turnLines4x4AVX512 transposes 16 rows of elements of size 4 for each group, and 4 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines4x4AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines4x4AVX512 transposes 16 rows of elements of size 4, and 4 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines4x4AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines4x4AVX512 transposes 16 rows of elements of size 4 for each group, and 4 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines4x4AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// turnLines8x8AVX512 transposes 8 rows of elements of size 8 for each group, and 8 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines8x8AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines8x8AVX512 transposes 8 rows of elements of size 8, and 8 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines8x8AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines8x8AVX512 transposes 8 rows of elements of size 8 for each group, and 8 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines8x8AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// turnLines8x2AVX512 transposes 8 rows of elements of size 8 for each group, and 2 columns for each block. Row i is offs[i] bytes
+// after x, and column j becomes adjacent elements cols[j] bytes after dst. The kernel prefetches the line that is ahead bytes after each store; a store that
+// crosses lines waits for both. If fetch is not 0, it also prefetches the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func turnLines8x2AVX512(dst *byte, x *byte, offs *int, cols *int, fetch int, ahead int, groups int, blocks int)
+
+// edgeLines8x2AVX512 transposes 8 rows of elements of size 8, and 2 columns for each block. Row i is offs[i] bytes after x. Column j
+// becomes 64 bytes that are cols[j] bytes after dst, and is also written to memory.
+//
+//go:noescape
+func edgeLines8x2AVX512(dst *byte, x *byte, offs *int, cols *int, memory *byte, blocks int)
+
+// pastLines8x2AVX512 transposes 8 rows of elements of size 8 for each group, and 2 columns for each block. Row i is offs[i] bytes
+// after x. A group becomes a whole cache line of each column, with a non-temporal store: column j has that of the first group lines[j] bytes after dst.
+// Their elements are those of memory and of the group at the indices in memory. The last group stays in memory. If fetch is not 0, the kernel prefetches
+// the rows whose offsets are fetch bytes further on in offs.
+//
+//go:noescape
+func pastLines8x2AVX512(dst *byte, x *byte, offs *int, lines *int, memory *byte, fetch int, groups int, blocks int)
+
+// mixBytes2AVX512 reads 2 vectors xs bytes apart and writes as many vectors ds bytes apart, for each step; the next ones are xstep and dstep bytes
+// further on. The tables are two vectors of indices for each result: into the first two vectors, and into the others; then masks of the elements of each
+// result that are from the others.
+//
+//go:noescape
+func mixBytes2AVX512(dst *byte, x *byte, tables *byte, ds int, dstep int, xs int, xstep int, steps int)
+
+// mixWords2AVX512 reads 2 vectors xs bytes apart and writes as many vectors ds bytes apart, for each step; the next ones are xstep and dstep bytes
+// further on. The tables are two vectors of indices for each result: into the first two vectors, and into the others; then masks of the elements of each
+// result that are from the others.
+//
+//go:noescape
+func mixWords2AVX512(dst *byte, x *byte, tables *byte, ds int, dstep int, xs int, xstep int, steps int)
+
+// mixBytes3AVX512 reads 3 vectors xs bytes apart and writes as many vectors ds bytes apart, for each step; the next ones are xstep and dstep bytes
+// further on. The tables are two vectors of indices for each result: into the first two vectors, and into the others; then masks of the elements of each
+// result that are from the others.
+//
+//go:noescape
+func mixBytes3AVX512(dst *byte, x *byte, tables *byte, ds int, dstep int, xs int, xstep int, steps int)
+
+// mixWords3AVX512 reads 3 vectors xs bytes apart and writes as many vectors ds bytes apart, for each step; the next ones are xstep and dstep bytes
+// further on. The tables are two vectors of indices for each result: into the first two vectors, and into the others; then masks of the elements of each
+// result that are from the others.
+//
+//go:noescape
+func mixWords3AVX512(dst *byte, x *byte, tables *byte, ds int, dstep int, xs int, xstep int, steps int)
+
+// mixBytes4AVX512 reads 4 vectors xs bytes apart and writes as many vectors ds bytes apart, for each step; the next ones are xstep and dstep bytes
+// further on. The tables are two vectors of indices for each result: into the first two vectors, and into the others; then masks of the elements of each
+// result that are from the others.
+//
+//go:noescape
+func mixBytes4AVX512(dst *byte, x *byte, tables *byte, ds int, dstep int, xs int, xstep int, steps int)
+
+// mixWords4AVX512 reads 4 vectors xs bytes apart and writes as many vectors ds bytes apart, for each step; the next ones are xstep and dstep bytes
+// further on. The tables are two vectors of indices for each result: into the first two vectors, and into the others; then masks of the elements of each
+// result that are from the others.
+//
+//go:noescape
+func mixWords4AVX512(dst *byte, x *byte, tables *byte, ds int, dstep int, xs int, xstep int, steps int)

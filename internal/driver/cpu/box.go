@@ -48,6 +48,11 @@ type boxes struct {
 	tables      [][]int // offsets of the rows of the boxes along the rows, or nil: see locateAll
 	narrow      bool    // the boxes have all columns: see narrowed
 
+	size int // bytes of an element if whole cache lines are copied (see copyLines), otherwise 0
+
+	planes, pitch int  // number of planes, and their distance: see copyPlanes; 0 if others are copied
+	split         bool // the elements are divided into planes, not interleaved
+
 	run int // if it is not 0, elements of runs that are contiguous in both: see runBoxes
 
 	// Columns that JoinLines or JoinRows copies with one call: distance of the first from the first column of the box in the result, for each
@@ -262,6 +267,15 @@ func (b *boxes) copy(dst, src *uint32, i int, past bool) {
 		return // the linker removes the rest
 	}
 	first, cols, from, to := b.place(i)
+	if b.size > 0 {
+		dst, src := unsafe.Add(unsafe.Pointer(dst), to*b.size), unsafe.Add(unsafe.Pointer(src), from*b.size)
+		if b.planes > 0 {
+			b.copyPlanes(dst, src, first, cols)
+		} else {
+			b.copyLines(dst, src, first, cols, past)
+		}
+		return
+	}
 	dst, src = element(dst, to), element(src, from)
 	switch {
 	case b.run > 0:
@@ -339,14 +353,17 @@ func onLine(p *uint32) bool { return uintptr(unsafe.Pointer(p))%(4*line) == 0 }
 // locate sets at to the distances in bytes of rows from first on in the operand.
 func (b *boxes) locate(at []int, first int) {
 	var digits [op.MaxRank]int
-	off := 0
+	off, size := 0, 4
+	if b.size > 0 {
+		size = b.size
+	}
 	for k, d := range b.rows {
 		digits[k] = first % d.n
 		first /= d.n
 		off += digits[k] * d.src
 	}
 	for i := range at {
-		at[i] = 4 * off
+		at[i] = size * off
 		for k := range b.rows {
 			d := &b.rows[k]
 			digits[k]++

@@ -152,13 +152,29 @@ func (d *processor) fuseAs(f *driver.Fused, out []driver.Operand, n int, q *nest
 	if p.moves {
 		p.piece = p.streams[0].widen()
 	}
-	if p.moves && p.streams[0].size == 4 {
-		l := p.streams[0].layout
-		p.boxes = boxesOf(l)
-		p.boxesPast = boxesPast(l, p.boxes)
-		p.passes = true
+	if p.moves {
+		p.boxed()
 	}
 	return p, nil
+}
+
+// boxed determines the boxes by which the program copies its operand, if there are any.
+func (p *program) boxed() {
+	s := &p.streams[0]
+	l, size := s.wide, s.times*s.size
+	if l == nil {
+		l, size = s.layout, s.size
+	}
+	if p.boxes = planesOf(l, size); p.boxes != nil {
+		return
+	}
+	if p.boxes = linesOf(l, size); p.boxes != nil {
+		p.boxesPast, p.passes = p.boxes, true
+	} else if s.size == 4 {
+		p.boxes = boxesOf(s.layout)
+		p.boxesPast = boxesPast(s.layout, p.boxes)
+		p.passes = true
+	}
 }
 
 // body adds the instructions of f. vals has the values of its operands; body returns them followed by the results of the

@@ -175,9 +175,9 @@ func (t *mapTask) span(l *lane, lo, hi int) {
 
 // copyBoxes copies boxes lo to hi.
 func (t *mapTask) copyBoxes(lo, hi int) {
-	src, dst := element((*uint32)(t.at[0].base), t.p.streams[0].layout.Off), (*uint32)(t.at[1].base)
+	src, dst := (*uint32)(unsafe.Add(t.at[0].base, t.p.streams[0].layout.Off*t.p.streams[0].size)), (*uint32)(t.at[1].base)
 	for i := lo; i < hi; i++ {
-		if i > lo && (t.stopped.Load() || t.ctx.Err() != nil) {
+		if i > lo && t.ctx != nil && (t.stopped.Load() || t.ctx.Err() != nil) { // small arrays have no context
 			t.stopped.Store(true)
 			break
 		}

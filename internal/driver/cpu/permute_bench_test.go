@@ -3,6 +3,8 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,22 +16,84 @@ import (
 
 // BenchmarkPermute measures permuted copies beside plain copies of the same shape, in turns. Their result "share" is the speed as a
 // share of the speed of the plain copy.
-func BenchmarkPermute(b *testing.B) { benchmarkPermutes(b, op.F32, permutes) }
+func BenchmarkPermute(b *testing.B) { benchmarkPermutes(b, op.F32, permutes, 12) }
 
 // BenchmarkPermuteSizes is BenchmarkPermute for elements of one and two bytes, and of eight: two of four bytes along a last axis.
 func BenchmarkPermuteSizes(b *testing.B) {
 	for _, typ := range []op.DType{op.U8, op.F16} {
-		b.Run(typ.String(), func(b *testing.B) { benchmarkPermutes(b, typ, permuteSizes) })
+		b.Run(typ.String(), func(b *testing.B) { benchmarkPermutes(b, typ, permuteSizes, 12) })
 	}
 	pairs := slices.Clone(permuteSizes)
 	for i, c := range pairs {
 		pairs[i] = permute{append(slices.Clip(c.shape), 2), append(slices.Clip(c.order), len(c.order))}
 	}
-	b.Run("pairs", func(b *testing.B) { benchmarkPermutes(b, op.F32, pairs) })
+	b.Run("pairs", func(b *testing.B) { benchmarkPermutes(b, op.F32, pairs, 12) })
 }
 
-func benchmarkPermutes(b *testing.B, typ op.DType, permutes []permute) {
-	turn, turns := 4*time.Millisecond, 12
+// BenchmarkPermuteDrawn is BenchmarkPermute for arrays of each class whose shapes and orders are drawn at random, always the same ones.
+func BenchmarkPermuteDrawn(b *testing.B) {
+	for _, c := range []struct {
+		name        string
+		typ         op.DType
+		least, most int // elements
+		planes      bool
+		pairs       bool
+	}{
+		{"f32·small", op.F32, 1 << 11, 1 << 15, false, false}, {"f32", op.F32, 1 << 15, 1 << 21, false, false}, {"pairs", op.F32, 1 << 12, 1 << 20, false, true},
+		{"f16", op.F16, 1 << 12, 1 << 21, false, false}, {"u8", op.U8, 1 << 12, 1 << 22, false, false},
+		{"planes·u8", op.U8, 1 << 12, 1 << 21, true, false}, {"planes·f16", op.F16, 1 << 12, 1 << 21, true, false}, {"planes·f32", op.F32, 1 << 12, 1 << 21, true, false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 2))
+			var drawn []permute
+			for len(drawn) < 16 {
+				p := drawPermute(r, c.least, c.most)
+				if c.planes {
+					p = drawPlanes(r, c.least, c.most)
+				}
+				if c.pairs {
+					p = permute{append(p.shape, 2), append(p.order, len(p.order))}
+				}
+				drawn = append(drawn, p)
+			}
+			benchmarkPermutes(b, c.typ, drawn, 5)
+		})
+	}
+}
+
+// drawSize returns a number from least to most, whose logarithm is distributed evenly.
+func drawSize(r *rand.Rand, least, most int) int {
+	return int(float64(least) * math.Pow(float64(most)/float64(least), r.Float64()))
+}
+
+// drawPermute returns a copy of an array of about least to most elements and 2 to 5 axes, whose last axis is another one in the result.
+func drawPermute(r *rand.Rand, least, most int) permute {
+	rank := 2 + r.IntN(4)
+	mean := math.Pow(float64(drawSize(r, least, most)), 1/float64(rank))
+	p := permute{order: r.Perm(rank)}
+	for range rank {
+		p.shape = append(p.shape, max(2, int(mean*math.Pow(2, 2*r.Float64()-1))))
+	}
+	if p.order[rank-1] == rank-1 {
+		p.order[0], p.order[rank-1] = p.order[rank-1], p.order[0]
+	}
+	return p
+}
+
+// drawPlanes returns a copy of some pictures with colours first or last to the other order.
+func drawPlanes(r *rand.Rand, least, most int) permute {
+	n := drawSize(r, least, most)
+	pictures := 1 + r.IntN(4)
+	side := max(8, int(math.Sqrt(float64(n/pictures/3))))
+	if r.IntN(2) == 0 {
+		return permute{op.Shape{pictures, side, side + r.IntN(9), 3}, []int{0, 3, 1, 2}}
+	}
+	return permute{op.Shape{pictures, 3, side, side + r.IntN(9)}, []int{0, 2, 3, 1}}
+}
+
+// benchmarkPermutes measures copies in the given number of turns.
+func benchmarkPermutes(b *testing.B, typ op.DType, permutes []permute, turns int) {
+	turn := 4 * time.Millisecond
 	for _, c := range permutes {
 		for _, threads := range []int{1, 2} {
 			b.Run(strings.ReplaceAll(fmt.Sprintf("%v/%v/threads=%d", c.shape, c.order, threads), " ", "·"), func(b *testing.B) {

@@ -29,6 +29,8 @@ func avx512() *gen {
 	g.stripColumns512()
 	g.join512(false)
 	g.join512(true)
+	g.lines512()
+	g.planes512()
 	return g
 }
 

@@ -1,0 +1,135 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// linesLimits are the limits of copies by whole cache lines, measured on 2 cores of an Intel Xeon with AVX-512, 2026-11-30 (docs/measurements/cpu.md).
+var linesLimits = struct{ array, rows, cols, part, parts, tabled int }{
+	array:  1 << 10,  // elements of an array, at least
+	rows:   32,       // cache lines of a column of a box
+	cols:   512,      // bytes of a row of a box
+	part:   8 << 10,  // elements of a box of a small array
+	parts:  8,        // boxes of an array, if there are enough columns
+	tabled: 16 << 10, // rows up to which the tables of all boxes are kept
+}
+
+// linesOf returns boxes of elements of size bytes that are copied by whole cache lines, or nil.
+func linesOf(l *op.Layout, size int) *boxes {
+	if n := l.Size(); !simd.HasLines(size) || n < linesLimits.array || size == 4 && n >= boxLimits.array || l.Windowed() {
+		return nil
+	}
+	dims, first := boxDims(l)
+	if first <= 0 {
+		return nil
+	}
+	b := &boxes{rows: dims[:1:1], total: dims[0].n, cols: dims[first : first+1 : first+1], inner: 1}
+	b.outer = append(dims[1:first:first], dims[first+1:]...)
+	if !b.lined(l.Size(), size) {
+		return nil
+	}
+	return b
+}
+
+// lined changes the boxes to boxes of n elements of size bytes that are copied by whole cache lines, or returns false if their sides are too short.
+func (b *boxes) lined(n, size int) bool {
+	least, group := 16/size, 4*line/size // columns, and rows
+	b.extend(2 * group)
+	if b.total < group || size == 4 && b.total < 2*group { // tiles of AVX2 are faster for fewer rows of words
+		return false
+	}
+	tall := linesLimits.rows * group
+	parts := min(linesLimits.parts, 1+n/linesLimits.part)
+	b.widen(min(linesLimits.cols/size, max(4*line/size, n/(min(b.total, tall)*parts))))
+	if b.inner*b.wide < least {
+		return false
+	}
+	b.extend(tall / 2)
+	b.high = b.total
+	if k := (b.total + tall/2) / tall; k > 1 {
+		b.high = ((b.total+k-1)/k + group - 1) / group * group
+	}
+	last := b.cols[len(b.cols)-1]
+	least = (least + b.inner - 1) / b.inner
+	if b.inner == 1 {
+		b.wide = min(last.n, (b.wide+group-1)/group*group)
+	}
+	// The last box has the rest if that is too small for a box.
+	b.across, b.down = (b.total-group)/b.high+1, (last.n-least)/b.wide+1
+	b.countBoxes()
+	b.direct, b.size, b.far = true, size, 2*n*size > memory.CPUCaches().L2
+	b.hop = 1
+	b.startColumns(min(last.n, b.wide+least-1) * b.inner)
+	for i := range b.starts {
+		b.starts[i] *= size
+	}
+	b.locateAllLines()
+	return true
+}
+
+// locateAllLines determines the tables of all boxes if these are small, as locateAll does.
+func (b *boxes) locateAllLines() {
+	if len(b.rows) == 1 || b.total <= linesLimits.tabled {
+		b.tables = make([][]int, b.across)
+		for i := range b.tables {
+			first := i * b.high
+			switch rows := b.rowsOf(first); {
+			case len(b.rows) > 1:
+				b.tables[i] = b.locateLines(make([]int, rows+simd.LinesAhead), first)
+			case i == 0 || rows != b.high:
+				b.tables[i] = b.locateLines(make([]int, rows+simd.LinesAhead), 0)
+			default:
+				b.tables[i] = b.tables[0]
+			}
+		}
+	}
+}
+
+// locateLines sets the table to the offsets of rows from first on, and of those that are prefetched after them: the first rows of the
+// next columns.
+func (b *boxes) locateLines(at []int, first int) []int {
+	rows := len(at) - simd.LinesAhead
+	b.locate(at[:rows], first)
+	for i := range simd.LinesAhead {
+		at[rows+i] = at[i%rows] + 4*line
+	}
+	return at
+}
+
+// A linesStage is the memory for boxes that are copied by whole cache lines.
+type linesStage struct {
+	memory simd.LinesMemory
+	table  []int
+}
+
+var linesStages = sync.Pool{New: func() any { return new(linesStage) }}
+
+// copyLines copies columns of the box whose first row is row first.
+func (b *boxes) copyLines(dst, src unsafe.Pointer, first, cols int, past bool) {
+	if len(b.rows) == 1 {
+		src = unsafe.Add(src, first*b.rows[0].src*b.size)
+	}
+	dst = unsafe.Add(dst, first*b.size)
+	if b.tables != nil && !past {
+		simd.TransposeLines(dst, src, b.size, b.tables[first/b.high], b.starts[:cols], nil, b.far, false)
+		return
+	}
+	s := linesStages.Get().(*linesStage)
+	var at []int
+	if b.tables != nil {
+		at = b.tables[first/b.high]
+	} else {
+		need := b.rowsOf(first) + simd.LinesAhead
+		if cap(s.table) < need {
+			s.table = make([]int, need)
+		}
+		at = b.locateLines(s.table[:need], first)
+	}
+	simd.TransposeLines(dst, src, b.size, at, b.starts[:cols], &s.memory, b.far, past)
+	linesStages.Put(s)
+}
