@@ -26,6 +26,7 @@ func buffers(t *testing.T, open Open) {
 		roundTrip[int8](t, dev, n)
 	}
 	storesBytes(t, dev)
+	movesElements(t, dev)
 
 	for _, d := range []op.DType{op.F32, op.F16} {
 		scatterInPlace(t, dev, d)

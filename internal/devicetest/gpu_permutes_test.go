@@ -99,7 +99,7 @@ func timePermutes(b *testing.B, open Open) {
 func timeSmallPermutes(b *testing.B, open Open) {
 	dev := open(b)
 	defer dev.Close()
-	for _, typ := range []op.DType{op.F16, op.U8} {
+	for _, typ := range []op.DType{op.F16, op.BF16, op.U8} {
 		for _, p := range permutes {
 			copied, permuted := timePermute(b, dev, typ, p.s, p.order, true), timePermute(b, dev, typ, p.s, p.order, false)
 			fmt.Printf("%4v %8.1f %8.1f µs %5.2f %v %v\n", typ, 1e6*copied, 1e6*permuted, copied/permuted, p.s, p.order)

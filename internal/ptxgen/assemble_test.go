@@ -97,6 +97,20 @@ func TestAssembleCodes(t *testing.T) {
 	}
 }
 
+// TestAssembleSmallElements assembles programs whose arrays of words have elements of one or two bytes in memory.
+func TestAssembleSmallElements(t *testing.T) {
+	testutil.Need(t, "ptxas")
+	for size := 1; size <= 2; size++ {
+		text, _ := module(t, ptx.SM80, everyCode(), Options{ElementBytes: size})
+		for _, access := range []string{"ld", "st"} {
+			if want := fmt.Sprintf(`\b%s\.global[.a-z]*\.u%d `, access, 8*size); !regexp.MustCompile(want).Match(text) {
+				t.Errorf("no program has the instruction %s", want)
+			}
+		}
+		assemble(t, ptx.SM80, text, nil)
+	}
+}
+
 // library returns the kernels of the portable library for some shapes, in each variant.
 func library(t testing.TB) map[string]*ir.Program {
 	t.Helper()

@@ -130,6 +130,9 @@ func (g *lowering) alignment(b *ir.Binding) int {
 	if b.Type == ir.F16 {
 		n = 2
 	}
+	if b.Type == ir.U32 && g.ElementBytes != 0 {
+		return g.ElementBytes
+	}
 	if g.Scalar {
 		return n
 	}

@@ -24,6 +24,9 @@ type Options struct {
 	// ParamsInMemory reads the parameters from memory, so that a recorded launch, which has only
 	// their address, can be used with other parameters: see [Entry.Args].
 	ParamsInMemory bool
+	// ElementBytes is the size in memory of the elements of buffers of [ir.U32] if it is 1 or 2, and not 4:
+	// loads extend such elements with zeros, and stores keep the low bytes.
+	ElementBytes int
 }
 
 // maxParams is the largest number of parameters: the block of parameters is limited to 4 KiB.

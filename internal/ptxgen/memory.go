@@ -94,9 +94,40 @@ func (g *lowering) load(v ir.Value, in *ir.Instr, out *value) {
 		case ir.F16:
 			read[ptx.F16](ptx.Cast[ptx.F16](base), i, width, g.Scalar, out)
 		default:
-			read[ptx.U32](base, i, width, g.Scalar, out)
+			if b.Type != ir.U32 || !g.readSmall(base, i, width, out) {
+				read[ptx.U32](base, i, width, g.Scalar, out)
+			}
 		}
 	})
+}
+
+// readSmall loads width components of element i from elements of 1 or 2 bytes. It reports whether elements of buffers
+// of U32 have this size.
+func (g *lowering) readSmall(base ptx.Global[ptx.U32], i ptx.U32, width int, out *value) bool {
+	for c := range width {
+		at := i.MulAdd(ptx.U(uint32(width)), ptx.U(uint32(c)))
+		switch g.ElementBytes {
+		case 1:
+			out[c] = ptx.Cast[ptx.U8](base).At(at).Load().U32()
+		case 2:
+			out[c] = ptx.Cast[ptx.U16](base).At(at).Load().U32()
+		}
+	}
+	return g.ElementBytes != 0
+}
+
+// writeSmall is readSmall for stores.
+func (g *lowering) writeSmall(base ptx.Global[ptx.U32], i ptx.U32, width int, x *value) bool {
+	for c := range width {
+		at := i.MulAdd(ptx.U(uint32(width)), ptx.U(uint32(c)))
+		switch g.ElementBytes {
+		case 1:
+			ptx.Cast[ptx.U8](base).At(at).Store(x[c].U8())
+		case 2:
+			ptx.Cast[ptx.U16](base).At(at).Store(x[c].U16())
+		}
+	}
+	return g.ElementBytes != 0
 }
 
 func (g *lowering) store(v ir.Value, in *ir.Instr) {
@@ -109,7 +140,9 @@ func (g *lowering) store(v ir.Value, in *ir.Instr) {
 		case ir.F16:
 			write(ptx.Cast[ptx.F16](base), i, width, g.Scalar, x)
 		default:
-			write(base, i, width, g.Scalar, x)
+			if b.Type != ir.U32 || !g.writeSmall(base, i, width, x) {
+				write(base, i, width, g.Scalar, x)
+			}
 		}
 	})
 }

@@ -34,9 +34,13 @@ func (l *launch) bind(b *ir.Binding, a arrayRef) error {
 	if b.Type == ir.F16 {
 		each = 2
 	}
+	small := b.Type == ir.U32 && l.options.ElementBytes != 0
+	if small {
+		each = int64(l.options.ElementBytes)
+	}
 	size := each * int64(b.Width)
 	bytes := a.bytes
-	if b.Type == ir.U32 {
+	if b.Type == ir.U32 && !small {
 		bytes = (bytes + 3) &^ 3 // quantised blocks, which are read by words
 	}
 	if bytes%each != 0 || bytes/size >= 1<<32 {

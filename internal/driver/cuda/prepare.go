@@ -247,14 +247,54 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 	if err := e.nativeMap(f, exprs, first, scalars, out); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
+	o := ptxgen.Options{Coherent: true}
+	if moved, to, size := movedBits(f, first, out); size > 0 {
+		f, out, o.ElementBytes = moved, to, size
+		if exprs, _, err = f.Parametric(0); err != nil {
+			return err
+		}
+	}
 	r := e.request()
 	if err := r.Program(e, f, exprs, first, scalars, out); err != nil {
 		return err
 	}
-	if err := e.plan(r, ptxgen.Options{Coherent: true}); err != nil {
+	if err := e.plan(r, o); err != nil {
 		return err
 	}
 	return r.Narrow(e)
+}
+
+// minTiled is the minimum number of elements of fewer than four bytes that a transposition moves by tiles with long
+// runs, for which it needs a kernel that is compiled for the shape.
+const minTiled = 1 << 16
+
+// transpose prepares a transposition of elements of fewer than four bytes as an elementwise program.
+func (e *preparer) transpose(s *driver.Step) error {
+	x := s.In[0]
+	l, ok := op.Transpose.Layout(&s.Attrs, op.RowMajor(x.N), s.Dims[0], s.Dims[1], x.Type)
+	if !ok {
+		return op.ErrUnsupported
+	}
+	x.Broadcast, x.Layout = op.Strided, &l
+	return e.fused(&driver.Fused{In: []driver.Operand{x}, Out: []int{0}, Shape: s.Dims[1]}, nil, s.Out)
+}
+
+// movedBits returns a program that only moves elements of one byte or of bfloat16, and its result, with elements of U32
+// instead. Kernels access such elements by their size in memory, so that no conversion is needed. For other programs
+// size is 0.
+func movedBits(f *driver.Fused, first *arrayRef, out []driver.Operand) (moved *driver.Fused, to []driver.Operand, size int) {
+	if first != nil || len(f.In) != 1 || len(f.Out) != 1 || f.Out[0] != 0 || f.In[0].Type != out[0].Type {
+		return nil, nil, 0
+	}
+	x, y := f.In[0], out[0]
+	if !x.Type.Storage() && x.Type != op.BF16 {
+		return nil, nil, 0
+	}
+	size = x.Type.Size()
+	x.Type, y.Type = op.U32, op.U32 // the fill of a layout has the same low bits
+	m := *f
+	m.In = []driver.Operand{x}
+	return &m, []driver.Operand{y}, size
 }
 
 // copy adds a copy of all of dst.
@@ -269,6 +309,9 @@ func (e *preparer) copy(dst, src arrayRef) error {
 func (e *preparer) operation(s *driver.Step) error {
 	if s.Reshapes() {
 		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
+	}
+	if s.Op == op.Transpose && s.Post == nil && s.In[0].Type.Size() < 4 && (s.In[0].N >= minTiled || s.In[0].Type != op.F16) {
+		return e.transpose(s)
 	}
 	if err := e.nativeOperation(s); err == nil || !errors.Is(err, op.ErrUnsupported) {
 		return err
