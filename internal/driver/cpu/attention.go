@@ -115,9 +115,9 @@ func (t *attentionTask) compute(ctx context.Context, in, out []unsafe.Pointer) e
 		a.Run(pool)
 		return ctx.Err()
 	}
+	defer t.unbind() // also after a panic, because the frame runs other submissions
 	t.bind(a, in, out)
 	t.eachOfBatch(pool)
-	t.call = attentionCall{spans: t.call.spans[:0]}
 	return ctx.Err()
 }
 
@@ -143,6 +143,9 @@ func (t *attentionTask) bind(a simd.Attention, in, out []unsafe.Pointer) {
 	}
 	c.a = a
 }
+
+// unbind drops the operands and the spans of the call.
+func (t *attentionTask) unbind() { t.call = attentionCall{spans: t.call.spans[:0]} }
 
 // attentionNS are estimates of the times of one thread in nanoseconds: for a span, and for an element of keys and values of a query.
 const (
