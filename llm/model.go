@@ -307,18 +307,18 @@ func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 	return p, nil
 }
 
-// evict closes the least recently used idle plan if there are mostPlans. The lock is held.
+// evict closes the least recently used idle plans until there are fewer than mostPlans. The lock is held.
 func (m *Model) evict() {
-	if len(m.plans) < mostPlans {
-		return
-	}
-	var oldest *pass
-	for _, p := range m.plans {
-		if p.busy.Load() == 0 && (oldest == nil || p.used < oldest.used) {
-			oldest = p
+	for len(m.plans) >= mostPlans {
+		var oldest *pass
+		for _, p := range m.plans {
+			if p.busy.Load() == 0 && (oldest == nil || p.used < oldest.used) {
+				oldest = p
+			}
 		}
-	}
-	if oldest != nil {
+		if oldest == nil {
+			return
+		}
 		delete(m.plans, oldest.passShape)
 		_ = oldest.plan.Close()
 	}

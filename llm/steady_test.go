@@ -87,6 +87,34 @@ func TestPlansBounded(t *testing.T) {
 	end(held)
 }
 
+// TestPlansInUse checks that plans in use are kept even if there are more than mostPlans, and that the rest is closed after their use.
+func TestPlansInUse(t *testing.T) {
+	m := openModel(t, openCPU(t), "llama", Options{})
+	begin := func(sequences int) *pass {
+		p, err := m.pass(t.Context(), passShape{sequences: sequences, rows: 1, result: lastLogits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	var held []*pass
+	for n := range mostPlans + 5 {
+		held = append(held, begin(n+1))
+	}
+	for _, p := range held {
+		if err := p.do(t.Context(), p.run(), make([]float32, p.sequences*p.width)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := begin(mostPlans + 6)
+	if n := len(m.plans); n != mostPlans {
+		t.Errorf("%d plans after all but one have ended, want %d", n, mostPlans)
+	}
+	if err := p.do(t.Context(), p.run(), make([]float32, p.sequences*p.width)); err != nil {
+		t.Error(err)
+	}
+}
+
 // heapInUse returns the bytes of live objects, after the cleanups of the other objects have run.
 // Cleanups run on another goroutine, which may be late on a busy machine.
 func heapInUse() uint64 {
