@@ -2,7 +2,6 @@ package gguf
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -183,6 +182,8 @@ func (r Recipe) TypeFor(f *File, t *Tensor, pure bool) block.Format {
 	want := r.Base
 	if isOutput {
 		want = r.output
+	} else if r.Base.Layout().Weighted && strings.HasSuffix(t.Name, "token_embd.weight") {
+		want = block.Q2_K // embeddings have no importances, because no inputs are multiplied by them
 	} else if r.more != nil {
 		layers, _ := f.hyper("block_count")
 		heads, _ := f.hyper("attention.head_count")
@@ -215,7 +216,8 @@ type QuantizeOptions struct {
 	// Pure gives every matrix the base type of the recipe.
 	Pure bool
 	// Importance has, for the names of tensors, the weight of each column: see
-	// [block.Format.QuantizeWeighted].
+	// [block.Format.QuantizeWeighted]. A tensor of several matrices, as of a mixture of experts, may have the weights of all
+	// matrices, one matrix after the other, or those of one, which count for all. [ReadImportance] reads them from a file.
 	Importance map[string][]float32
 	// Progress is called with the number of bytes that were read since its last call.
 	Progress func(bytes int64)
@@ -226,7 +228,7 @@ type QuantizeOptions struct {
 // Quantize writes the model with other types to a new file, as [Create] does. A tensor
 // whose rows are not whole blocks of its type gets a type with shorter blocks. Quantize
 // uses all cores and a few MiB of memory. The error wraps ctx.Err() if ctx was canceled,
-// and [block.ErrImportance] if a type needs importances that are not given.
+// and [block.ErrImportance] if a type needs importances that are not given, or if their number does not match the tensor.
 func Quantize(ctx context.Context, path string, f *File, r Recipe, o QuantizeOptions) error {
 	meta := f.meta.Clone()
 	_ = meta.Set("general.file_type", NewValue(r.FileType))
@@ -234,8 +236,8 @@ func Quantize(ctx context.Context, path string, f *File, r Recipe, o QuantizeOpt
 	infos := f.infos()
 	for i, t := range f.tensors {
 		infos[i].Type = r.TypeFor(f, t, o.Pure)
-		if infos[i].Type != t.Type && infos[i].Type.Layout().Weighted && o.Importance[t.Name] == nil {
-			return fmt.Errorf("gguf: tensor %q: the type %v needs %w: set QuantizeOptions.Importance", t.Name, infos[i].Type, block.ErrImportance)
+		if err := t.checkImportance(infos[i].Type, o.Importance[t.Name]); err != nil {
+			return err
 		}
 	}
 	w, err := Create(path, meta, infos, SplitAt(o.Split))

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/gguf/block"
 )
 
 type ggufLsCmd struct {
@@ -166,11 +169,12 @@ func verify(a *app, path string) (fileReport, error) {
 }
 
 type ggufQuantizeCmd struct {
-	In    string `arg:"" help:"The model."`
-	Out   string `arg:"" help:"The file to write."`
-	Type  string `arg:"" help:"What to make: Q4_K_M, Q8_0, F16 and so on."`
-	Pure  bool   `help:"Give every matrix this type, instead of more bits for important ones."`
-	Force bool   `help:"Replace the file if it exists."`
+	In      string `arg:"" help:"The model."`
+	Out     string `arg:"" help:"The file to write."`
+	Type    string `arg:"" help:"What to make: Q4_K_M, Q8_0, F16 and so on."`
+	Imatrix string `type:"existingfile" placeholder:"FILE" help:"The importance of each column, as llama-imatrix writes it (GGUF or .dat): columns with larger inputs get smaller errors. IQ1_S, IQ1_M, IQ2_XXS and IQ2_XS need it."`
+	Pure    bool   `help:"Give every matrix this type, instead of more bits for important ones."`
+	Force   bool   `help:"Replace the file if it exists."`
 }
 
 func (c *ggufQuantizeCmd) Run(a *app) error {
@@ -178,13 +182,11 @@ func (c *ggufQuantizeCmd) Run(a *app) error {
 	if !ok {
 		names := []string{}
 		for _, r := range gguf.Recipes() {
-			if !r.Base.Layout().Weighted {
-				names = append(names, r.Name)
-			}
+			names = append(names, r.Name)
 		}
 		return fmt.Errorf("unknown type %s: give one of %s", c.Type, strings.Join(names, " "))
 	}
-	if err := fresh(c.Out, c.Force, c.In); err != nil {
+	if err := fresh(c.Out, c.Force, c.In, c.Imatrix); err != nil {
 		return err
 	}
 	f, err := openModel(c.In)
@@ -192,15 +194,48 @@ func (c *ggufQuantizeCmd) Run(a *app) error {
 		return err
 	}
 	defer f.Close()
+	importance, err := c.importance(f)
+	if err != nil {
+		return err
+	}
 	bar := bytesBar(a, sizeOf(f), r.Name)
 	defer bar.Clear()
 	start := time.Now()
-	err = gguf.Quantize(a.ctx, c.Out, f, r, gguf.QuantizeOptions{Pure: c.Pure, Progress: func(n int64) { _ = bar.Add64(n) }})
-	if err != nil {
+	o := gguf.QuantizeOptions{Pure: c.Pure, Importance: importance, Progress: func(n int64) { _ = bar.Add64(n) }}
+	if err := gguf.Quantize(a.ctx, c.Out, f, r, o); err != nil {
+		if c.Imatrix == "" && errors.Is(err, block.ErrImportance) {
+			return fmt.Errorf("%w: --imatrix FILE gives them", err)
+		}
 		return err
 	}
 	_ = bar.Clear()
 	return wrote(a, c.Out, f, time.Since(start))
+}
+
+// importance reads the file of importances, some of which must be of tensors of the model.
+func (c *ggufQuantizeCmd) importance(f *gguf.File) (map[string][]float32, error) {
+	if c.Imatrix == "" {
+		return nil, nil
+	}
+	in, err := os.Open(c.Imatrix)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	s, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	all, err := gguf.ReadImportance(in, s.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Imatrix, err)
+	}
+	for name := range all {
+		if f.Tensor(name) != nil {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no importances for any tensor of %s", c.Imatrix, c.In)
 }
 
 // wrote prints the size of a new file, and compares it with the old one.

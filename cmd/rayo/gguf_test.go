@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,6 +173,94 @@ func TestGGUFWorkflow(t *testing.T) {
 	code, out, _ := rayo(t, "gguf", "diff", path, at("q.gguf"))
 	if code != exitFail || !strings.Contains(out, "off by") || !strings.Contains(out, "file_type") {
 		t.Errorf("code %d, %s", code, out)
+	}
+}
+
+// importances writes files of importances, in llama-imatrix's two formats, for a matrix with rows of n elements.
+func importances(t *testing.T, dir, tensor string, n int) (newer, older string) {
+	t.Helper()
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(i%7) + 1
+	}
+	sums := make([]byte, 4*n)
+	if err := block.F32.Quantize(sums, x); err != nil {
+		t.Fatal(err)
+	}
+	m := &gguf.Metadata{}
+	if err := m.Set("general.type", gguf.NewValue("imatrix")); err != nil {
+		t.Fatal(err)
+	}
+	newer, older = filepath.Join(dir, "imatrix.gguf"), filepath.Join(dir, "imatrix.dat")
+	w, err := gguf.Create(newer, m, []gguf.TensorInfo{{Name: tensor + ".in_sum2", Type: block.F32, Dims: []int64{int64(n), 1}}, {Name: tensor + ".counts", Type: block.F32, Dims: []int64{1, 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	one := binary.LittleEndian.AppendUint32(nil, math.Float32bits(1))
+	for name, b := range map[string][]byte{".in_sum2": sums, ".counts": one} {
+		dst, err := w.Tensor(tensor + name)
+		if err == nil {
+			_, err = dst.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	word := binary.LittleEndian.AppendUint32
+	b := append(word(word(nil, 1), uint32(len(tensor))), tensor...)
+	b = append(word(word(b, 1), uint32(n)), sums...)
+	if err := os.WriteFile(older, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newer, older
+}
+
+// TestGGUFImatrix quantises with importances of both formats. A file of another model, one of other sizes and one without the
+// importances of a matrix that needs them are errors, and so is a model in place of the file.
+func TestGGUFImatrix(t *testing.T) {
+	path, dir := model(t), t.TempDir()
+	newer, older := importances(t, dir, "blk.0.attn_q.weight", 256)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, file := range []string{newer, older} {
+		must(t, "gguf", "quantize", path, at("q.gguf"), "IQ2_XS", "--imatrix", file, "--force")
+		if out := must(t, "gguf", "ls", at("q.gguf"), "blk.*"); !strings.Contains(out, "IQ2_XS") {
+			t.Error(out)
+		}
+		must(t, "gguf", "quantize", path, filepath.Join(t.TempDir(), "q4.gguf"), "Q4_K_M", "--imatrix", file)
+	}
+	must(t, "gguf", "quantize", path, at("plain.gguf"), "Q4_K")
+	must(t, "gguf", "quantize", path, at("weighted.gguf"), "Q4_K", "--imatrix", newer)
+	if code, _, _ := rayo(t, "gguf", "diff", at("plain.gguf"), at("weighted.gguf")); code != exitFail {
+		t.Error("importances make no difference")
+	}
+	other, _ := importances(t, t.TempDir(), "blk.7.attn_q.weight", 256)
+	short, _ := importances(t, t.TempDir(), "blk.0.attn_q.weight", 255)
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"--imatrix FILE gives them", []string{"IQ2_XS"}},
+		{"none for this name", []string{"IQ2_XS", "--pure", "--imatrix", newer}},
+		{"no importances for any tensor", []string{"IQ2_XS", "--imatrix", other}},
+		{"there are 255, expected 256", []string{"IQ2_XS", "--imatrix", short}},
+		{"tiny.gguf: gguf: \"general.type\"", []string{"IQ2_XS", "--imatrix", path}},
+		{"is the input", []string{"IQ2_XS", "--imatrix", older, "--force"}},
+	} {
+		out := at("out.gguf")
+		if c.says == "is the input" {
+			out = older
+		}
+		code, _, errs := rayo(t, append([]string{"gguf", "quantize", path, out}, c.args...)...)
+		if code != exitFail || !strings.Contains(errs, c.says) {
+			t.Errorf("%v: code %d, %q; want %q", c.args, code, errs, c.says)
+		}
+		if _, err := os.Stat(at("out.gguf")); err == nil {
+			t.Errorf("%v left a file", c.args)
+		}
 	}
 }
 
