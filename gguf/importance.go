@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/rayo-go/rayo/gguf/block"
@@ -49,7 +50,7 @@ func ReadImportance(r io.ReaderAt, size int64) (map[string][]float32, error) {
 // importance returns the importances of a GGUF file.
 func (f *File) importance() (map[string][]float32, error) {
 	if kind, _ := f.meta.Text(keyType); kind != typeImatrix {
-		return nil, &FormatError{Field: fmt.Sprintf("%q", keyType), Offset: f.places[keyType], Err: fmt.Errorf("%w: %q, expected %q: the file has no importances", ErrFormat, shortened(kind), typeImatrix)}
+		return nil, fail(strconv.Quote(keyType), f.places[keyType], ErrFormat, "%q, expected %q: the file has no importances", shortened(kind), typeImatrix)
 	}
 	all := map[string][]float32{}
 	for _, t := range f.tensors {
@@ -71,14 +72,14 @@ func (f *File) importance() (map[string][]float32, error) {
 		all[name] = x
 	}
 	if len(all) == 0 {
-		return nil, &FormatError{Field: "tensors", Offset: f.end, Err: fmt.Errorf("%w: no name ends in %q", ErrFormat, sumsSuffix)}
+		return nil, fail("tensors", f.end, ErrFormat, "no name ends in %q", sumsSuffix)
 	}
 	return all, nil
 }
 
 // wrong returns the error of a tensor's description.
 func (t *Tensor) wrong(format string, args ...any) error {
-	return &FormatError{Field: fmt.Sprintf("tensor %q", shortened(t.Name)), Offset: t.at, Err: fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)}
+	return fail(fmt.Sprintf("tensor %q", shortened(t.Name)), t.at, ErrFormat, format, args...)
 }
 
 // meanSquares divides the sums of squares of each matrix by its number of inputs.
@@ -93,7 +94,7 @@ func meanSquares(sums, counts *Tensor) ([]float32, error) {
 		return nil, sums.wrong("%d sums for %d matrices, expected at least one and as many for each matrix", n, matrices)
 	}
 	if n > maxImportance {
-		return nil, &FormatError{Field: fmt.Sprintf("tensor %q", shortened(sums.Name)), Offset: sums.at, Err: fmt.Errorf("%w: %d sums, expected at most %d", ErrLimit, n, maxImportance)}
+		return nil, fail(fmt.Sprintf("tensor %q", shortened(sums.Name)), sums.at, ErrLimit, "%d sums, expected at most %d", n, maxImportance)
 	}
 	x, c := make([]float32, n), make([]float32, matrices)
 	if err := errors.Join(sums.Dequantize(x, 0), counts.Dequantize(c, 0)); err != nil {
@@ -120,12 +121,10 @@ func meanSquares(sums, counts *Tensor) ([]float32, error) {
 
 // wrongNumber returns the error of element i of a tensor of float32.
 func (t *Tensor) wrongNumber(i int, v float32) error {
-	return &FormatError{Field: fmt.Sprintf("tensor %q element %d", shortened(t.Name), i), Offset: t.Offset() + 4*int64(i), Err: notImportance(v)}
+	return fail(fmt.Sprintf("tensor %q element %d", shortened(t.Name), i), t.Offset()+4*int64(i), ErrFormat, notImportance, v)
 }
 
-func notImportance(v float32) error {
-	return fmt.Errorf("%w: %v, expected a finite number of 0 or more", ErrFormat, v)
-}
+const notImportance = "%v, expected a finite number of 0 or more"
 
 // oldReader reads a file of the older format, which is little-endian and has no magic.
 type oldReader struct {
@@ -150,7 +149,7 @@ func readOldImportance(r io.ReaderAt, size int64) (map[string][]float32, error) 
 			return nil, err
 		}
 		if _, twice := all[name]; twice {
-			return nil, o.fail(fmt.Sprintf("entry %d (%q)", i, shortened(name)), at, ErrFormat, "two entries have this name, expected different names")
+			return nil, fail(fmt.Sprintf("entry %d (%q)", i, shortened(name)), at, ErrFormat, "two entries have this name, expected different names")
 		}
 		all[name] = x
 	}
@@ -164,7 +163,7 @@ func (o *oldReader) entry(field string) (string, []float32, error) {
 		return "", nil, err
 	}
 	if n > maxName {
-		return "", nil, o.fail(field+" name length", at, ErrLimit, "%d bytes, expected at most %d", n, maxName)
+		return "", nil, fail(field+" name length", at, ErrLimit, "%d bytes, expected at most %d", n, maxName)
 	}
 	b := make([]byte, n)
 	if err := o.read(b, field+" name"); err != nil {
@@ -181,7 +180,7 @@ func (o *oldReader) entry(field string) (string, []float32, error) {
 		return "", nil, err
 	}
 	if n > maxImportance {
-		return "", nil, o.fail(field+" number of values", at, ErrLimit, "%d, expected at most %d", n, maxImportance)
+		return "", nil, fail(field+" number of values", at, ErrLimit, "%d, expected at most %d", n, maxImportance)
 	}
 	x, err := o.values(field, n, float32(max(1, calls)))
 	return name, x, err
@@ -199,7 +198,7 @@ func (o *oldReader) values(field string, n int, calls float32) ([]float32, error
 		for i := 0; i < len(b); i += 4 {
 			v := math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))
 			if !(v >= 0 && v <= math.MaxFloat32) {
-				return nil, &FormatError{Field: fmt.Sprintf("%s value %d", field, from), Offset: at + int64(i), Err: notImportance(v)}
+				return nil, fail(fmt.Sprintf("%s value %d", field, from), at+int64(i), ErrFormat, notImportance, v)
 			}
 			x[from] = v / calls
 			from++
@@ -217,10 +216,10 @@ func (o *oldReader) count(field string, least, each int64) (int, error) {
 	}
 	n := int64(int32(binary.LittleEndian.Uint32(b[:])))
 	if n < least {
-		return 0, o.fail(field, at, ErrFormat, "%d, expected at least %d", n, least)
+		return 0, fail(field, at, ErrFormat, "%d, expected at least %d", n, least)
 	}
 	if left := o.size - o.at; each > 0 && n > left/each {
-		return 0, o.fail(field, at, ErrTruncated, "%d of at least %d bytes each, but the file has %d more bytes", n, each, left)
+		return 0, fail(field, at, ErrTruncated, "%d of at least %d bytes each, but the file has %d more bytes", n, each, left)
 	}
 	return int(n), nil
 }
@@ -230,14 +229,10 @@ func (o *oldReader) read(b []byte, field string) error {
 	n, err := io.ReadFull(o.r, b)
 	o.at += int64(n)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return o.fail(field, o.at, ErrTruncated, "expected %d more bytes", len(b)-n)
+		return fail(field, o.at, ErrTruncated, "expected %d more bytes", len(b)-n)
 	}
 	if err != nil {
 		return &FormatError{Field: field, Offset: o.at, Err: err}
 	}
 	return nil
-}
-
-func (o *oldReader) fail(field string, at int64, err error, format string, args ...any) error {
-	return &FormatError{Field: field, Offset: at, Err: fmt.Errorf("%w: "+format, append([]any{err}, args...)...)}
 }

@@ -125,11 +125,7 @@ func TestMalformedImportance(t *testing.T) {
 	sums, counts := TensorInfo{"a.in_sum2", block.F32, []int64{4, 1}}, TensorInfo{"a.counts", block.F32, []int64{1, 1}}
 	half, three, none := sums, counts, sums
 	half.Type, three.Dims, none.Dims = block.F16, []int64{1, 3}, []int64{0, 1}
-	for name, c := range map[string]struct {
-		file []byte
-		want error
-		says string
-	}{
+	refusedImportance(t, map[string]mistake{
 		"a model":              {imatrix(t, "model", nil), ErrFormat, `"general.type"`},
 		"no type":              {rawFile(3, 0, 0), ErrFormat, `"general.type"`},
 		"a type of numbers":    {rawFile(3, 0, 1).key("general.type").kind(Uint32).u32(1), ErrFormat, `"general.type"`},
@@ -146,7 +142,13 @@ func TestMalformedImportance(t *testing.T) {
 		"negative count":       {one([]float32{1, 2}, []float32{1, -1}), ErrFormat, `"a.counts" element 1`},
 		"count is NaN":         {one([]float32{1, 2}, []float32{nan}), ErrFormat, `"a.counts" element 0`},
 		"truncated gguf":       {one([]float32{1, 2}, []float32{1})[:100], ErrTruncated, ""},
+	})
+}
 
+// TestMalformedOldImportance is TestMalformedImportance for files of the older format.
+func TestMalformedOldImportance(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	refusedImportance(t, map[string]mistake{
 		"nothing":             {nil, ErrTruncated, "number of entries"},
 		"3 bytes":             {[]byte{1, 0, 0}, ErrTruncated, "number of entries"},
 		"no entries":          {raw(nil).u32(0).zeros(20), ErrFormat, "number of entries"},
@@ -166,7 +168,29 @@ func TestMalformedImportance(t *testing.T) {
 		"value is negative":   {raw(nil).u32(1).entry("a", 1, -2, 1), ErrFormat, `entry 0 ("a") value 0 (byte 17)`},
 		"value is infinite":   {raw(nil).u32(1).entry("a", 1, inf), ErrFormat, `entry 0 ("a") value 0`},
 		"safetensors or text": {raw(`{"__metadata__":{"format":"pt"}}`).zeros(100), ErrTruncated, "number of entries"},
-	} {
+	})
+	for _, r := range []io.ReaderAt{nil, bytes.NewReader(nil)} {
+		if _, err := ReadImportance(r, -1); !errors.Is(err, ErrFormat) {
+			t.Errorf("a size of -1: %v", err)
+		}
+	}
+	broken := io.NewSectionReader(bytes.NewReader(dat(map[string][]float32{"a": {1}}, 1)), 0, 10)
+	if _, err := ReadImportance(broken, 1<<40); !errors.Is(err, ErrTruncated) {
+		t.Errorf("a file that is shorter than its size: %v", err)
+	}
+}
+
+// mistake is a malformed file, and the error that it must give.
+type mistake struct {
+	file []byte
+	want error
+	says string
+}
+
+// refusedImportance reads files, which must give their errors as FormatErrors, without much memory.
+func refusedImportance(t *testing.T, files map[string]mistake) {
+	t.Helper()
+	for name, c := range files {
 		var err error
 		used := allocated(func() { _, err = readImportance(c.file) })
 		var e *FormatError
@@ -176,15 +200,6 @@ func TestMalformedImportance(t *testing.T) {
 		if most := uint64(8*len(c.file) + 256<<10); used > most {
 			t.Errorf("%s: %d bytes allocated for a file of %d", name, used, len(c.file))
 		}
-	}
-	for _, r := range []io.ReaderAt{nil, bytes.NewReader(nil)} {
-		if _, err := ReadImportance(r, -1); !errors.Is(err, ErrFormat) {
-			t.Errorf("a size of -1: %v", err)
-		}
-	}
-	broken := io.NewSectionReader(bytes.NewReader(dat(map[string][]float32{"a": {1}}, 1)), 0, 10)
-	if _, err := ReadImportance(broken, 1<<40); !errors.Is(err, ErrTruncated) {
-		t.Errorf("a file that is shorter than its size: %v", err)
 	}
 }
 

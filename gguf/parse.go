@@ -96,7 +96,7 @@ func (p *parser) need(n, expected uint64) error {
 }
 
 // fail returns the error of a field at a byte offset.
-func fail(field string, at int, err error, format string, args ...any) error {
+func fail[N int | int64](field string, at N, err error, format string, args ...any) error {
 	return &FormatError{Field: field, Offset: int64(at), Err: fmt.Errorf("%w: "+format, append([]any{err}, args...)...)}
 }
 
