@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -21,9 +22,17 @@ var linesLimits = struct{ array, rows, cols, part, parts, tabled int }{
 }
 
 // linesMatrices are the limits of matrices of elements of 1 to 4 bytes that are copied by whole cache lines, measured as linesLimits. Tiles of AVX2
-// are as fast or faster for others.
-var linesMatrices = [5]struct{ narrow, rows, batch, most, wide, whole, elements int }{
-	1: {narrow: 24, rows: 192, batch: 192, most: 640, wide: math.MaxInt, whole: 24, elements: 30_000},
+// are as fast or faster for others. Other arrays than matrices have rows along several axes.
+var linesMatrices = [5]struct {
+	narrow      int // columns below which the next limits do not apply
+	rows        int // rows, at least
+	elements    int // elements, at least
+	whole       int // columns, at most, if they begin with cache lines
+	batch       int // rows of each of several matrices, at least
+	most, wide  int // rows, at most, if there are fewer columns than wide
+	tall, large int // rows along the first axis from which on tiles are faster for other arrays, from so many elements on; 0 if they are not
+}{
+	1: {narrow: 24, rows: 192, batch: 192, most: 640, wide: math.MaxInt, whole: 24, elements: 30_000, tall: 60, large: 120_000},
 	2: {narrow: 32, rows: 64, batch: 100, most: 704, wide: 128, whole: 100, elements: 10_000},
 	4: {narrow: 24, rows: 40, batch: 48, most: 384, wide: 128, whole: 24, elements: 4 << 10},
 }
@@ -50,7 +59,7 @@ func (b *boxes) lined(n, size int) bool {
 	least, group := 16/size, 4*line/size // columns, and rows
 	unit := min(group, line)             // columns: threads share few cache lines of the result if boxes of narrow arrays are narrow too
 	b.extend(2 * group)
-	if b.total < group || size == 4 && b.total < 2*group || b.tilesFaster(size) {
+	if b.total < group || size == 4 && b.total < 2*group || b.tilesFaster(n, size) {
 		return false
 	}
 	tall := linesLimits.rows * group
@@ -82,14 +91,17 @@ func (b *boxes) lined(n, size int) bool {
 	return true
 }
 
-// tilesFaster reports whether tiles of AVX2 are faster than whole cache lines for elements of size bytes, whose rows are along one axis.
-func (b *boxes) tilesFaster(size int) bool {
-	if len(b.rows) > 1 || size >= len(linesMatrices) {
+// tilesFaster reports whether tiles of AVX2 are faster than whole cache lines for n elements of size bytes.
+func (b *boxes) tilesFaster(n, size int) bool {
+	if size >= len(linesMatrices) {
 		return false
 	}
 	m, rows, cols, apart := &linesMatrices[size], b.total, b.cols[0].n, size*b.rows[0].src
+	longer := slices.ContainsFunc(b.outer, func(d dim) bool { return d.dst == rows }) // extend can add an axis to the rows
 	switch {
-	case len(b.outer) > 0 && rows < m.batch, rows > m.most && cols < m.wide: // boxes are small, or threads share columns
+	case len(b.rows) > 1 || longer && size == 1:
+		return m.tall > 0 && b.rows[0].n >= m.tall && n >= m.large
+	case !longer && len(b.outer) > 0 && rows < m.batch, rows > m.most && cols < m.wide: // boxes are small, or threads share columns
 		return true
 	case cols < m.narrow:
 		return false
