@@ -49,11 +49,11 @@ var hasVBMI = cpuid.CPU.Supports(cpuid.AVX512VBMI)
 func TransposeLines(dst, x unsafe.Pointer, size int, offs, cols []int, m *LinesMemory, ahead, past bool) {
 	kernels := linesOfSize[size]
 	for j := 0; j < len(cols); {
-		k := &kernels[0]
-		if len(cols)-j < k.cols {
+		k, left := &kernels[0], len(cols)-j
+		if left <= k.cols/2 || len(cols) < k.cols {
 			k = &kernels[len(kernels)-1]
 		}
-		blocks := min(len(cols)-j, linesColumns(size, ahead)) / k.cols
+		blocks := min(left, linesColumns(size, ahead)) / k.cols
 		if blocks == 0 { // the last block overlaps the one before
 			j, blocks = len(cols)-k.cols, 1
 		}

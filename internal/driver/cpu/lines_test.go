@@ -65,6 +65,27 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestLinesMatrices checks which arrays are copied by whole cache lines.
+func TestLinesMatrices(t *testing.T) {
+	testutil.Need(t, "avx512")
+	for _, c := range []struct {
+		s     op.Shape
+		order []int
+		size  int
+		lines bool
+	}{
+		{op.Shape{271, 768}, []int{1, 0}, 1, false}, {op.Shape{271, 500}, []int{1, 0}, 1, true}, {op.Shape{90, 90}, []int{1, 0}, 1, false},
+		{op.Shape{31, 93, 55}, []int{2, 1, 0}, 1, true}, {op.Shape{73, 39, 61}, []int{0, 2, 1}, 2, false}, {op.Shape{326, 525}, []int{1, 0}, 2, true},
+		{op.Shape{62, 62}, []int{1, 0}, 4, false}, {op.Shape{96, 96}, []int{1, 0}, 4, false}, {op.Shape{100, 90}, []int{1, 0}, 4, true},
+		{op.Shape{14, 16, 6, 16}, []int{3, 1, 2, 0}, 4, true}, {op.Shape{19, 37, 14}, []int{0, 2, 1}, 4, false}, {op.Shape{90, 90}, []int{1, 0}, 8, true},
+	} {
+		l := permuted(c.s, c.order)
+		if got := linesOf(&l, c.size) != nil; got != (c.lines && simd.HasLines(c.size)) {
+			t.Errorf("%v by %v, %d bytes: by whole cache lines: %v, want %v", c.s, c.order, c.size, got, c.lines)
+		}
+	}
+}
+
 // testLines copies an array with the boxes b.
 func testLines(t *testing.T, r *rand.Rand, l *op.Layout, b *boxes, size int) {
 	t.Helper()

@@ -59,6 +59,7 @@ func (g *gen) mixPlanes512(planes int, words bool) {
 			blend(b, masks[i], a)
 		}
 		g.VMOVDQU64(a, Mem{Base: p})
+		g.PREFETCHT0(Mem{Base: p, Disp: aheadOfStore})
 		g.ADDQ(ds, p)
 	}
 	g.ADDQ(xstep, x)
