@@ -98,7 +98,7 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// TestHalfConstants checks constants of half floats, of which one is not a half and one overflows.
+// TestHalfConstants checks constants of half floats: exact ones, one that is rounded, and one that overflows.
 func TestHalfConstants(t *testing.T) {
 	dev := pinned(t)
 	values := []float32{1.5, 0.1, -70000, 0}

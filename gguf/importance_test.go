@@ -18,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// statistics are what llama-imatrix measures for the inputs of a tensor: the sums of their squares, and for each
+// statistics holds the measurements of llama-imatrix for a tensor: the sums of the squares of its inputs, and for each
 // matrix the number of inputs.
 type statistics struct{ sums, counts []float32 }
 

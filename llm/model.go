@@ -276,9 +276,9 @@ type pass struct {
 	used  int64        // value of Model.uses at the last of these calls
 }
 
-// mostPlans is the maximum number of plans of passes. A plan of a model of 30 layers takes about a megabyte. A scheduler of 8 sessions uses
+// maxPlans is the maximum number of plans of passes. A plan of a model of 30 layers takes about a megabyte. A scheduler of 8 sessions uses
 // about 20.
-const mostPlans = 64
+const maxPlans = 64
 
 // passRun holds the operands of one run.
 type passRun struct {
@@ -307,9 +307,9 @@ func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 	return p, nil
 }
 
-// evict closes the least recently used idle plans until there are fewer than mostPlans. The lock is held.
+// evict closes the least recently used idle plans until there are fewer than maxPlans. The lock is held.
 func (m *Model) evict() {
-	for len(m.plans) >= mostPlans {
+	for len(m.plans) >= maxPlans {
 		var oldest *pass
 		for _, p := range m.plans {
 			if p.busy.Load() == 0 && (oldest == nil || p.used < oldest.used) {

@@ -48,7 +48,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestPlansBounded checks that a model keeps at most mostPlans plans and none of their memory, that it compiles closed plans again, and that
+// TestPlansBounded checks that a model keeps at most maxPlans plans and none of their memory, that it compiles closed plans again, and that
 // it does not close a plan in use.
 func TestPlansBounded(t *testing.T) {
 	m := openModel(t, openCPU(t), "llama", Options{})
@@ -69,10 +69,10 @@ func TestPlansBounded(t *testing.T) {
 	}
 	held := begin(1)
 	cycle := func() {
-		for n := range mostPlans + 10 {
+		for n := range maxPlans + 10 {
 			end(begin(n + 2))
-			if n := len(m.plans); n > mostPlans {
-				t.Fatalf("%d plans, want at most %d", n, mostPlans)
+			if n := len(m.plans); n > maxPlans {
+				t.Fatalf("%d plans, want at most %d", n, maxPlans)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestPlansBounded(t *testing.T) {
 	end(held)
 }
 
-// TestPlansInUse checks that plans in use are kept even if there are more than mostPlans, and that the rest is closed after their use.
+// TestPlansInUse checks that plans in use are kept even if there are more than maxPlans, and that the rest is closed after their use.
 func TestPlansInUse(t *testing.T) {
 	m := openModel(t, openCPU(t), "llama", Options{})
 	begin := func(sequences int) *pass {
@@ -98,7 +98,7 @@ func TestPlansInUse(t *testing.T) {
 		return p
 	}
 	var held []*pass
-	for n := range mostPlans + 5 {
+	for n := range maxPlans + 5 {
 		held = append(held, begin(n+1))
 	}
 	for _, p := range held {
@@ -106,9 +106,9 @@ func TestPlansInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := begin(mostPlans + 6)
-	if n := len(m.plans); n != mostPlans {
-		t.Errorf("%d plans after all but one have ended, want %d", n, mostPlans)
+	p := begin(maxPlans + 6)
+	if n := len(m.plans); n != maxPlans {
+		t.Errorf("%d plans after all but one have ended, want %d", n, maxPlans)
 	}
 	if err := p.do(t.Context(), p.run(), make([]float32, p.sequences*p.width)); err != nil {
 		t.Error(err)

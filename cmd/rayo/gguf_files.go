@@ -212,7 +212,7 @@ func (c *ggufQuantizeCmd) Run(a *app) error {
 	return wrote(a, c.Out, f, time.Since(start))
 }
 
-// importance reads the file of importances, some of which must be of tensors of the model.
+// importance reads the file of importances. At least one must belong to a tensor of the model.
 func (c *ggufQuantizeCmd) importance(f *gguf.File) (map[string][]float32, error) {
 	if c.Imatrix == "" {
 		return nil, nil
