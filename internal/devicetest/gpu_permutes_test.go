@@ -36,14 +36,6 @@ var permutes = []struct {
 	{op.Shape{64, 3, 224, 224}, []int{0, 2, 3, 1}, op.Shape{64, 3, 50176}},
 }
 
-// permutedShape returns the shape of the result.
-func permutedShape(s op.Shape, order []int) (out op.Shape) {
-	for _, k := range order {
-		out = append(out, s[k])
-	}
-	return out
-}
-
 // timePermutes measures permuted copies with each variant of their kernels, beside copies of the same
 // bytes. The device is opened again for each variant, because it reads its choices only once.
 func timePermutes(b *testing.B, open Open) {

@@ -67,7 +67,6 @@ func TestLines(t *testing.T) {
 
 // TestLinesMatrices checks which arrays are copied by whole cache lines.
 func TestLinesMatrices(t *testing.T) {
-	testutil.Need(t, "avx512")
 	for _, c := range []struct {
 		s     op.Shape
 		order []int
