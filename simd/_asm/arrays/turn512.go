@@ -86,9 +86,6 @@ func (g *gen) square512(x, offs, row reg.GPVirtual, quarters []reg.Register, wid
 // lines waits for both of them, and the next store to the column reaches a new one.
 const aheadOfStore = 8 * lanes512
 
-// aheadOfLine is aheadOfStore for whole cache lines.
-const aheadOfLine = 128
-
 // spaced512 returns a function that stores 4 columns ds bytes apart, and moves dst to the next one. ds3 is 3·ds. If ahead is set, it
 // prefetches the lines of the next stores to the columns.
 func (g *gen) spaced512(dst, ds, ds3 reg.GPVirtual, ahead bool) func(int, []reg.VecVirtual) {
