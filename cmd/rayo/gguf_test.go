@@ -198,10 +198,13 @@ func importances(t *testing.T, dir, tensor string, n int) (newer, older string) 
 	}
 	defer w.Abort()
 	one := binary.LittleEndian.AppendUint32(nil, math.Float32bits(1))
-	for name, b := range map[string][]byte{".in_sum2": sums, ".counts": one} {
-		dst, err := w.Tensor(tensor + name)
+	for _, part := range []struct {
+		name string
+		data []byte
+	}{{".in_sum2", sums}, {".counts", one}} {
+		dst, err := w.Tensor(tensor + part.name)
 		if err == nil {
-			_, err = dst.Write(b)
+			_, err = dst.Write(part.data)
 		}
 		if err != nil {
 			t.Fatal(err)
