@@ -264,11 +264,11 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 	return r.Narrow(e)
 }
 
-// minTiled is the minimum number of elements of fewer than four bytes that a transposition moves by tiles with long
-// runs, for which it needs a kernel that is compiled for the shape.
-const minTiled = 1 << 16
+// movesBits reports whether elements of type t, which kernels of the library do not read, are moved as integers of their
+// size.
+func movesBits(t op.DType) bool { return t.Storage() || t == op.BF16 }
 
-// transpose prepares a transposition of elements of fewer than four bytes as an elementwise program.
+// transpose prepares a transposition of elements that are moved as integers as an elementwise program.
 func (e *preparer) transpose(s *driver.Step) error {
 	x := s.In[0]
 	l, ok := op.Transpose.Layout(&s.Attrs, op.RowMajor(x.N), s.Dims[0], s.Dims[1], x.Type)
@@ -287,7 +287,7 @@ func movedBits(f *driver.Fused, first *arrayRef, out []driver.Operand) (moved *d
 		return nil, nil, 0
 	}
 	x, y := f.In[0], out[0]
-	if !x.Type.Storage() && x.Type != op.BF16 {
+	if !movesBits(x.Type) {
 		return nil, nil, 0
 	}
 	size = x.Type.Size()
@@ -310,7 +310,7 @@ func (e *preparer) operation(s *driver.Step) error {
 	if s.Reshapes() {
 		return e.copy(e.At(s.Out[0]), e.At(s.In[0]))
 	}
-	if s.Op == op.Transpose && s.Post == nil && s.In[0].Type.Size() < 4 && (s.In[0].N >= minTiled || s.In[0].Type != op.F16) {
+	if s.Op == op.Transpose && s.Post == nil && movesBits(s.In[0].Type) {
 		return e.transpose(s)
 	}
 	if err := e.nativeOperation(s); err == nil || !errors.Is(err, op.ErrUnsupported) {
